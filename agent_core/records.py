@@ -155,12 +155,13 @@ class AgentStarted(AgentStartedBody):
 
 
 class NodeTool(TypedDict):
-    """What a workflow's run knows of a tool that one of its nodes calls."""
+    """What a workflow's run knows of a tool that one of its nodes calls. `inward`: its arguments stay in the run."""
 
     schema: Json
     effect: Any
     idempotent: bool
     within: float | None
+    inward: NotRequired[bool]
 
 
 class FlowStartedBody(RunStartedBody):

@@ -16,8 +16,9 @@ class RuleVersions(TypedDict):
     `cuts`: how a conversation is cut to size. `texts`: what code says to a model: faults, refusals, protocol
     errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
-    workflow is walked: placeholders, conditions, the order of visits. `plans`: how a plan's references are read;
-    runs before its second version do not name it.
+    workflow is walked: placeholders, conditions, the order of visits. `plans`: how a plan's references are read.
+    `masking`: what becomes of a call whose arguments hold something masked. Runs before the second version of these
+    two do not name them.
     """
 
     cuts: int
@@ -26,9 +27,18 @@ class RuleVersions(TypedDict):
     prompts: int
     flow: int
     plans: NotRequired[int]
+    masking: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 6, "comparison": 3, "prompts": 6, "flow": 2, "plans": 2}
+CURRENT: Final[RuleVersions] = {
+    "cuts": 3,
+    "texts": 6,
+    "comparison": 3,
+    "prompts": 6,
+    "flow": 2,
+    "plans": 2,
+    "masking": 2,
+}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
@@ -45,8 +55,17 @@ comparison 2: a narrowing's pattern had to match the whole text under a negation
 question to a person named the value that is not proven.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
+masking 1: a tool was called with the marks of masked secrets as values.
 """
-EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1, "plans": 1}
+EARLIEST: Final[RuleVersions] = {
+    "cuts": 1,
+    "texts": 1,
+    "comparison": 1,
+    "prompts": 1,
+    "flow": 1,
+    "plans": 1,
+    "masking": 1,
+}
 """The rules of runs that name none."""
 
 
@@ -60,6 +79,7 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
         "prompts": named.get("prompts", EARLIEST["prompts"]),
         "flow": named.get("flow", EARLIEST["flow"]),
         "plans": named.get("plans", EARLIEST["plans"]),
+        "masking": named.get("masking", EARLIEST["masking"]),
     }
 
 

@@ -98,6 +98,8 @@ class Tool:
     the argument, for what is certain to fail; before a run it gets those arguments that are known, maybe none.
     `examples` show a model how the tool is used, in words that a person would use: each is {user, args, output,
     answer}: what is asked, the call, what it gives, and the answer that is made of it.
+    An `inward` tool only works on what it is given, and keeps it in the run: a workflow's node may give it texts in
+    which secrets are masked, which any other tool would take for values.
     """
 
     code: str
@@ -112,6 +114,7 @@ class Tool:
     fingerprint: str | None = None
     check: Check | None = field(default=None, repr=False)
     examples: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    inward: bool = False
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

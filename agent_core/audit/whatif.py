@@ -13,6 +13,7 @@ from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
+from agent_core.loop.masked import marks_of
 from agent_core.origins.proof import proof_of, with_sources
 from agent_core.origins.sources import Proof
 from agent_core.policy import binding_of, has_wildcard, select_tools
@@ -213,6 +214,7 @@ def _judge_again(
         proof=proof,
         edited=decided,
         after_untrusted=started["config"].get("after_untrusted", "run"),
+        marks=marks_of(started),
         words=words_of(started),
     )
     return {**call, "verdict": verdict.verdict, "reason": verdict.reason, "message": verdict.message}

@@ -45,7 +45,8 @@ def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
                 raise DecisionError(f"the edited arguments are not JSON: {error}") from None
             return Edit(plain if redactor is None else redactor.value(plain))
         case Deny(str(message)):
-            return Deny(message.encode("utf-8", "backslashreplace").decode())
+            plain = message.encode("utf-8", "backslashreplace").decode()
+            return Deny(plain if redactor is None else redactor.text(plain))
         case Approve() | Retry() | Skip() | Fail():
             return decision
         case _:

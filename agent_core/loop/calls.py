@@ -60,6 +60,7 @@ def _judge(state: RunState, action: Action, effect: str, *, edited: bool = False
         proof=state.proof,
         edited=edited,
         after_untrusted=state.config.get("after_untrusted", "run"),
+        marks=state.marks,
         words=words,
     )
     if verdict.verdict == "run" and state.reads_on(tool) and (fault := state.cut_observations.fault(action.args)):

@@ -1,7 +1,7 @@
 """Judge: what one call that a model asks for may do. Pure, so that a replay proves every verdict.
 
-In this order: the whitelist, arguments that belong to the author, the tool's own schema, how often it was called,
-the author's narrowing, where its values come from, approval.
+In this order: the whitelist, masked values, arguments that belong to the author, the tool's own schema, how often it
+was called, the author's narrowing, where its values come from, approval.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import orjson
 
 from agent_core.config import AfterUntrusted
 from agent_core.effects import FinishReason, Json
+from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
@@ -49,17 +50,20 @@ def judge(
     proof: Proof,
     edited: bool = False,
     after_untrusted: AfterUntrusted = "run",
+    marks: Marks = NO_MARKS,
     words: Words = ENGLISH,
 ) -> Verdict:
     """The verdict on one call.
 
     `tools` is the run's policy by code, `made` how often the tool was called so far, `proof` what tells where its
     values come from. `edited` says that a person wrote these arguments, so that no approval is asked again.
-    `after_untrusted` is the run's rule for writes. A refusal is in `words`.
+    `after_untrusted` is the run's rule for writes, `marks` are those that its masking leaves. A refusal is in `words`.
     """
     policy = tools.get(tool)
     if policy is None:
         return _refuse_unknown(tool, tools, words)
+    if masked := marks.faults(args, words):
+        return _refuse(tool, "policy_denied", masked, words)
     if refusal := _check_arguments(tool, args, policy, words):
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:

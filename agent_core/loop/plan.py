@@ -99,7 +99,14 @@ def _settle_plan(state: RunState, reply: ModelReply, made: Plan) -> Asking:
 def _judge(state: RunState, steps: list[PlanStep], *, edited: bool = False) -> Verdict | None:
     left = state.budget.remaining().get("tool_calls")
     return judge_plan(
-        steps, state.tools, state.proof, state.words, grammar=state.references, calls_left=left, edited=edited
+        steps,
+        state.tools,
+        state.proof,
+        state.words,
+        grammar=state.references,
+        marks=state.marks,
+        calls_left=left,
+        edited=edited,
     )
 
 

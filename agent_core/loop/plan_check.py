@@ -6,6 +6,7 @@ from typing import cast
 
 from agent_core.effects import FinishReason, Json
 from agent_core.loop.judge import Verdict, judge, refuse_arguments
+from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
 from agent_core.policy import Policies, ToolPolicy, arguments_of, effect_of
@@ -34,6 +35,7 @@ def judge_plan(
     grammar: Grammar,
     calls_left: int | None,
     edited: bool,
+    marks: Marks = NO_MARKS,
 ) -> Verdict | None:
     """The refusal of a plan with all its faults, under the reason of the first; None when it may begin.
 
@@ -43,19 +45,26 @@ def judge_plan(
     if calls_left is not None and len(steps) > calls_left:
         message = words.plan_too_long.format(steps=len(steps), left=calls_left)
         return Verdict("refuse", "max_tool_calls", message)
-    found = list(_find_faults(steps, tools, proof, words, grammar=grammar, edited=edited))
+    found = list(_find_faults(steps, tools, proof, words, grammar=grammar, marks=marks, edited=edited))
     if not found:
         return None
     return Verdict("refuse", found[0][0], "\n".join(message for _, message in found))
 
 
 def _find_faults(
-    steps: Sequence[PlanStep], tools: Policies, proof: Proof, words: Words, *, grammar: Grammar, edited: bool
+    steps: Sequence[PlanStep],
+    tools: Policies,
+    proof: Proof,
+    words: Words,
+    *,
+    grammar: Grammar,
+    marks: Marks,
+    edited: bool,
 ) -> Iterator[tuple[FinishReason, str]]:
     earlier: Counter[str] = Counter()
     for step in steps:
         verdict = _refuse_references(step, grammar, words) or _judge_step(
-            step, tools, proof, words, grammar=grammar, made=earlier[step.tool], edited=edited
+            step, tools, proof, words, grammar=grammar, marks=marks, made=earlier[step.tool], edited=edited
         )
         earlier[step.tool] += 1
         if verdict.verdict == "refuse":
@@ -76,14 +85,30 @@ def _refuse_references(step: PlanStep, grammar: Grammar, words: Words) -> Verdic
 
 
 def _judge_step(
-    step: PlanStep, tools: Policies, proof: Proof, words: Words, *, grammar: Grammar, made: int, edited: bool
+    step: PlanStep,
+    tools: Policies,
+    proof: Proof,
+    words: Words,
+    *,
+    grammar: Grammar,
+    marks: Marks,
+    made: int,
+    edited: bool,
 ) -> Verdict:
     references = list(find_references(step.parameters, grammar))
     policy = tools.get(step.tool)
     judged = tools if policy is None or not references else {**tools, step.tool: _without_values(policy)}
     effect = effect_of(policy, step.parameters) or "read"
     verdict = judge(
-        step.tool, step.parameters, effect, tools=judged, made=made, proof=proof, edited=edited, words=words
+        step.tool,
+        step.parameters,
+        effect,
+        tools=judged,
+        made=made,
+        proof=proof,
+        edited=edited,
+        marks=marks,
+        words=words,
     )
     if policy is None or not references or verdict.verdict == "refuse":
         return verdict

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agent_core.effects import CallModel, CallReply, Failed, FinishReason, Json, ModelReply, Result, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict
+from agent_core.loop.masked import marks_of
 from agent_core.loop.options import Models, Stage
 from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
 from agent_core.loop.reading import READ_OBSERVATION, CutObservations
@@ -48,6 +49,7 @@ class RunState:
         self.started_at = self.at = started["at"]
         self.proof = proof_of(started)
         self.words = words_of(started)
+        self.marks = marks_of(started)
         request = next((each["content"] for each in reversed(started["messages"]) if each["role"] == "user"), "")
         self.feedback = Feedback(started["texts"], self.words, request)
         spent: Json = {**(started.get("spent") or {})}

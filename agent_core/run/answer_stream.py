@@ -29,9 +29,7 @@ class AnswerStream:
         if len(self._reply) - self._read_length < max(1, self._read_length // COARSENESS):
             return ""
         self._read_length = len(self._reply)
-        answer = self._find_answer(self._reply) or ""
-        clean, unsettled = self._redactor.json_text(answer), self._redactor.unsettled_length(answer)
-        return self._show(clean[: max(0, len(clean) - unsettled)])
+        return self._show(self._redactor.settled(self._find_answer(self._reply) or "", whole=self._native))
 
     def finish(self, reply: str) -> str | None:
         """The rest of the answer, from the whole redacted reply; None when its answer begins differently."""

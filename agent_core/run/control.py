@@ -20,6 +20,7 @@ from agent_core.journal.control import (
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments
+from agent_core.loop.masked import marks_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.references import GRAMMARS
 from agent_core.origins.sources import Sources
@@ -88,10 +89,11 @@ def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
     if started["loop"] == "agent" and tool == PLAN and tool not in tools:
         return _refuse_plan(started, args)
     if started["loop"] == "agent":
-        proof = Sources(comparison=rules_of(started)["comparison"])
-        verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True)
+        proof, marks = Sources(comparison=rules_of(started)["comparison"]), marks_of(started)
+        verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True, marks=marks)
         return verdict.message if verdict.verdict == "refuse" else None
-    faults = edit_faults(tools[tool]["schema"], waiting["args"], args)
+    masked = [] if tools[tool].get("inward") else marks_of(started).faults(args)
+    faults = masked or edit_faults(tools[tool]["schema"], waiting["args"], args)
     return refuse_arguments(tool, faults) if faults else None
 
 
@@ -102,8 +104,16 @@ def _refuse_plan(started: Record, args: Json) -> str | None:
     if isinstance(steps, ProtocolError):
         return steps.message
     grammar = GRAMMARS[rules_of(started)["plans"]]
-    proof = Sources(comparison=rules_of(started)["comparison"])
-    verdict = judge_plan(steps, started["tools"], proof, words, grammar=grammar, calls_left=None, edited=True)
+    verdict = judge_plan(
+        steps,
+        started["tools"],
+        Sources(comparison=rules_of(started)["comparison"]),
+        words,
+        grammar=grammar,
+        marks=marks_of(started),
+        calls_left=None,
+        edited=True,
+    )
     return verdict.message if verdict else None
 
 

@@ -146,18 +146,11 @@ class Executor:
         )
 
     def _clean_text(self, text: str) -> str:
-        return self.redactor.json_text(text.encode("utf-8", "backslashreplace").decode())
+        return self.redactor.json_text(_writable(text))
 
     def _clean(self, value: Any) -> Any:
-        """A value of the reply, its texts redacted like the reply's own."""
-        match value:
-            case str():
-                return self._clean_text(value)
-            case dict():
-                return {self._clean(key): self._clean(each) for key, each in value.items()}
-            case list() | tuple():
-                return [self._clean(each) for each in value]
-        return value
+        """A value of the reply, with as many keys and items: its arguments are JSON within a text."""
+        return self.redactor.value(_writable(value))
 
     # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
 
@@ -243,6 +236,18 @@ class _Counter:
 
     def add(self) -> None:
         self.count += 1
+
+
+def _writable(value: Any) -> Any:
+    """A value whose lone surrogates are escapes, as a journal can hold it."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_writable(key): _writable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_writable(each) for each in value]
+    return value
 
 
 def _is_writable(*values: Any) -> bool:

@@ -15,6 +15,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
+from agent_core.loop.masked import marks_in
 from agent_core.loop.plan_check import PLAN
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
@@ -173,8 +174,9 @@ def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None
 
 def _secret_presets(tools: Policies, clean: Redactor) -> Iterator[Problem]:
     """A secret's value in a preset would reach the tool as a placeholder: the author must name the secret instead."""
+    marks = marks_in(clean.rules)
     for code, policy in tools.items():
-        if clean.value(policy["preset"]) != policy["preset"]:
+        if clean.value(policy["preset"]) != policy["preset"] or marks.faults(policy["preset"]):
             message = "holds the value of a secret; name the environment variable instead, which the tool reads itself"
             yield Problem(f"allowed_tools/{code}/preset", message)
 

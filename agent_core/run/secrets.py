@@ -10,6 +10,7 @@ from agent_core.audit.signature import Keys
 from agent_core.effects import Json
 from utools.errors import ToolError
 from utools.secrets.key_formats import NAMES, check_format
+from utools.secrets.patterns import check_patterns
 from utools.secrets.redaction import Redactor
 
 VARIABLE = "AGENT_CORE_SECRET_ENV"
@@ -19,16 +20,24 @@ SHORTEST_KEY = 16
 class Secrets:
     """The names that a tool may ask for, read at call time. `env` defaults to the process's environment.
 
-    `unmasked_formats` are formats of `utools.secrets.key_formats` that are not masked; ValueError for an unknown one.
+    `unmasked_formats` are formats of `utools.secrets.key_formats` that are not masked. `mask` are patterns by name of
+    what is masked besides: `{"insurance": r"[A-Z]\\d{9}"}`. They are looked for in each line of a text. ValueError for
+    an unknown format, and for a pattern that cannot be used.
     """
 
     def __init__(
-        self, names: Iterable[str] = (), *, env: Mapping[str, str] | None = None, unmasked_formats: Iterable[str] = ()
+        self,
+        names: Iterable[str] = (),
+        *,
+        env: Mapping[str, str] | None = None,
+        unmasked_formats: Iterable[str] = (),
+        mask: Mapping[str, str] | None = None,
     ) -> None:
         self._env = os.environ if env is None else env
         listed = self._env.get(VARIABLE, "").replace(",", " ").split()
         self.names, self._hidden = frozenset([*names, *listed]), frozenset[str]()
         self._unmasked = frozenset(map(check_format, unmasked_formats))
+        self._mask = check_patterns(mask or {})
 
     def __call__(self, name: str) -> str:
         """The value; ToolError when the operator does not allow the name, or has not set it."""
@@ -46,27 +55,30 @@ class Secrets:
 
     def hiding(self, names: Iterable[str]) -> "Secrets":
         """The same, with further keys by name that no tool may ask for and that are hidden."""
-        more = Secrets(self.names, env=self._env, unmasked_formats=self._unmasked)
+        more = Secrets(self.names, env=self._env, unmasked_formats=self._unmasked, mask=self._mask)
         more._hidden = self._hidden.union(names)
         return more
 
     def redactor(self) -> Redactor:
-        """Hides the allowed secrets, and other keys of the environment that are long enough.
+        """Hides the allowed secrets, what fits a pattern, and other keys of the environment that are long enough.
 
         A placeholder such as OPENAI_API_KEY=ollama is a word, and would be removed from every text.
         """
         keys = {name for name in self._env if self._is_key(name) and len(self._env.get(name, "")) >= SHORTEST_KEY}
         values = tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name)))
-        return _redactor(values, tuple(name for name in NAMES if name not in self._unmasked))
+        formats = tuple(name for name in NAMES if name not in self._unmasked)
+        return _redactor(values, formats, tuple(self._mask.items()))
 
     def _is_key(self, name: str) -> bool:
         return name.endswith("_API_KEY") or name in self._hidden
 
 
 @lru_cache(maxsize=16)
-def _redactor(secrets: tuple[tuple[str, str], ...], formats: tuple[str, ...]) -> Redactor:
+def _redactor(
+    secrets: tuple[tuple[str, str], ...], formats: tuple[str, ...], patterns: tuple[tuple[str, str], ...]
+) -> Redactor:
     """Built once for the same secrets: every run needs it."""
-    return Redactor(dict(secrets), formats=formats)
+    return Redactor(dict(secrets), formats=formats, patterns=dict(patterns))
 
 
 def signing_keys() -> Keys | None:

@@ -129,6 +129,9 @@ class English(utools_words.English):
     arguments = "args"
     called_too_often = "The tool {tool} may be called {most} times, no more."
     set_by_author = "to be left out"
+    unmasked = (
+        "a value without {mark}: the mark only stands for a secret that you are not shown, and no tool can use it"
+    )
     authors_value = "a value that the author set"
     own_arguments = "{own}"
     untrusted = "{got}"

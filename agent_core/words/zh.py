@@ -110,6 +110,7 @@ class Chinese(utools_words.Chinese, English):
     arguments = "args"
     called_too_often = "工具 {tool} 最多只能调用 {most} 次。"
     set_by_author = "不填：由工作流作者设定"
+    unmasked = "不含 {mark} 的值：这个标记只代表对你隐藏的机密内容，任何工具都无法使用"
     authors_value = "作者设定的值"
     own_arguments = "{own}"
     untrusted = "{got}"

@@ -9,6 +9,7 @@ from agent_core.effects import CallReply, CallTools, Effect, Failed, Json, Stop,
 from agent_core.loop.judge import edit_faults, refuse_arguments
 from agent_core.policy import effect_of
 from engine_shim.definition.model import Node
+from engine_shim.flow.call import refuse_masked
 from engine_shim.flow.state import State
 
 
@@ -56,6 +57,8 @@ def _settle(state: State, call: ToolCall, decision: Decision) -> ToolCall | Fail
 
 def _edit(state: State, call: ToolCall, args: Json) -> ToolCall | Failed:
     """The call with a person's arguments. A secret is filled in only where the text for it is as it was."""
+    if refusal := refuse_masked(state, call.tool, args):
+        return Failed("policy_denied", refusal, "", 0.0)
     if faults := edit_faults(state.schemas[call.tool].schema, call.config, args):
         return Failed("policy_denied", refuse_arguments(call.tool, faults), "", 0.0)
     fills = [fill for fill in call.fills if _value_at(args, fill["at"]) == _value_at(call.config, fill["at"])]

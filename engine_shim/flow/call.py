@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import Json, ToolCall
-from agent_core.loop.judge import without_filled
+from agent_core.loop.judge import refuse_arguments, without_filled
 from agent_core.policy import effect_of
 from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names
@@ -28,10 +28,24 @@ def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None =
     if faults := without_filled(names.fills, state.schemas[node.tool].faults(config)):
         message = " ".join(fault.message for fault in faults)
         return {"kind": "definition", "message": message, "where": where}
+    if refusal := refuse_masked(state, node.tool, config):
+        return {"kind": "policy_denied", "message": refusal, "where": where}
     effect = effect_of(tool, config) or "write"
     call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
     filled = filled_prompts(node, names, state.nodes) if node.tool == AGENT else {}
     return replace(call, inherited={"filled": filled}) if filled else call
+
+
+def refuse_masked(state: State, tool: str, config: Json) -> str | None:
+    """Why a call is not made whose config holds something masked.
+
+    A run of its own may have it, as its models may read it, and so may a tool whose arguments stay within the run.
+    """
+    policy = state.tools[tool]
+    if policy["effect"] == "nested" or policy.get("inward"):
+        return None
+    faults = state.marks.faults(config)
+    return refuse_arguments(tool, faults) if faults else None
 
 
 def names_of(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> Names:

@@ -14,6 +14,7 @@ import orjson
 
 from agent_core.effects import Json, ToolCall
 from agent_core.loop.budget import Budget, Limits
+from agent_core.loop.masked import marks_of
 from agent_core.rules import rules_of
 from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
@@ -96,6 +97,7 @@ class State:
         self.run, self.at = started["run"], started["at"]
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.has_quoted_keys = rules_of(started)["flow"] > 1
+        self.marks = marks_of(started)
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])

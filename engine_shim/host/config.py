@@ -12,6 +12,7 @@ from engine_shim.errors import DefinitionError
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
+from utools.secrets.patterns import check_name, check_pattern
 from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
@@ -19,6 +20,8 @@ from utools.store_address import StoreAddress, read_address
 
 ToldStatus = Literal["waiting", "completed", "failed", "cancelled"]
 KeyFormat = Annotated[str, AfterValidator(check_format)]
+MarkName = Annotated[str, AfterValidator(check_name)]
+Pattern = Annotated[str, AfterValidator(check_pattern)]
 
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -34,6 +37,22 @@ class WebhookConfig(BaseModel):
     secret_env: str = Field(min_length=1)
     statuses: list[ToldStatus] = list(get_args(ToldStatus))
     workflows: list[str] = ["*"]
+
+
+class MaskPattern(BaseModel):
+    """What a host masks besides keys: what fits the pattern in a line becomes `[redacted:NAME]`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: MarkName
+    pattern: Pattern
+
+
+def _check_names(patterns: list[MaskPattern]) -> list[MaskPattern]:
+    names = [each.name for each in patterns]
+    if twice := [name for index, name in enumerate(names) if name in names[:index]]:
+        raise ValueError(f"two patterns are called {twice[0]!r}; use a name for each")
+    return patterns
 
 
 class TenantConfig(BaseModel):
@@ -88,6 +107,7 @@ class HostConfig(BaseModel):
     deny_tools: list[str] = []
     secret_env: list[str] = []
     unmasked_formats: list[KeyFormat] = []
+    mask: Annotated[list[MaskPattern], AfterValidator(_check_names)] = []
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
@@ -148,10 +168,12 @@ class HostConfig(BaseModel):
     def secrets(self) -> Secrets:
         """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
         hidden = self._hidden.union(self.base_urls.values())
-        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats).hiding(hidden)
+        patterns = {each.name: each.pattern for each in self.mask}
+        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats, mask=patterns).hiding(hidden)
 
 
 WITHIN: Final[Mapping[str, type[BaseModel]]] = {
+    "mask": MaskPattern,
     "mcp_servers": McpServer,
     "openapi": OpenApi,
     "remote": RemoteHost,

@@ -142,7 +142,8 @@ class Preparer:
         tool = self._registry.get(code)
         within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
         schema = self._registry.schema(code).schema
-        return {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
+        known = {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
+        return {**known, "inward": True} if tool.inward else known
 
 
 def _digest(definition: Mapping[str, Any]) -> str:

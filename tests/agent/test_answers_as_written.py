@@ -17,6 +17,7 @@ from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.secrets import Secrets
 from support.by_hand import Q, action, final, spoken
 from utools import Tool, ToolRegistry
+from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor
 
 SECRET = "sesame-open-2026"
@@ -214,3 +215,54 @@ def test_any_answer_in_any_pieces_is_shown_whole_and_clean(parts: list[str], cut
     rest = stream.finish(clean)
     assert rest is not None
     assert text + rest == (clean if native else orjson.loads(clean)["answer"])
+
+
+PARTS = [
+    *(
+        SECRET,
+        f"{SECRET[:7]}\n{SECRET[7:]}",
+        "48151623",
+        "https://ann:pa$w!rd@db/x",
+        "AKIAABCDEFGHIJKLMNOP",
+        "https://",
+    ),
+    *(
+        '{"a": 48151623, "b": [',
+        '"]}',
+        "{",
+        "[",
+        "]",
+        '"',
+        "\\",
+        "\\u0073",
+        " ",
+        ".",
+        ",",
+        "\n",
+        "查看",
+        "intranet",
+        "zz",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY-----\n",
+        "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n",
+        "-----END PRIVATE KEY-----",
+        "@example.com",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.integers(0, 300)), st.booleans())
+def test_no_piece_shows_what_the_whole_answer_masks(parts: list[str], cuts: list[int], native: bool) -> None:
+    answer, redactor = "".join(parts), Redactor({"KEY": SECRET, "PIN": "48151623"}, formats=NAMES)
+    reply = answer if native else orjson.dumps({"type": "final", "answer": answer}).decode()
+    clean = redactor.json_text(reply)
+    whole = clean if native else orjson.loads(clean)["answer"]
+    stream, text = AnswerStream(redactor, native=native), ""
+    places = sorted({cut for cut in cuts if cut < len(reply)} | {0, len(reply)})
+    for start, end in pairwise(places):
+        text += stream.feed(reply[start:end])
+        assert whole.startswith(text)
+    rest = stream.finish(clean)
+    assert rest is not None
+    assert text + rest == whole

@@ -774,7 +774,9 @@ async def test_edited_arguments_hold_no_secret() -> None:
     }
     output = await run_agent(config, secrets=secrets, **how)
     place = (output.waiting[0]["strand"], output.waiting[0]["n"])
-    await run_agent(config, secrets=secrets, decisions={place: Edit({"q": SECRET})}, **how)
+    with pytest.raises(DecisionError, match=r"nothing was decided.*/q: expected a value without \[redacted:TOKEN\]"):
+        await run_agent(config, secrets=secrets, decisions={place: Edit({"q": f"with {SECRET}"})}, **how)
+    assert calls == []
     assert SECRET not in str([row.data for rows in journal.load("r").values() for row in rows])
 
 

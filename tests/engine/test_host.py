@@ -116,6 +116,24 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"unmasked_formats": ["aws", "github"]},
         "agent-core.yaml:1: unmasked_formats/1: there is no key format 'github'; there are anthropic, aws, azure_",
     ),
+    "mask_regex": (
+        {"mask": [{"name": "number", "pattern": "("}]},
+        "agent-core.yaml:1: mask/0/pattern: the pattern '(' cannot be read",
+    ),
+    "mask_empty": (
+        {"mask": [{"name": "number", "pattern": "x*"}]},
+        "mask/0/pattern: the pattern 'x*' fits an empty text",
+    ),
+    "mask_slow": (
+        {"mask": [{"name": "n", "pattern": "(a+)+$"}]},
+        "mask/0/pattern: the pattern '(a+)+$' takes more than",
+    ),
+    "mask_taken": ({"mask": [{"name": "jwt", "pattern": "x"}]}, "mask/0/name: 'jwt' is the name of a key format"),
+    "mask_twice": (
+        {"mask": [{"name": "a", "pattern": "x"}, {"name": "a", "pattern": "y"}]},
+        "agent-core.yaml:1: mask: two patterns are called 'a'; use a name for each",
+    ),
+    "mask_key": ({"mask": [{"name": "a", "regex": "x"}]}, "mask/0"),
     "no_manifest": ({"manifests": ["nope.yaml"]}, "agent-core.yaml:1: manifests/0: there is no such manifest"),
     "no_manifest_in_a_directory": ({"manifests": ["empty"]}, "manifests/0: the directory holds no manifest (.yaml"),
     "network": (
@@ -202,6 +220,13 @@ def test_a_host_may_switch_key_formats_off(cli: Cli, write: Write) -> None:
     assert cli("run", "flow.json", "--json").json["outputs"]["echo"] == "[redacted:jwt] [redacted:github_token]"
     write("agent-core.yaml", {"unmasked_formats": ["jwt"]})
     assert cli("run", "flow.json", "--json").json["outputs"]["echo"] == f"{offer} [redacted:github_token]"
+
+
+def test_a_host_may_mask_more(cli: Cli, write: Write) -> None:
+    write("flow.json", {"id": "f", "nodes": [{"tool": "echo", "config": {"text": "H123456789, or H12345678"}}]})
+    write("agent-core.yaml", {"mask": [{"name": "insurance", "pattern": r"\b[A-Z]\d{9}\b"}]})
+    ran = cli("run", "flow.json", "--json").json
+    assert ran["outputs"]["echo"] == "[redacted:insurance], or H12345678"
 
 
 def test_a_hosts_python_may_import_what_stands_beside_it(cli: Cli, write: Write, home: Path) -> None:

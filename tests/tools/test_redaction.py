@@ -241,7 +241,7 @@ JSON_TEXTS = {
     "two keys": (PIN, '{"48151623":1,"NDgxNTE2MjM":2}', '{"[redacted:PIN]":1,"[redacted:PIN] 2":2}'),
     "as it was written": (PIN, '{ "a" : "48151623", "b": 1.0}', '{ "a" : "[redacted:PIN]", "b": 1.0}'),
     "no JSON": (PIN, '{"a":48151623', '{"a":[redacted:PIN]'),
-    "a key twice": (PIN, '{"a":48151623,"a":1}', '{"a":[redacted:PIN],"a":1}'),
+    "a key twice": (PIN, '{"a":48151623,"a":1}', '{"a":"[redacted:PIN]","a":1}'),
 }
 
 

@@ -20,4 +20,5 @@ def echo() -> Tool:
         output_schema={"type": "string"},
         execute=execute,
         effect="read",
+        inward=True,
     )

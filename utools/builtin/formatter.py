@@ -39,6 +39,7 @@ def formatter() -> Tool:
         execute=_execute,
         effect="read",
         check=_check,
+        inward=True,
     )
 
 

@@ -37,6 +37,7 @@ def json_transform() -> Tool:
         execute=execute,
         effect="read",
         check=_check,
+        inward=True,
     )
 
 

@@ -55,6 +55,7 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         execute=execute,
         effect="read",
         check=_check,
+        inward=True,
     )
 
 

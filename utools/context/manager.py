@@ -113,6 +113,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
         execute=execute,
         effect={"argument": "op", "read": ["prepare", "load"]},
         idempotent=True,
+        inward=True,
     )
 
 

@@ -1,47 +1,57 @@
 """Redactor: takes secrets out of text and JSON values, in the encodings in which they travel. Pure."""
 
 import json
+import math
 import operator
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import count
-from typing import Any, NamedTuple
+from itertools import compress, count
+from typing import Any
 
 import orjson
 
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
-from utools.secrets.key_formats import is_hinted, mask_keys, unsettled_key
+from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
+from utools.secrets.json_values import Span, find_around, find_leaves, find_open, find_values
+from utools.secrets.key_formats import ARMOUR_END, find_keys, is_hinted, unsettled_key
+from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
+from utools.secrets.patterns import find_patterns
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
 CUT_MARK = re.compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
 """What a tool writes where it has cut a text, with half a character before it."""
-ESCAPED_WITHIN_JSON = ("\\\\", "\\u", "%", "&")
+ESCAPED_WITHIN_JSON = ("\\\\", "\\u", "\\/", "%", "&")
 """What the JSON of a value holds if its texts hold escapes."""
+DEEP_ESCAPES = ("\\\\", "\\u", "\\/")
+"""What a JSON text holds if its leaves, once read, may show what reading it once did not."""
 BEFORE_TAIL = re.compile(r"the command ended with exit code -?\d{1,10}: ")
 """What a tool writes before the tail of a command's output."""
-
-
-class _Found(NamedTuple):
-    start: int
-    end: int
-    name: str
+DEPTH = 4
+"""How often JSON may be a text within JSON."""
 
 
 class Redactor:
     """Replaces each occurrence of a secret by `[redacted:NAME]`, the longest first.
 
     It finds the value itself, its base64 (standard and urlsafe, padded or not, also within that of a longer text), its
-    hex, the number that it is, its JSON and URL forms, and each of these with single characters escaped once more.
-    Values shorter than 6 characters are left alone: they would take half of every text with them. Keys of the
-    `formats`, names of `key_formats`, are masked too, as `[redacted:FORMAT]`.
+    hex, the number that it is, its JSON and URL forms, each of these with single characters escaped once more, and all
+    of them across line ends. Values shorter than 6 characters are left alone: they would take half of every text with
+    them. Keys of the `formats`, names of `key_formats`, are masked too, as `[redacted:FORMAT]`, and what fits the
+    `patterns` of a host, as `[redacted:NAME]`.
+
+    What can be parsed is masked leaf by leaf: JSON keeps its keys, its lists and every byte outside of a masked leaf.
     """
 
-    def __init__(self, secrets: Mapping[str, str], *, formats: Collection[str] = ()) -> None:
-        self._formats = sorted(formats)
+    def __init__(
+        self, secrets: Mapping[str, str], *, formats: Collection[str] = (), patterns: Mapping[str, str] | None = None
+    ) -> None:
+        self._formats, self._patterns = sorted(formats), dict(patterns or {})
         self._names = sorted(name for name, value in secrets.items() if len(value) >= SHORTEST)
         self._forms = {form: name for name in reversed(self._names) for form in encodings_of(secrets[name])}
+        self._squeezed = {short: name for form, name in self._forms.items() if (short := squeeze(form))}
         numbers = ((number_of(secrets[name]), name) for name in self._names)
         self._numbers = {number: name for number, name in numbers if number is not None}
         self._longest = max(map(len, self._forms), default=1)
@@ -52,47 +62,54 @@ class Redactor:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is ever replaced."""
-        return not self._forms and not self._formats
-
-    def unsettled_length(self, text: str) -> int:
-        """How many characters at the end of a text that goes on may be the beginning of what is replaced."""
-        key = unsettled_key(text) if self._formats else 0
-        return max(key, self._longest - 1 + _extra_length(text[-LONGEST * self._longest :]))
+        return not self._forms and not self._formats and not self._patterns
 
     @property
     def rules(self) -> list[dict[str, Any]]:
         """What is replaced, for the journal: names only."""
         formats = [{"formats": self._formats, "replacement": "[redacted:FORMAT]"}] if self._formats else []
-        return [*({"secret": name, "replacement": f"[redacted:{name}]"} for name in self._names), *formats]
+        secrets = [{"secret": name, "replacement": mark_of(name)} for name in self._names]
+        return [*secrets, *formats, *({"pattern": name, "replacement": mark_of(name)} for name in self._patterns)]
 
     def text(self, text: str) -> str:
-        """`text` without secrets."""
-        if self._forms:
-            text = _mark_finds(text, self._find(text))
-        return mask_keys(text, self._formats) if self._formats else text
+        """`text` without secrets. JSON in it stays JSON."""
+        return self._mask(text, DEPTH)
+
+    def json_text(self, text: str) -> str:
+        """The same for a text that may be as a whole a JSON value of any kind, as a reply may be a number."""
+        return self._mask(text, DEPTH, whole=True)
+
+    def settled(self, text: str, *, whole: bool = False) -> str:
+        """The beginning of what `text` (or `json_text`: `whole`) gives that stays the same whatever follows."""
+        if self.is_idle:
+            return text
+        end = min(self._known_until(text), len(text) - (unsettled_key(text) if self._formats else 0))
+        if self._patterns:
+            end = min(end, 1 + max(text.rfind("\n"), text.rfind("\r")))
+        edits, values = self._edits(text, DEPTH, whole=whole)
+        start = find_open(text, whole=whole)
+        if start is not None and ((edits[-1:] and edits[-1].end > start) or self._may_hide(text[start:])):
+            end = min(end, start)
+        masked = [each for each in values if any(each.start <= edit.start < each.end for edit in edits)]
+        bounds = [(each.start, each.end) for each in masked] + [(each.start, each.end) for each in edits]
+        while crossed := [begin for begin, stop in bounds if begin < end < stop]:
+            end = min(crossed)
+        return apply_edits(text[:end], (each for each in edits if each.end <= end))
 
     def cut_text(self, text: str) -> str:
-        """The same for a text that a tool may have cut at its size limit: without pieces of secrets at both ends."""
+        """`text` for one that a tool may have cut at its size limit: without pieces of secrets at both ends."""
         text = self.text(text)
         mark = CUT_MARK.search(text)
         end = mark.start() if mark else len(text)
         if piece := self._beginnings.at_end(text[:end]):
-            text = f"{text[: piece[0]]}[redacted:{self._forms[piece[1]]}]{text[end:]}"
+            text = f"{text[: piece[0]]}{mark_of(self._forms[piece[1]])}{text[end:]}"
         before = BEFORE_TAIL.match(text)
         start = before.end() if before else 0
         head = text[start : start + self._longest][::-1]
         if piece := self._ends.at_end(head):
             rest = text[start + len(head) - piece[0] :]
-            text = f"{text[:start]}[redacted:{self._forms[piece[1][::-1]]}]{rest}"
+            text = f"{text[:start]}{mark_of(self._forms[piece[1][::-1]])}{rest}"
         return text
-
-    def json_text(self, text: str) -> str:
-        """A JSON text without secrets: still JSON, with as many keys. Any other text as `text` does it."""
-        clean = self.text(text)
-        if clean == text or _read(clean) is not None:
-            return clean
-        value = _read(text)
-        return clean if value is None else json.dumps(self.value(value[0]), ensure_ascii=False, separators=(",", ":"))
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets, in keys and values; the same object if it had none."""
@@ -106,19 +123,27 @@ class Redactor:
             return value
         return self._clean_value(value, self.cut_text)
 
+    # ── what is looked for ────────────────────────────────────────────────────────────────────────
+
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile(any_of(self._forms))
 
     @cached_property
+    def _squeezed_pattern(self) -> re.Pattern[str]:
+        """Finds each form in a text without blanks and line ends."""
+        return re.compile(any_of(self._squeezed))
+
+    @cached_property
     def _forms_in_json(self) -> re.Pattern[str]:
-        """Finds each form in a text, or in the JSON of it."""
-        return re.compile(any_of(_with_json(self._forms)))
+        """Finds each form in a text, or in the JSON of it, without blanks and line ends."""
+        return re.compile(any_of(_with_json(self._squeezed)))
 
     @cached_property
     def _pieces_in_json(self) -> re.Pattern[str]:
-        """Finds the beginning and the end of each form in a text, or in the JSON of it."""
-        return re.compile(any_of(_with_json({*map(beginning_of, self._forms), *map(end_of, self._forms)})))
+        """Finds the beginning and the end of each form in a text, or in the JSON of it, without blanks."""
+        pieces = map(squeeze, {*map(beginning_of, self._forms), *map(end_of, self._forms)})
+        return re.compile(any_of(_with_json(filter(None, pieces))))
 
     @cached_property
     def _beginnings(self) -> Pieces:
@@ -128,24 +153,156 @@ class Redactor:
     def _ends(self) -> Pieces:
         return Pieces({form[::-1]: end_of(form)[::-1] for form in self._forms})
 
-    def _find(self, text: str) -> list[_Found]:
-        """Where secrets are in a text, or in the text with its escapes read."""
-        found = [_Found(*each.span(), self._forms[each[0]]) for each in self._pattern.finditer(text)]
-        if has_escapes(text) and (plain := unescape_once(text)) != text and self._pattern.search(plain):
+    # ── texts ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _mask(self, text: str, depth: int, *, whole: bool = False) -> str:
+        edits, _ = self._edits(text, depth, whole=whole)
+        return apply_edits(text, edits) if edits else text
+
+    def _edits(self, text: str, depth: int, *, whole: bool = False) -> tuple[list[Edit], list[Span]]:
+        """What is to be replaced in a text, and the JSON in it whose leaves were masked."""
+        found, hides = self._find(text), depth > 0 and self._may_hide(text)
+        if not found and not hides:
+            return [], []
+        edits: list[Edit] = []
+        values: list[Span] = []
+        starts, ends, as_text = [each.start for each in found], [each.end for each in found], [True] * len(found)
+        for value in find_values(text, whole=whole) if depth else ():
+            first, last = bisect_right(ends, value.start), bisect_left(starts, value.end)
+            if first == last and not hides:
+                continue
+            new = self._edit_leaves(text, value, found[first:last], depth, hides=hides)
+            if new is not None:
+                as_text[first:last] = [False] * (last - first)
+                values.append(value)
+                edits += new
+        edits += [Edit(each.start, each.end, mark_of(each.name)) for each in compress(found, as_text)]
+        return sorted(edits), values
+
+    def _edit_leaves(
+        self, text: str, value: Span, found: Sequence[Find], depth: int, *, hides: bool
+    ) -> list[Edit] | None:
+        """The new leaves of a JSON value; None if what was `found` is more than one of them, or cannot be taken out.
+
+        With `hides`, leaves in which nothing was found are looked at as well.
+        """
+        leaves = find_leaves(text, value)
+        strings, starts = leaves.strings(), [each.start for each in found]
+        edits = [*self._edit_numbers(text, leaves.numbers), *self._edit_keys(text, leaves.keys, depth)]
+        for leaf in leaves.texts:
+            if not hides and bisect_left(starts, leaf.start) == bisect_left(starts, leaf.end):
+                continue
+            plain = json.loads(text[slice(*leaf)], strict=False)
+            if (clean := self._mask(plain, depth - 1)) != plain:
+                edits.append(Edit(*leaf, _quote(clean)))
+        taken = {each.start for each in edits}
+        for each in found:
+            around = find_around(strings, each.start - 1, each.end + 1)
+            if around is None:
+                if find_around(leaves.numbers, each.start, each.end) is None:
+                    return None
+            elif around.start not in taken:  # it is there only as it is written, not as it is read
+                rest = f"{text[around.start : each.start]}{mark_of(each.name)}{text[each.end : around.end]}"
+                if not _is_string(rest):
+                    return None
+                taken.add(around.start)
+                edits.append(Edit(*around, rest))
+        return edits
+
+    def _edit_numbers(self, text: str, numbers: Iterable[Span]) -> Iterator[Edit]:
+        for leaf in numbers if self._numbers else ():
+            number = _number(text[slice(*leaf)])
+            if number in self._numbers:
+                yield Edit(*leaf, _quote(mark_of(self._numbers[number])))
+
+    def _edit_keys(self, text: str, objects: Iterable[Sequence[Span]], depth: int) -> Iterator[Edit]:
+        """The new keys of each object: those that were equal still are, those that were not are not."""
+        for keys in objects:
+            plain = [json.loads(text[slice(*key)], strict=False) for key in keys]
+            different = list(dict.fromkeys(plain))
+            clean = [self._unchanged_or(key, self._mask(key, depth - 1)) for key in different]
+            if any(new is not key for new, key in zip(clean, different, strict=True)):
+                names = dict(zip(different, _distinct(clean, different), strict=True))
+                yield from (
+                    Edit(*leaf, _quote(names[key])) for leaf, key in zip(keys, plain, strict=True) if names[key] != key
+                )
+
+    @staticmethod
+    def _unchanged_or(old: str, new: str) -> str:
+        return old if new == old else new
+
+    def _find(self, text: str) -> list[Find]:
+        """Where secrets are in a text that is taken as text."""
+        found = self._find_known(text) if self._forms else []
+        if self._formats:
+            found += find_keys(blank_finds(text, found), self._formats)
+        if self._patterns:
+            found += join_finds(list(find_patterns(blank_finds(text, sorted(found)), self._patterns)))
+        return sorted(found)
+
+    def _find_known(self, text: str) -> list[Find]:
+        """Where known values are in a text, or in the text with its escapes read."""
+        found = self._find_in_reading(text)
+        if has_escapes(text) and (plain := unescape_once(text)) != text and (hidden := self._find_in_reading(plain)):
             at = offsets(text)
-            hidden = self._pattern.finditer(plain)
-            found += [_Found(at[each.start()], at[each.end()], self._forms[each[0]]) for each in hidden]
+            found += [Find(at[each.start], at[each.end], each.name) for each in hidden]
+        return join_finds(found) if found else found
+
+    def _find_in_reading(self, text: str) -> list[Find]:
+        if not self._squeezed_pattern.search(squeeze(text)):
+            return []
+        found = [Find(*each.span(), self._forms[each[0]]) for each in self._pattern.finditer(text)]
+        for start, end, form in find_cut(text, self._squeezed_pattern):
+            if form not in self._forms or is_whole(text[start:end]):
+                found.append(Find(start, end, self._squeezed[form]))
         return found
+
+    def _may_hide(self, text: str) -> bool:
+        """Whether JSON in a text may hold what the text, as it is written, does not show."""
+        if self._formats and ARMOUR_END in text:  # a key whose beginning was cut off begins with its leaf
+            return True
+        if "\\" not in text or not (self._patterns or any(sign in text for sign in DEEP_ESCAPES)):
+            return False
+        if self._patterns:
+            return True
+        for _ in range(DEPTH):
+            plain = unescape_once(text)
+            if plain == text:
+                return False
+            text = plain
+            if (self._formats and is_hinted(text)) or (self._forms and self._squeezed_pattern.search(squeeze(text))):
+                return True
+        return False
+
+    def _known_until(self, text: str) -> int:
+        """Where at the end of a text that goes on the beginning of a known value may be."""
+        if not self._forms:
+            return len(text)
+        until, begin = _place_before(text, self._longest - 1), max(0, len(text) - 2 * LONGEST * self._longest)
+        if has_escapes(tail := text[begin:]):
+            more = LONGEST if has_escapes(tail[-LONGEST:]) else 0
+            place = _place_before(unescape_once(tail), self._longest - 1 + more)
+            until = min(until, begin + offsets(tail)[place])
+        return until
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────
 
     def _may_hold_secrets(self, value: Any, pattern: re.Pattern[str]) -> bool:
         """Whether a look at all of the value at once finds something: far cheaper than a look at each of its texts."""
+        if self._patterns:
+            return True
         try:
             text = orjson.dumps(value).decode()
         except (TypeError, ValueError):  # not JSON
             return True
         if self._formats and is_hinted(text):
             return True
-        return bool(self._forms) and any(pattern.search(each) for each in _readings(text))
+        if not any(sign in text for sign in ESCAPED_WITHIN_JSON):
+            return bool(self._forms) and pattern.search(squeeze_json(text)) is not None
+        return any(
+            (self._formats and is_hinted(each)) or (self._forms and pattern.search(squeeze(each)))
+            for each in _readings(text)
+        )
 
     def _clean_value(self, value: Any, clean: Callable[[str], str]) -> Any:
         match value:
@@ -153,7 +310,7 @@ class Redactor:
                 cleaned = clean(value)
                 return value if cleaned == value else cleaned
             case int() | float() if value in self._numbers and not isinstance(value, bool):
-                return f"[redacted:{self._numbers[value]}]"
+                return mark_of(self._numbers[value])
             case list() | tuple():
                 items = [self._clean_value(each, clean) for each in value]
                 return value if all(map(operator.is_, items, value)) else items
@@ -168,44 +325,53 @@ class Redactor:
 def _readings(json_text: str) -> Iterator[str]:
     """A JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
     yield json_text
-    if any(sign in json_text for sign in ESCAPED_WITHIN_JSON):
+    for _ in range(DEPTH):
         plain = unescape_once(json_text)
-        yield plain
-        yield unescape_once(plain)
+        if plain == json_text:
+            return
+        json_text = plain
+        yield json_text
 
 
-def _extra_length(tail: str) -> int:
-    """How many more characters a secret at the end of a text may take because some of them are escaped."""
-    if not has_escapes(tail):
-        return 0
-    return len(tail) - len(unescape_once(tail)) + (LONGEST if has_escapes(tail[-LONGEST:]) else 0)
+def _place_before(text: str, characters: int) -> int:
+    """Where the last so many characters of a text begin, one or more, not counting blanks and line ends."""
+    size = 2 * characters
+    while True:
+        begin = max(0, len(text) - size)
+        places = places_of(text[begin:])
+        if len(places) >= characters:
+            return begin + places[-characters]
+        if begin == 0:
+            return 0
+        size *= 4
 
 
-def _mark_finds(text: str, found: list[_Found]) -> str:
-    """The text with marks instead of what was found; finds that overlap get one mark, named after the longest."""
-    if not found:
-        return text
-    parts, at = list[str](), 0
-    for each in _join_finds(sorted(found, key=lambda each: (each.start, -each.end))):
-        parts += (text[at : each.start], f"[redacted:{each.name}]")
-        at = each.end
-    return "".join([*parts, text[at:]])
+def _quote(text: str) -> str:
+    """The JSON of a text; a lone surrogate stays an escape."""
+    return json.dumps(text, ensure_ascii=not _is_encodable(text))
 
 
-def _join_finds(found: Iterable[_Found]) -> Iterator[_Found]:
-    """Finds in the order of the text, those that overlap as one."""
-    last, length = None, 0
-    for each in found:
-        if last is None or each.start >= last.end:
-            if last is not None:
-                yield last
-            last, length = each, each.end - each.start
-            continue
-        longer = each.end - each.start > length
-        last = _Found(last.start, max(last.end, each.end), each.name if longer else last.name)
-        length = max(length, each.end - each.start)
-    if last is not None:
-        yield last
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_string(text: str) -> bool:
+    """Whether a text is the JSON of one text."""
+    try:
+        return isinstance(json.loads(text, strict=False), str)
+    except ValueError:
+        return False
+
+
+def _number(literal: str) -> int | float:
+    """The number that a literal says; not a number for one that is too long for a secret."""
+    if len(literal) > 30:
+        return math.nan
+    return int(literal) if literal.lstrip("-").isdigit() else float(literal)
 
 
 def _distinct(clean: Sequence[Any], keys: Iterable[Any]) -> Iterator[Any]:
@@ -219,21 +385,6 @@ def _distinct(clean: Sequence[Any], keys: Iterable[Any]) -> Iterator[Any]:
             new = f"{name} {next(numbers.setdefault(name, count(2)))}"
         taken.add(new)
         yield new
-
-
-def _read(text: str) -> tuple[Any] | None:
-    """The value of a JSON text, in a tuple; None if it is not JSON, or an object has a key twice."""
-    try:
-        return (json.loads(text, object_pairs_hook=_object),)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
 
 
 def _with_json(forms: Iterable[str]) -> Iterator[str]:

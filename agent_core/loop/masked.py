@@ -1,0 +1,69 @@
+"""Marks of masked secrets among the arguments of a call: a tool would take one for the value. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agent_core.effects import Json
+from agent_core.rules import rules_of
+from agent_core.words.catalogue import ENGLISH, Words
+from utools.schema.faults import Fault, shown
+from utools.schema.pointer import pointer_of
+from utools.secrets.finds import mark_of
+
+OPENING = b"[redacted:"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The marks that the masking of a run leaves. A text that only looks like one is data."""
+
+    marks: Sequence[str] = ()
+
+    def faults(self, args: Any, words: Words = ENGLISH) -> list[Fault]:
+        """The values, and keys, that hold a mark."""
+        if not self.marks or OPENING not in orjson.dumps(args):
+            return []
+        return [self._fault(at, mark, text, words) for at, text in _texts(args, ()) if (mark := self._find(text))]
+
+    def _find(self, text: str) -> str | None:
+        return next((mark for mark in self.marks if mark in text), None)
+
+    def _fault(self, at: tuple[str | int, ...], mark: str, text: str, words: Words) -> Fault:
+        pointer, expected = pointer_of(at), words.unmasked.format(mark=mark)
+        problem, got = words.must_be.format(expected=expected), shown(text)
+        return Fault(pointer, expected, got, words.fault.format(at=pointer, problem=problem, got=got))
+
+
+NO_MARKS = Marks()
+
+
+def marks_of(started: Mapping[str, Any]) -> Marks:
+    """The marks of a run, from its `run_started` record; none before such calls were refused."""
+    return Marks(tuple(_marks(started.get("redaction") or ()))) if rules_of(started)["masking"] > 1 else NO_MARKS
+
+
+def marks_in(redaction: Sequence[Json]) -> Marks:
+    """The marks that these rules of a redactor leave."""
+    return Marks(tuple(_marks(redaction)))
+
+
+def _marks(redaction: Sequence[Json]) -> Iterator[str]:
+    for rule in redaction:
+        yield from map(mark_of, rule["formats"]) if "formats" in rule else (rule["replacement"],)
+
+
+def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The texts and keys of a value with their places."""
+    match value:
+        case str():
+            yield at, value
+        case dict():
+            for key, below in value.items():
+                yield (*at, key), key
+                yield from _texts(below, (*at, key))
+        case list() | tuple():
+            for index, below in enumerate(value):
+                yield from _texts(below, (*at, index))
