@@ -32,8 +32,9 @@ class ToolPolicy(ToolBinding):
     """One tool of a run's whitelist, as `run_started` holds it.
 
     `schema` is the tool's own, `visible` what of it a model sees, `hidden` the names that only the author sets,
-    `preset` the author's values. `effect` is read, write or nested; {argument, read} where an argument decides; or
-    `dynamic` where only the tool itself knows. `fills` are the places in the preset where the executor puts secrets.
+    `preset` the author's values. `effect` is read, write or nested; {argument, read, default?} where an argument
+    decides; or `dynamic` where only the tool itself knows. `fills` are the places in the preset where the executor
+    puts secrets.
     """
 
     description: str
@@ -66,7 +67,7 @@ def effect_of(policy: Mapping[str, Any] | None, args: Json) -> str | None:
     effect = policy["effect"]
     if isinstance(effect, str):
         return None if effect == "dynamic" else effect
-    chosen = arguments_of(policy, args).get(effect["argument"])
+    chosen = arguments_of(policy, args).get(effect["argument"], effect.get("default"))
     return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
 
 

@@ -93,13 +93,14 @@ class Tool:
     it is taken as it is written. `execute(args, context)`, sync or async, returns a ToolResult or any JSON value; a
     sync one runs in a thread. `effect` is "read", "write" or "nested", a pure function of the args that returns one
     of these, or that function as data: `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and
-    writes otherwise. `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells
-    versions of a definition apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is
-    the argument, for what is certain to fail; before a run it gets those arguments that are known, maybe none.
-    `examples` show a model how the tool is used, in words that a person would use: each is {user, args, output,
-    answer}: what is asked, the call, what it gives, and the answer that is made of it.
-    An `inward` tool only works on what it is given, and keeps it in the run: a workflow's node may give it texts in
-    which secrets are masked, which any other tool would take for values.
+    writes otherwise; with `"default": "load"` it reads as well when `op` is not given.
+
+    `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells versions of a definition
+    apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is the argument, for what is
+    certain to fail; before a run it gets those arguments that are known, maybe none. `examples` show a model how the
+    tool is used, in words that a person would use: each is {user, args, output, answer}: what is asked, the call, what
+    it gives, and the answer that is made of it. An `inward` tool only works on what it is given, and keeps it in the
+    run: a workflow's node may give it texts in which secrets are masked, which any other tool would take for values.
     """
 
     code: str
@@ -138,7 +139,7 @@ class Tool:
         """The effect of a call with these args; an effect that cannot be determined counts as a write."""
         effect: Any = self.effect
         if isinstance(effect, Mapping):
-            chosen = args.get(effect["argument"]) if isinstance(args, dict) else None
+            chosen = args.get(effect["argument"], effect.get("default")) if isinstance(args, dict) else None
             return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
         if not isinstance(effect, str):
             try:
@@ -167,8 +168,10 @@ def _check_effect(effect: Any, *, where: str) -> None:
     if isinstance(effect, Mapping):
         reads = effect.get("read")
         strings = isinstance(reads, list | tuple) and all(isinstance(each, str) for each in reads)
-        if set(effect) != {"argument", "read"} or not isinstance(effect["argument"], str) or not strings:
-            raise DefinitionError("must be {'argument': NAME, 'read': [VALUE, …]}", where=where, value=effect)
+        keys = set(effect) - {"default"}
+        if keys != {"argument", "read"} or not isinstance(effect["argument"], str) or not strings:
+            form = "must be {'argument': NAME, 'read': [VALUE, …]}, with 'default': VALUE where it may be left out"
+            raise DefinitionError(form, where=where, value=effect)
     elif not callable(effect) and effect not in EFFECTS:
         raise DefinitionError("must be read, write, nested or a function of the args", where=where, value=effect)
 

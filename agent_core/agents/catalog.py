@@ -37,7 +37,8 @@ class AgentCatalog:
 
     @classmethod
     def from_directory(cls, directory: Path, tools: ToolRegistry | Sequence[str]) -> "AgentCatalog":
-        """The agents of all files there, in the order of their names.
+        """The agents of all files there, in the order of their names. JSON files that are no agents, such as recorded
+        replies, are passed over.
 
         DefinitionErrors with file and line of each fault.
         """
@@ -80,10 +81,17 @@ class AgentCatalog:
         except DefinitionError as error:
             yield from problems_in(error)
             return
+        if path.suffix == ".json" and not _is_agent(document.data):
+            return
         try:
             self.register(document.data)
         except DefinitionError as error:
             yield from (_in_file(each, document) for each in problems_in(error))
+
+
+def _is_agent(data: Any) -> bool:
+    """Whether the content of a JSON file is meant as an agent, and not as replies: an object with one of its keys."""
+    return isinstance(data, Mapping) and bool(data.keys() & AgentDefinition.model_fields.keys())
 
 
 def _servers_of(codes: Sequence[str]) -> frozenset[str]:

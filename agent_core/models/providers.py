@@ -72,7 +72,8 @@ class Providers:
             OpenAICompatible(name, base_url=url, api_key=None)
 
     def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
-        """Why an endpoint that may want a key gets none; None for one that gets a key, or is in one's own network.
+        """Why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own network
+        and paired with none.
 
         A vendor's own endpoint is not among them: without its key, no client is made for it.
         """
@@ -80,7 +81,9 @@ class Providers:
         if provider in OFFLINE:
             return None
         url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
-        if any(map(os.environ.get, names)) or is_near(url) or normalize_url(url) in VENDORS[provider].urls:
+        if any(map(os.environ.get, names)) or normalize_url(url) in VENDORS[provider].urls:
+            return None
+        if is_near(url) and not (options.get("api_key_env") or normalize_url(url) in self._paired()):
             return None
         return f"no key is sent to {url}: {_explain_missing(names)}"
 
@@ -176,7 +179,7 @@ class Providers:
         """The model's base URL, and the variables whose keys may be sent there; the first that is set is used."""
         vendor = VENDORS[provider]
         url = base_url or vendor_url(vendor, os.environ)
-        paired = {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
+        paired = self._paired()
         names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
         if normalize_url(url) in paired:
             names = (paired[normalize_url(url)],)
@@ -186,6 +189,10 @@ class Providers:
             message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
             raise DefinitionError(message, where="api_key_env", value=api_key_env)
         return url, (api_key_env,)
+
+    def _paired(self) -> dict[str, str]:
+        """The endpoints that the operator has paired with a key, each with its variable."""
+        return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
 
 
 def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:

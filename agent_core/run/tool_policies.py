@@ -90,7 +90,7 @@ def effect_as_data(tool: Tool) -> Any:
     """A tool's effect as a journal can hold it; `dynamic` when only its own function can tell."""
     if isinstance(tool.effect, str):
         return tool.effect
-    return "dynamic" if callable(tool.effect) else {key: tool.effect[key] for key in ("argument", "read")}
+    return "dynamic" if callable(tool.effect) else dict(tool.effect)
 
 
 def _binding_problems(

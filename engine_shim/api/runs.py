@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -238,6 +238,12 @@ def _check_date(text: Any) -> Any:
 
 def _aware(time: datetime | None) -> datetime | None:
     """A time with a zone. DefinitionError for one without: nobody knows which is meant."""
-    if time is not None and time.tzinfo is None:
+    if time is None:
+        return None
+    if time.tzinfo is None:
         raise DefinitionError("must have a time zone, as in 2026-01-31T12:00:00Z", where="query/since")
-    return time
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        message = "must lie in the years 1 to 9999, in UTC"
+        raise DefinitionError(message, where="query/since", value=time.isoformat()) from None

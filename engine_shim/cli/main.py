@@ -4,15 +4,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine_shim.cli import terminal
-from engine_shim.cli.app import app
-
 NO_COMMAND = 2
 """The exit code without any words, as for other mistakes in usage; the help is written all the same."""
+INTERRUPTED = 130
+"""The exit code of Ctrl-C, also while modules still load: all but the standard library is imported in `main`."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    try:
+        _main(args)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _main(args: Sequence[str] | None) -> None:
+    from engine_shim.cli import terminal
+
     code = _run(list(sys.argv[1:] if args is None else args))
     if args is None:
         if fault := terminal.flush():
@@ -24,6 +32,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _run(words: list[str]) -> int:
+    from engine_shim.cli.app import app
+
     try:
         _check_text(words)
         code = app(words or ["--help"], prog_name="agent-core", standalone_mode=False)

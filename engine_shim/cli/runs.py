@@ -1,7 +1,6 @@
 """The command runs: the runs of the store in a list."""
 
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import typer
@@ -27,8 +26,7 @@ def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -
         output.document([_as_data(entry, about, drivers.get(entry.run)) for entry, about in listed])
         return output.OK
     for entry, about in listed:
-        is_dead = drivers.get(entry.run, "") is None
-        output.line(_as_line(replace(entry, status="interrupted") if is_dead else entry, about))
+        output.line(_as_line(entry, about, is_interrupted=_is_interrupted(entry, drivers.get(entry.run))))
     if not listed:
         output.line("no runs")
     return output.OK
@@ -54,17 +52,23 @@ def entry_as_line(entry: RunEntry, more: str = "") -> str:
     return output.in_line(f"{entry.run}  {entry.status:<11}  {at:<16}  {more}{workflow}")
 
 
+def _is_interrupted(entry: RunEntry, driver: str | None) -> bool:
+    """Whether nobody drives a run that has not ended."""
+    return entry.status in UNDER_WAY and driver is None
+
+
 def _as_data(entry: RunEntry, about: RunOutline, driver: str | None) -> dict[str, Any]:
     forked = about.forked and {("run_id" if key == "run" else key): value for key, value in about.forked.items()}
     more = {"seconds": about.seconds, "external": about.external, "forked": forked, "driver": driver}
-    return {**entry_as_data(entry), **more}
+    return {**entry_as_data(entry), "agent": about.agent, "interrupted": _is_interrupted(entry, driver), **more}
 
 
-def _as_line(entry: RunEntry, about: RunOutline) -> str:
-    """The entry, where it comes from, and the first of its inputs, as far as there is room."""
+def _as_line(entry: RunEntry, about: RunOutline, *, is_interrupted: bool) -> str:
+    """The entry, whose agent it is, where it comes from, and the first of its inputs, as far as there is room."""
     line = entry_as_line(entry, f"{_duration(about.seconds):>6}  ")
-    if entry.status == "interrupted":
-        return f"{line}  `agent-core resume` goes on"
+    line = line if about.agent is None else f"{line} {output.in_line(about.agent)}"
+    if is_interrupted:
+        return f"{line}  interrupted: `agent-core resume` goes on"
     origin = f"  {origin_as_text(about.forked)}" if about.forked else ""
     first = next((output.as_text(value) for value in about.external.values()), "")
     return output.flatten_end(f"{line}{origin}  ", first, WIDTH)

@@ -35,4 +35,4 @@ def _parse_age(text: str) -> timedelta:
 
 
 def _in_utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from functools import partial
 
 from engine_shim.cli import output
 from engine_shim.cli.engine import with_engine
@@ -18,7 +19,7 @@ from utools.store_address import StoreAddress
 
 
 def run_worker(model: str | None, options: Options) -> int:
-    """Work until the process is told to end. EngineError where no Temporal server answers."""
+    """Work until the process is told to end. EngineAway where no Temporal server answers."""
     config, store = with_engine(load_host_config(options.config), options), find_address(options.store, options.config)
     engines = {config.temporal.queue: open_worker_engine(config, store, model)}
     for name in config.tenants:
@@ -39,9 +40,9 @@ async def _work_until_told(engines: dict[str, Engine], config: HostConfig) -> No
     until, loop = asyncio.Event(), asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, until.set)
-    sys.stderr.write(f"agent-core: worker on {', '.join(engines)} at {config.temporal.address}; Ctrl-C ends it\n")
+    told = f"agent-core: worker on {', '.join(engines)} at {config.temporal.address}; Ctrl-C ends it\n"
     try:
-        await work(engines, config.temporal, until)
+        await work(engines, config.temporal, until, partial(sys.stderr.write, told))
     finally:
         for engine in engines.values():
             await engine.close()

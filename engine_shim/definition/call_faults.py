@@ -5,10 +5,14 @@ from typing import Any
 
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.model import Definition
+from engine_shim.definition.template import read_placeholders
 from engine_shim.definition.uses import ToolUse, uses_of_node
 from engine_shim.errors import DefinitionError
+from utools.net.address import ORIGIN
 from utools.registry import ToolRegistry
 from utools.schema.faults import Fault
+
+NETWORK = "http_request"
 
 
 def call_faults(
@@ -21,7 +25,7 @@ def call_faults(
     codes = [tool.code for tool in registry.all()]
     for index, node in enumerate(definition.nodes):
         for use in uses_of_node(node, f"nodes/{index}/config", codes):
-            if problem := _fault_of(use, registry):
+            if problem := _fault_of(use, registry) or _unreachable(use, registry):
                 yield use.by_name and not goes_on(node.id), problem
 
 
@@ -35,6 +39,18 @@ def _fault_of(use: ToolUse, registry: ToolRegistry) -> Problem | None:
     except DefinitionError as error:
         return Problem(f"{use.where}/{error.where}" if error.where else use.where, message_of(error))
     return None
+
+
+def _unreachable(use: ToolUse, registry: ToolRegistry) -> Problem | None:
+    """A URL, fixed up to its path at least, that http_request may not reach as it is configured."""
+    config = {**registry.policy.presets.get(use.tool, {}), **use.config}
+    origin, cidrs = ORIGIN.match(str(config.get("url"))), config.get("allow_cidrs", [])
+    if use.tool != NETWORK or origin is None or any(True for _ in read_placeholders(cidrs)):
+        return None
+    from utools.net.guard import explain_private
+
+    message = explain_private(origin[0], cidrs)
+    return None if message is None else Problem(f"{use.where}/url", message)
 
 
 def _misfits(known: Mapping[str, Any], faults: Iterable[Fault]) -> bool:

@@ -80,6 +80,13 @@ def lists_inputs(definition: Definition) -> bool:
     return bool(_declared(definition)) and (definition.inputs or {}).keys() <= PLAIN
 
 
+def unlisted_inputs(definition: Definition, names: Iterable[str]) -> list[Problem]:
+    """The names among these that are none of the inputs that the author lists, each with what may be meant."""
+    if not lists_inputs(definition):
+        return []
+    return [Problem(f"external/{name}", explain_unread(definition, name)) for name in unread_inputs(definition, names)]
+
+
 def explain_unread(definition: Definition, name: str) -> str:
     """What to do about an input that nothing reads."""
     known = sorted({*_declared(definition), *(_names_read(definition) or ())})

@@ -70,7 +70,7 @@ class RunFilter:
         if self.workflow is not None:
             terms, values = [*terms, "workflow = ?"], [*values, self.workflow]
         if self.since is not None:  # in some zone it was that day then; `admits` looks closer
-            first_day = (self.since.astimezone(UTC) - timedelta(days=1)).date().isoformat()
+            first_day = _day_before(self.since)
             terms, values = [*terms, "(started_at >= ? OR started_at NOT LIKE '____-%')"], [*values, first_day]
         if self.host is not None:
             other = "SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?)"
@@ -79,6 +79,13 @@ class RunFilter:
             terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
         limit, values = ("", values) if self.limit is None else (" LIMIT ?", [*values, self.limit])
         return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC{limit}", values
+
+
+def _day_before(at: datetime) -> str:
+    try:
+        return (at.astimezone(UTC) - timedelta(days=1)).date().isoformat()
+    except OverflowError:  # at one end of the calendar
+        return "0001-01-01" if at.year == 1 else "9999-12-31"
 
 
 ALL = RunFilter()

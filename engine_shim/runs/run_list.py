@@ -27,12 +27,14 @@ class RunOutline:
     """What a list says of a run besides its entry.
 
     `external` are its inputs, or an agent's `prompt`; `seconds` passed from its beginning to its end, None before
-    that; `forked` is where it comes from, {run, strand, n, at?, retry?}.
+    that; `forked` is where it comes from, {run, strand, n, at?, retry?}; `agent` is the agent of the host's catalogue
+    whose turn it is.
     """
 
     external: Json
     seconds: float | None
     forked: Json | None
+    agent: str | None = None
 
 
 def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
@@ -51,7 +53,9 @@ def outline(store: DatabaseRunStore, run: str) -> RunOutline:
     began = parse_time(str((forked or {}).get("at") or first.get("at")))
     ended = parse_time(str(last["at"])) if last.get("kind") == "run_finished" else None
     seconds = (ended - began).total_seconds() if began and ended else None
-    return RunOutline(_external(first), seconds, forked)
+    note = first.get("agent")
+    agent = str(note["name"]) if isinstance(note, dict) and "name" in note else None
+    return RunOutline(_external(first), seconds, forked, agent)
 
 
 def origin_as_text(forked: Mapping[str, Any]) -> str:

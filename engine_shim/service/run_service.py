@@ -13,6 +13,8 @@ from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
 from agent_core.run.offload import offload
 from agent_core.run.run_id import new_run_id
+from engine_shim.definition.errors import refuse
+from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
@@ -89,19 +91,22 @@ class RunService:
         run_id: str | None = None,
         trace: str | None = None,
         is_followed: bool = False,
+        takes_unlisted: bool = False,
     ) -> tuple[str, bool]:
         """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. `trace` is the caller's
         `traceparent`. The events of one that `is_followed` are kept for its caller, who is about to follow it.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
         drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, TooManyRuns under
-        load; with nothing written.
+        load; with nothing written. Inputs that the workflow does not list do not fit, unless it `takes_unlisted` ones.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
         note = partial(self._note, by, trace)
         begin = partial(self.engine.run, workflow, external=external, run_id=run, on_begin=note)
         while key is None or not await self._has_begun(run):
             try:
+                if not takes_unlisted:
+                    refuse(unlisted_inputs(workflow.definition, external))
                 await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed)
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self._has_begun(run)):

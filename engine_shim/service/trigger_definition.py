@@ -1,7 +1,7 @@
 """Triggers: what starts a workflow without a caller, by the clock or by a signed webhook, as files define it."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,6 +16,10 @@ from utools.schema.model_faults import keys_of
 
 FIELDS = 5
 """Those of a cron line: minute, hour, day of the month, month, day of the week."""
+
+
+CLOCK_CHANGE = timedelta(hours=3)
+"""More than any change of the clock: so much later, no hour is passed for the second time."""
 
 
 class WebhookSource(BaseModel):
@@ -72,12 +76,16 @@ class Trigger(BaseModel):
         return self
 
     def next_time(self, after: datetime) -> datetime:
-        """When the clock starts it next, after a time with a zone."""
-        return next(self._times(after))
+        """When the clock starts it next, after a time with a zone.
+
+        In the hour that a clock change repeats, the times of a day begin with those of its first pass.
+        """
+        return next(time for time in self._times(after) if time.astimezone(UTC) > after)
 
     def last_time(self, until: datetime) -> datetime:
         """When the clock started it last, at a time with a zone or before."""
-        return next(self._times(until + timedelta(microseconds=1), reverse=True))  # it gives times before, not at
+        times = self._times(until + CLOCK_CHANGE, reverse=True)
+        return next(time for time in times if time.astimezone(UTC) <= until)
 
     def _times(self, at: datetime, *, reverse: bool = False) -> Iterator[datetime]:
         assert self.cron is not None

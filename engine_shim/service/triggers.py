@@ -14,6 +14,7 @@ from standardwebhooks import Webhook
 from agent_core.effects import Json
 from agent_core.run.offload import offload
 from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
@@ -118,7 +119,9 @@ class Triggers:
             raise TriggerNotFound(name)
         _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
         external = _inputs_of(trigger, body)
-        run = await self._submit(name, self._workflow(trigger), external, headers["webhook-id"])
+        is_raw = trigger.inputs is None  # nobody knows what else its sender puts into a body
+        key = headers["webhook-id"]
+        run = await self._submit(name, self._workflow(trigger), external, key, takes_unlisted=is_raw)
         await self._save(name, _Last(self._clock(), run))
         return run
 
@@ -145,10 +148,20 @@ class Triggers:
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
         await self._save(name, _Last(planned, run))
 
-    async def _submit(self, name: str, workflow: CheckedWorkflow, external: Mapping[str, Any], key: str) -> str:
+    async def _submit(
+        self,
+        name: str,
+        workflow: CheckedWorkflow,
+        external: Mapping[str, Any],
+        key: str,
+        *,
+        takes_unlisted: bool = False,
+    ) -> str:
         """Begin the run of a key, which no key of a caller names: no workflow's id has a slash."""
         named = key_to_id(f"trigger/{name}/{workflow.definition.id}", key)
-        run, _ = await self._runs.submit(workflow, external, by=f"trigger {name}", key=key, run_id=named)
+        run, _ = await self._runs.submit(
+            workflow, external, by=f"trigger {name}", key=key, run_id=named, takes_unlisted=takes_unlisted
+        )
         return run
 
     async def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
@@ -198,6 +211,8 @@ def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
         workflow = workflows.get(trigger.workflow)
     except WorkflowNotFound as error:
         raise file_error(path, str(error), "workflow") from None
+    for problem in unlisted_inputs(workflow.definition, trigger.inputs or {}):
+        raise file_error(path, problem.message, "inputs")
     if trigger.cron is not None:
         try:
             workflow.external_of(trigger.inputs or {})

@@ -161,3 +161,15 @@ async def test_an_agent_without_a_policy_answers_with_the_default_tools_of_a_hos
     catalog.register(agent())
     desk = AgentExecutor(catalog, model=ScriptedModel([final("Yes.")]))
     assert (await desk.execute_conversation(agent()["name"], "Are you there?")).content == "Yes."
+
+
+def test_recorded_replies_beside_the_agents_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "replies.json").write_text('[{"type": "final", "answer": "Hello."}]')
+    (tmp_path / "by_strand.json").write_text('{"agent": ["one"], "agent/2.0": ["two"]}')
+    (tmp_path / "support.json").write_text('{"name": "support", "model": "scripted:replies.json"}')
+    assert [each.name for each in AgentCatalog.from_directory(tmp_path, CODES).list()] == ["support"]
+    for file, text in (("nameless.json", '{"model": "m"}'), ("misspelled.yaml", "nmae: x"), ("list.yaml", "- name: x")):
+        (tmp_path / file).write_text(text)
+        with pytest.raises(DefinitionError, match=file):
+            AgentCatalog.from_directory(tmp_path, CODES)
+        (tmp_path / file).unlink()

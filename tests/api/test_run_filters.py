@@ -258,3 +258,19 @@ def test_ten_thousand_runs_are_listed_and_searched(tmp_path: Path) -> None:
         found = host.client.get("/runs", params={"limit": 200, "before": page["next"], "text": "There are 12"}).json()
         assert found["runs"][0]["run_id"] == "copy-09800"
         assert json.dumps(found).count("copy-") == 200
+
+
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [
+        ("0001-01-01T00:00:00+23:59", 422),
+        ("9999-12-31T23:59:59-23:59", 422),
+        ("0001-01-01T00:00:00Z", 200),
+        ("9999-12-31T23:59:59Z", 200),
+        ("0001-01-02T00:00:00+23:59", 200),
+    ],
+)
+def test_a_time_at_the_ends_of_the_calendar_is_no_fault_of_the_server(host: Served, since: str, status: int) -> None:
+    answer = host.client.get("/runs", params={"since": since})
+    assert answer.status_code == status, answer.text
+    assert status == 200 or "in the years 1 to 9999" in answer.text

@@ -168,7 +168,7 @@ def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> No
         ({"workflow": "count", "cron": "* * * * * *"}, "minute, hour"),
         ({"workflow": "count", "cron": "0 6 * * *", "timezone": "Mars"}, "time zone"),
         ({"workflow": "count", "cron": "0 6 * * *", "timezone": "../etc/passwd"}, "time zone"),
-        ({"workflow": "count", "cron": "0 6 * * *", "inputs": {"sun": "x"}}, "external/sum"),
+        ({"workflow": "count", "cron": "0 6 * * *", "inputs": {"sun": "x"}}, "did you mean sum"),
         ({"workflow": "count", "cron": "0 6 * * *", "inputs": {"sum": "{{external.x}}"}}, "not known here"),
         ({"workflow": "nothing", "cron": "0 6 * * *"}, "nothing"),
         ({"workflow": "count", "webhook": {"secret_env": "NOT_SET"}}, "NOT_SET"),
@@ -281,3 +281,34 @@ def test_triggers_are_listed_with_their_next_time(host: Served) -> None:
     assert set(by_name) == {"plain", "filled", "daily"}
     assert by_name["daily"]["next_at"].endswith("T06:00:00+00:00")
     assert by_name["plain"]["next_at"] is None
+
+
+CHANGES = [
+    ("Europe/Berlin", datetime(2026, 10, 24, 20, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 11, 1, 1, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 4, 10, tzinfo=UTC)),
+    ("Europe/Berlin", datetime(2026, 3, 28, 20, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize(("zone", "start"), CHANGES, ids=str)
+@pytest.mark.parametrize("cron", ["*/5 * * * *", "30 * * * *", "30 2 * * *", "15 1 * * *", "45 1 * * SUN"])
+def test_the_next_time_is_later_and_the_last_one_is_not_where_the_clock_changes(
+    tmp_path: Path, cron: str, zone: str, start: datetime
+) -> None:
+    trigger = read_trigger(write_trigger(tmp_path, "t", workflow="w", cron=cron, timezone=zone))
+    last = trigger.last_time(start).astimezone(UTC)
+    for minute in range(0, 10 * 60, 5):
+        now = start + timedelta(minutes=minute)
+        assert trigger.next_time(now).astimezone(UTC) > now
+        assert last <= trigger.last_time(now).astimezone(UTC) <= now
+        last = trigger.last_time(now).astimezone(UTC)
+
+
+def test_a_daily_time_in_the_repeated_hour_is_once_and_is_not_forgotten(tmp_path: Path) -> None:
+    trigger = read_trigger(write_trigger(tmp_path, "t", workflow="w", cron="30 2 * * *", timezone="Europe/Berlin"))
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    for minute in range(150):
+        now = first + timedelta(minutes=minute)
+        assert trigger.last_time(now).astimezone(UTC) == first
+        assert trigger.next_time(now).astimezone(UTC) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from engine_shim.cli.doctor.extras import FOR_TESTS, GIVES, check_extras
-from engine_shim.cli.doctor.services import check_redis, judge_tokens
+from engine_shim.cli.doctor.services import check_redis, check_temporal, judge_tokens
 from engine_shim.cli.doctor.sqlite import Probe, probe
 from engine_shim.cli.doctor.stores import check_runs, judge_file
+from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.service.principal import Principal
 from engine_shim.service.tokens import Token, Tokens
@@ -306,6 +307,15 @@ def test_redis_that_is_away_is_told_without_its_password(cli: Cli, monkeypatch: 
     ran = cli("doctor", "--json")
     assert (ran.code, "REDIS_URL" in said(ran, "Redis", "problem")) == (1, True)
     assert "a-password" not in ran.out
+
+
+def test_temporal_is_looked_for_where_the_host_uses_it(cli: Cli, write: Write, silent_port: int) -> None:
+    assert said(cli("doctor", "--json"), "Temporal", "ok").startswith("not used")
+    write("agent-core.yaml", {"engine": "temporal", "temporal": {"address": "127.0.0.1:1"}})
+    away = cli("doctor", "--json")
+    assert (away.code, "no server answers at 127.0.0.1:1" in said(away, "Temporal", "problem")) == (1, True)
+    there = HostConfig(temporal=TemporalConfig(address=f"127.0.0.1:{silent_port}"))
+    assert check_temporal(there).status == "ok"
 
 
 @pytest.mark.parametrize(

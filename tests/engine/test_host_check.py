@@ -107,6 +107,11 @@ KEYS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
         {"base_urls": {GATEWAY: "GATEWAY_TOKEN"}},
         f"no key is sent to {GATEWAY}: GATEWAY_TOKEN is not set",
     ),
+    "on this machine, paired, not set": (
+        {"base_url": "http://127.0.0.1:8080/v1"},
+        {"base_urls": {"http://127.0.0.1:8080/v1/": "GATEWAY_TOKEN"}},
+        "no key is sent to http://127.0.0.1:8080/v1: GATEWAY_TOKEN is not set",
+    ),
     "on this machine": ({"base_url": "http://127.0.0.1:8080/v1"}, {}, None),
     "in this network": ({"base_url": "http://10.1.2.3/v1"}, {}, None),
     "by a name of this machine": ({"base_url": "http://localhost:8080/v1"}, {}, None),

@@ -99,8 +99,10 @@ def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
 @pytest.mark.exhaustive
 def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     run = killed(host(action("pay"), final("Paid.")))
-    assert "interrupted" in cli("runs", "--store", "runs.db").out
-    assert "`agent-core resume` goes on" in cli("runs", "--store", "runs.db").out
+    assert "  running  " in cli("runs", "--store", "runs.db").out
+    assert "interrupted: `agent-core resume` goes on" in cli("runs", "--store", "runs.db").out
+    (listed,) = cli("runs", "--store", "runs.db", "--json").json
+    assert (listed["status"], listed["interrupted"]) == ("running", True)
     waits = cli("resume", run, "--store", "runs.db")
     assert waits.code == 6
     assert f"agent-core decide {run} retry --store runs.db   (or skip, fail)" in waits.out

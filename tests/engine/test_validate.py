@@ -568,3 +568,29 @@ def test_what_the_inputs_do_not_have_is_found(node: dict[str, Any], told: str | 
     found = problems(node, inputs=INPUTS)
     assert [told in each for each in found] == ([True] if told else [])
     assert problems(node, inputs={**INPUTS, "additionalProperties": True}) == ([] if "mesage" in str(node) else found)
+
+
+LOOPBACK = "is this machine, and only public hosts are reached; to allow it, write allow_cidrs: [127.0.0.1/32]"
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"url": "http://127.0.0.1:8000/orders"}, f"127.0.0.1 {LOOPBACK}"),
+        ({"url": "http://localhost/{{external.id}}"}, f"localhost {LOOPBACK}"),
+        ({"url": "http://10.1.2.3/"}, "write allow_cidrs: [10.1.2.3/32]"),
+        ({"url": "http://[::1]/"}, "write allow_cidrs: [::1/128]"),
+        ({"url": "http://127.0.0.1/", "allow_cidrs": ["10.0.0.0/8"]}, LOOPBACK),
+        ({"url": "http://127.0.0.1/", "allow_cidrs": ["127.0.0.0/8"]}, None),
+        ({"url": "http://10.1.2.3/", "allow_cidrs": ["10.0.0.0/8"]}, None),
+        ({"url": "https://example.com/"}, None),
+        ({"url": "{{external.url}}"}, None),
+    ],
+    ids=str,
+)
+def test_a_fixed_url_that_may_not_be_reached_is_found_with_what_to_write(config: Any, told: str | None) -> None:
+    found = problems({"id": "a", "tool": "http_request", "config": config})
+    assert [told in each for each in found] == ([True] if told else [])
+    preset = {"tool": "http_request", "preset": config}
+    of_agent = problems(agent(allowed_tools=[preset]))
+    assert [told in each for each in of_agent] == ([True] if told else [])

@@ -23,6 +23,7 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes
+    method: str = "GET"
 
     def json(self) -> Any:
         return orjson.loads(self.body)
@@ -191,4 +192,4 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     first, *lines = head.decode().strip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(first.split()[1], headers, body)
+    return Request(first.split()[1], headers, body, first.split()[0])

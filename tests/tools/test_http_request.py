@@ -447,3 +447,30 @@ def test_what_a_model_sees_is_none_of_the_authors_guards() -> None:
     assert {"method", "url", "query", "headers", "json", "form", "body"} == set(
         definition["function"]["parameters"]["properties"]
     )
+
+
+# ── without a method ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_request_without_a_method_is_a_get_that_reads() -> None:
+    async with serving(http(200, {"found": 1})) as server:
+        args = {"url": f"http://127.0.0.1:{server.port}/", **LOOPBACK}
+        assert REGISTRY.validate("http_request", args) == []
+        result = await REGISTRY.execute("http_request", args, ToolContext(idempotency_key="run/agent/4"))
+    (request,) = server.requests
+    assert (result.output["status"], request.method, "idempotency-key" in request.headers) == (200, "GET", False)
+    tool = REGISTRY.get("http_request")
+    assert [tool.effect_of({"url": "x", **more}) for more in ({}, {"method": "HEAD"}, {"method": "POST"})] == [
+        *("read", "read", "write")
+    ]
+
+
+async def test_a_body_needs_its_method_and_a_narrowed_method_is_not_left_out() -> None:
+    context = ToolContext()
+    for more, told in (
+        ({"json": {"a": 1}}, "needs its method: POST, PUT or PATCH"),
+        ({"allowed_methods": ["POST"]}, "the method GET is not allowed here"),
+    ):
+        args = {"url": "http://127.0.0.1:1/", **LOOPBACK, **more}
+        refused = await REGISTRY.execute("http_request", args, context)
+        assert (refused.success, told in str(refused.error)) == (False, True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 READS = METHODS[:3]
+GET = "GET"
 SECONDS = 30.0
 LIMIT, LARGEST = 2**20, 16 * 2**20
 FRAMING_HEADERS = frozenset(
@@ -53,14 +54,14 @@ def http_request() -> Tool:
         config_schema=SCHEMA,
         output_schema=OUTPUT,
         execute=_execute,
-        effect={"argument": "method", "read": READS},
+        effect={"argument": "method", "read": READS, "default": GET},
     )
 
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "method": {"enum": METHODS, "description": "What to do."},
+        "method": {"enum": METHODS, "default": GET, "description": "What to do."},
         "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "http or https."},
         "query": {**TEXTS, "description": "Added to the URL."},
         "headers": {
@@ -124,8 +125,8 @@ SCHEMA: dict[str, Any] = {
             "to port 443 or one of allowed_ports; in allow_cidrs to any port, over http too.",
         },
     },
-    "required": ["method", "url"],
-    "examples": [{"method": "GET", "url": "https://example.com/lamp"}],
+    "required": ["url"],
+    "examples": [{"url": "https://example.com/lamp"}],
 }
 OUTPUT: dict[str, Any] = {
     "type": "object",
@@ -138,7 +139,7 @@ OUTPUT: dict[str, Any] = {
 async def _execute(args: Args, context: ToolContext) -> ToolResult:
     from utools.net.transport import fetch
 
-    method = args["method"]
+    method = args.get("method", GET)
     if method not in args.get("allowed_methods", METHODS):
         raise ToolError(
             "the method {method} is not allowed here; allowed are {allowed}",
@@ -147,6 +148,8 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
         )
     guard = _guard(args)
     content, kind = _content(args)
+    if content is not None and "method" not in args:
+        raise ToolError("a request with a body needs its method: POST, PUT or PATCH")
     headers = _headers(args, context, kind)
     url = _with_query(args["url"], args.get("query"))
     limit = args.get("max_bytes", LIMIT)
@@ -237,7 +240,7 @@ def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, st
         if not value.isprintable():
             raise ToolError("the header {name} holds a line break or another control character", name=name)
         headers[name.lower()] = value
-    if args["method"] not in READS and context.idempotency_key:
+    if args.get("method", GET) not in READS and context.idempotency_key:
         headers.setdefault("idempotency-key", context.idempotency_key)
     return headers | secret_headers(context.secret, args.get("token_env"), {})
 

@@ -147,6 +147,22 @@ def _refuse_private(host: str, address: str) -> NetworkError:
     )
 
 
+def explain_private(url: str, cidrs: Sequence[str]) -> str | None:
+    """What an author has to write so that a URL can be reached whose host is no public address, or is this machine;
+    None for every other URL, and for one that cannot be read."""
+    try:
+        host = read_url(url).host
+        address = ip_address("127.0.0.1" if host == "localhost" or host.endswith(".localhost") else host)
+        networks = [_network(each) for each in cidrs]
+    except (NetworkError, DefinitionError, ValueError):
+        return None
+    if is_public(address) or is_within(address, networks):
+        return None
+    kind = "this machine" if address.is_loopback else "no public address"
+    network = f"{address}/{address.max_prefixlen}"
+    return f"{host} is {kind}, and only public hosts are reached; to allow it, write allow_cidrs: [{network}]"
+
+
 def _refuse_token(host: str, address: str) -> NetworkError:
     if host == address:
         return NetworkError("{host} is outside of allow_cidrs: {rule}", host=host, rule=TOKEN_RULE)

@@ -10,7 +10,7 @@ from engine_shim.cli.doctor.definitions import check_definitions
 from engine_shim.cli.doctor.extras import check_extras, check_versions
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.host import check_host, check_sources
-from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_tokens
+from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_temporal, check_tokens
 from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
 from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
 from engine_shim.cli.output import Options
@@ -47,6 +47,7 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     address = find_address(options.store, options.config)
     yield from _examine_stores(address, config or HostConfig(), quick=quick)
     yield check_redis(address)
+    yield check_temporal(config or HostConfig())
     yield from check_journal_keys()
 
 

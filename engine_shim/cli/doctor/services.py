@@ -11,6 +11,7 @@ from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.errors import DefinitionError
+from engine_shim.host.config import HostConfig
 from engine_shim.runs.database import Database
 from engine_shim.service.tokens import Token, Tokens
 from utools.error_text import reason_of
@@ -49,6 +50,28 @@ async def _ping(server: RedisServer, seconds: float) -> None:
             await server.ask("PING")
         finally:
             await server.close()
+
+
+def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
+    """Whether the Temporal server is there, where this host's runs are driven by workers, or it names a server."""
+    if config.engine != "temporal" and "temporal" not in config.model_fields_set:
+        return Finding("Temporal", "ok", "not used: each run is driven by the process that begins it")
+    address = config.temporal.address
+    try:
+        asyncio.run(_reach(address, seconds))
+    except (OSError, TimeoutError) as error:
+        why = f" within {seconds:g} seconds" if isinstance(error, TimeoutError) else f": {reason_of(error)}"
+        advice = "start it (`temporal server start-dev`), or name another in temporal.address"
+        return Finding("Temporal", "problem", f"no server answers at {address}{why}", advice)
+    return Finding("Temporal", "ok", f"a server is there at {address}")
+
+
+async def _reach(address: str, seconds: float) -> None:
+    """Connect and leave: a client of Temporal would leave threads behind that outlive a command so short."""
+    host, _, port = address.rpartition(":")
+    async with asyncio.timeout(seconds):
+        _, writer = await asyncio.open_connection(host, int(port))
+    writer.close()
 
 
 def check_journal_keys() -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Final
@@ -43,10 +44,18 @@ def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
     )
 
 
-async def work(engines: dict[str, Engine], config: TemporalConfig, until: asyncio.Event) -> None:
-    """Work on the queue of each engine until the event is set. EngineError where no server answers."""
+async def work(
+    engines: dict[str, Engine],
+    config: TemporalConfig,
+    until: asyncio.Event,
+    on_connected: Callable[[], object] | None = None,
+) -> None:
+    """Work on the queue of each engine until the event is set; `on_connected` is called once the server has answered.
+    EngineAway where none answers."""
+    clients = [await connect(config, data_converter(engine.store.journal)) for engine in engines.values()]
+    if on_connected is not None:
+        on_connected()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-        clients = [await connect(config, data_converter(engine.store.journal)) for engine in engines.values()]
         for client, (queue, engine) in zip(clients, engines.items(), strict=True):
             await stack.enter_async_context(make_worker(client, engine, queue))
             log.info("worker on queue %s of %s", queue, config.address)
