@@ -205,7 +205,7 @@ class ModelReply:
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
     `calls` are native function calls, {name, arguments} each; what else is in them, and all of `echo`, goes back to
-    the vendor with the message.
+    the vendor with the message. `refusal` is why a vendor did not pass on its own model's call.
     """
 
     content: str
@@ -217,6 +217,7 @@ class ModelReply:
     model: str = ""
     calls: Sequence[Json] = ()
     echo: Json | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

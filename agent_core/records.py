@@ -220,7 +220,10 @@ class BatchAsked(TypedDict):
 
 
 class ModelAnswered(TypedDict):
-    """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor."""
+    """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor.
+
+    `refusal` is why the vendor did not pass on its own model's call.
+    """
 
     kind: Literal["answered"]
     reply: Literal["said"]
@@ -233,6 +236,7 @@ class ModelAnswered(TypedDict):
     model: str
     calls: NotRequired[Sequence[Json]]
     echo: NotRequired[Json]
+    refusal: NotRequired[str]
 
 
 class ToolAnswered(TypedDict):
@@ -510,6 +514,8 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 record["calls"] = answer.calls
             if answer.echo:
                 record["echo"] = answer.echo
+            if answer.refusal:
+                record["refusal"] = answer.refusal
             return record
         case ToolReply():
             result: ToolAnswered = {

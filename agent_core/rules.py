@@ -17,7 +17,8 @@ class RuleVersions(TypedDict):
     errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits. `plans`: how a plan's references are read;
-    runs before its second version do not name it.
+    runs before its second version do not name it. `replies`: how a model's reply is read, and whether there is room
+    for another question; the same is true of it.
     """
 
     cuts: int
@@ -26,24 +27,43 @@ class RuleVersions(TypedDict):
     prompts: int
     flow: int
     plans: NotRequired[int]
+    replies: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts": 5, "flow": 2, "plans": 2}
+CURRENT: Final[RuleVersions] = {
+    "cuts": 3,
+    "texts": 6,
+    "comparison": 2,
+    "prompts": 5,
+    "flow": 2,
+    "plans": 2,
+    "replies": 2,
+}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
-of earlier turns were shown as actions.
+of earlier turns were shown as actions. texts 5: without those of calls that were left in a text or refused by a vendor.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. A run holds its prompts
 whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
+replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
+known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.
 """
-EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1, "plans": 1}
+EARLIEST: Final[RuleVersions] = {
+    "cuts": 1,
+    "texts": 1,
+    "comparison": 1,
+    "prompts": 1,
+    "flow": 1,
+    "plans": 1,
+    "replies": 1,
+}
 """The rules of runs that name none."""
 
 
@@ -57,6 +77,7 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
         "prompts": named.get("prompts", EARLIEST["prompts"]),
         "flow": named.get("flow", EARLIEST["flow"]),
         "plans": named.get("plans", EARLIEST["plans"]),
+        "replies": named.get("replies", EARLIEST["replies"]),
     }
 
 

@@ -59,6 +59,7 @@ class RunState:
         self.must_answer = False
         self.plan: list[Json] | None = None
         self.references = GRAMMARS[rules_of(started)["plans"]]
+        self.rules = rules_of(started)["replies"]
         self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
@@ -340,11 +341,13 @@ class RunState:
 
 
 def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
-    config = started["config"]
+    config, rules = started["config"], rules_of(started)
+    codes = [*started["tools"], *([READ_OBSERVATION] if started.get("reading") and rules["replies"] > 1 else [])]
     if config["protocol"] == "tools":
-        return ToolsDialect(feedback, codes_by_name(list(started["tools"])))
-    has_plans = config.get("mode") == "plan" and rules_of(started)["texts"] >= 5
-    return PlanDialect(feedback) if has_plans else JsonDialect(feedback)
+        return ToolsDialect(feedback, codes_by_name(codes), rules["replies"])
+    has_plans = config.get("mode") == "plan" and rules["texts"] >= 5
+    dialect = PlanDialect if has_plans else JsonDialect
+    return dialect(feedback, codes, rules["replies"])
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

@@ -34,7 +34,9 @@ class Completion:
 
     `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
     `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
-    call, and all of `echo`, go back to the vendor with the message in later questions.
+    call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
+    `length`, `content_filter`, `malformed_call`, or a word that is read with care (finish_reasons.py); `refusal` says
+    why the vendor did not pass on its own model's call.
     """
 
     content: str
@@ -46,6 +48,7 @@ class Completion:
     calls: tuple[dict[str, Any], ...] = ()
     echo: dict[str, Any] | None = None
     cached_tokens: int = 0
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

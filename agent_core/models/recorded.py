@@ -82,5 +82,13 @@ def _to_completion(reply: ModelReply) -> Completion:
     inputs, outputs = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))
     calls = tuple(reply.calls)
     return Completion(
-        reply.content, reply.finish_reason, inputs, outputs, usage["cost"], reply.requests, calls=calls, echo=reply.echo
+        reply.content,
+        reply.finish_reason,
+        inputs,
+        outputs,
+        usage["cost"],
+        reply.requests,
+        calls=calls,
+        echo=reply.echo,
+        refusal=reply.refusal,
     )

@@ -16,6 +16,7 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
+from agent_core.models.finish_reasons import settle_finish_reason
 from agent_core.models.usage import count_usage, read_usage
 from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
 from agent_core.run.answer_stream import AnswerStream
@@ -142,7 +143,16 @@ class Executor:
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
         return ModelReply(
-            content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
+            content,
+            self._clean_text(settle_finish_reason(effect.model, completion.finish_reason)),
+            usage,
+            now(),
+            seconds,
+            completion.requests,
+            effect.model,
+            calls,
+            echo,
+            self._clean_text(completion.refusal),
         )
 
     def _clean_text(self, text: str) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from agent_core.models.client import Completion
+from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
 
 TRANSIENT = (408, 409, 429)
 OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
@@ -23,9 +24,10 @@ MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
 SPARE_LEVELS = 32
 """Levels of nesting that are left for what contains a call later: a message, a row of the journal."""
+CALLING = ("tool_calls", "function_call")
+"""Reasons of a reply that is done, as its calls show by themselves."""
 BOM = b"\xef\xbb\xbf"
 """A byte order mark, which some servers write before JSON (RFC 8259, 8.1) and before events."""
-FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,10 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     if not choices:
         return Refusal("answered with an empty list of choices", status)
     choice = choices[0] if isinstance(choices[0], dict) else {}
-    message = found if isinstance(found := choice.get("message"), dict) else {"content": ()}
+    finish_reason = _read_finish_reason(choice)
+    stopped = find_reason(finish_reason) in (FILTERED, MALFORMED)
+    absent: dict[str, Any] = {"content": None if stopped else ()}
+    message = found if isinstance(found := choice.get("message"), dict) else absent
     if isinstance(tool_calls := message.get("tool_calls"), list) and len(tool_calls) > MAX_CALLS:
         return Refusal(f"answered with {len(tool_calls)} calls, and at most {MAX_CALLS} are read", status)
     content, calls = read_text(message.get("content")), _read_calls(message)
@@ -107,7 +112,7 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
     usage = reply.get("usage")
     input_tokens, output_tokens = (_read_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
-    finish_reason, echo = _read_finish_reason(choice.get("finish_reason")), _read_echo(message) if calls else None
+    echo = _read_echo(message) if calls else None
     _check_encodable([calls, echo])
     cost, cached = _read_cost(usage), _read_cached_tokens(usage)
     return Completion(
@@ -166,8 +171,13 @@ def read_text(content: Any) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _read_finish_reason(reason: Any) -> str:
-    return FINISH_REASONS.get(reason, reason) if isinstance(reason, str) else "stop"
+def _read_finish_reason(choice: Mapping[str, Any]) -> str:
+    """The vendor's word, which the caller reads; ours where the vendor behind a gateway says more."""
+    given = choice.get("finish_reason")
+    reason = read_finish_reason(given, choice.get("native_finish_reason"))
+    if isinstance(given, str) and given and given not in CALLING and reason == read_finish_reason(given):
+        return given[:MAX_WORD]
+    return reason
 
 
 def _read_count(usage: Any, name: str) -> int | None:
@@ -224,9 +234,16 @@ def is_first_choice(choice: Any) -> bool:
 def _find_choice_error(choices: Any) -> Any:
     """The error of the first choice, whatever text or calls are beside it."""
     for choice in choices if isinstance(choices, list) else ():
-        if is_first_choice(choice) and (choice.get("error") or choice.get("finish_reason") == "error"):
+        if is_first_choice(choice) and (choice.get("error") or _is_error(choice)):
             return choice.get("error") or "the reply ended with the finish reason error"
     return None
+
+
+def _is_error(choice: dict[str, Any]) -> bool:
+    """Whether a choice ended by an error, unless the vendor behind a gateway says it better."""
+    reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
+    is_error = isinstance(reason, str) and reason.lower() == "error"
+    return is_error and read_finish_reason(None, native) in (DONE, CUT)
 
 
 def _read_retry_after(headers: Mapping[str, str], now: float) -> float | None:

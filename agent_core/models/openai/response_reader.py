@@ -61,6 +61,7 @@ class StreamedReply:
         self._head, self._events, self._message = head, EventParser(), StreamedMessage()
         self._fields: dict[str, Any] = {}
         self._finish_reason: Any = None
+        self._native_reason: Any = None
         self._has_choice = False
         self._other_event: bytes | None = None
 
@@ -81,6 +82,7 @@ class StreamedReply:
         if not self.done and self._finish_reason is None:
             return Refusal("ended its stream before the reply was whole", self._head.status, transient=True)
         choice = {"index": 0, "message": self._message.whole(), "finish_reason": self._finish_reason}
+        choice["native_finish_reason"] = self._native_reason
         choices = [choice] if self._has_choice else []
         whole = {**self._fields, "object": "chat.completion", "choices": choices}
         return read_reply(whole, self._head, now)
@@ -100,6 +102,7 @@ class StreamedReply:
 
     def _read_choice(self, choice: dict[str, Any]) -> str:
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self._native_reason = choice.get("native_finish_reason") or self._native_reason
         delta = choice.get("delta")
         if delta is None and not self._has_choice:
             delta = choice.get("message")  # a vendor that sends a whole message as a stream
