@@ -49,7 +49,10 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
     while True:
         if limit := state.budget.exceeded():
             return state.end(limit)
-        reply = yield state.next_question()
+        question = state.next_question()
+        if shortage := state.find_shortage(question):
+            return state.end("token_budget", shortage)
+        reply = yield question
         if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
             state.record_reply(reply)
             return reply

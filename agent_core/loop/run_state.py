@@ -22,10 +22,11 @@ from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
 from agent_core.protocol.plan_dialect import PlanDialect
+from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
-from agent_core.words.catalogue import words_of
+from agent_core.words.catalogue import ENGLISH, words_of
 
 UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
@@ -96,6 +97,14 @@ class RunState:
             within=budget.within(budget.limits.call_seconds),
             cut=cut,
         )
+
+    def find_shortage(self, question: CallModel) -> str | None:
+        """Why a question is not asked: it alone would use up more tokens than are left; None where it would not."""
+        limit = self.budget.limits.tokens
+        if limit is None or self.rules == 1:
+            return None
+        needed, left = estimate_question(question.messages, question.options), limit - self.budget.tokens
+        return ENGLISH.question_beyond_budget.format(needed=needed, left=left) if needed > left else None
 
     def _stage(self) -> Stage:
         budget = self.budget

@@ -32,6 +32,8 @@ class Question:
 class Completion:
     """A reply. Token counts are None where the vendor gave none; `requests` counts every attempt.
 
+    `estimated`: the vendor's count contradicts itself.
+
     `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
     `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
     call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
@@ -49,6 +51,7 @@ class Completion:
     echo: dict[str, Any] | None = None
     cached_tokens: int = 0
     refusal: str = ""
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

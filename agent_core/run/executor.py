@@ -18,6 +18,7 @@ from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
 from agent_core.models.finish_reasons import settle_finish_reason
 from agent_core.models.usage import count_usage, read_usage
+from agent_core.protocol.tokens import estimate_question
 from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
@@ -137,8 +138,8 @@ class Executor:
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
         """The reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
         content = self._clean_text(completion.content)
-        sent = sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))
-        usage, seconds = count_usage(completion, sent), perf_counter() - start
+        asked = estimate_question(effect.messages, effect.options)
+        usage, seconds = count_usage(completion, asked), perf_counter() - start
         calls, echo = [self._clean(call) for call in completion.calls], self._clean(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)

@@ -202,6 +202,7 @@ class English(utools_words.English):
         "in_doubt": "a write may or may not have happened; a person has to decide",
     }
     """By finish reason, what there is to say of it; the others are told by the failure itself."""
+    question_beyond_budget = "the next question has about {needed} tokens, and {left} are left of the token budget"
 
     # ── reading on in what was cut ──
     reading = "Read on in an observation that was cut."

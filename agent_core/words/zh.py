@@ -180,6 +180,7 @@ class Chinese(utools_words.Chinese, English):
         "paused": "运行被暂停",
         "in_doubt": "一次写操作可能已经发生，也可能没有；需由人来决定",
     }
+    question_beyond_budget = "下一个问题约有 {needed} 个 token，而 token 预算只剩 {left} 个"
 
     # ── reading on in what was cut ──
     reading = "继续读取被截短的观察结果。"

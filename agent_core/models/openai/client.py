@@ -29,6 +29,8 @@ from agent_core.models.openai.request import (
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
 from agent_core.models.openai.response_reader import WholeReply, open_reader
 from agent_core.models.openai.vendors import Vendor, model_info
+from agent_core.models.usage import count_usage
+from agent_core.protocol.tokens import estimate_question
 
 if TYPE_CHECKING:
     from agent_core.models.openai.connections import Transport
@@ -158,7 +160,7 @@ class OpenAICompatible:
         self._has_answered = True
         capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
         self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
-        price = self._cost_of(completion)
+        price = self._cost_of(completion, attempts.question)
         if attempts.requests == completion.requests and price == completion.cost:
             return completion
         return replace(completion, requests=attempts.requests, cost=price)
@@ -232,11 +234,12 @@ class OpenAICompatible:
             if loop is not None and loop.is_closed():
                 self._transports.pop(loop, None)
 
-    def _cost_of(self, completion: Completion) -> float | None:
-        """In USD: as the vendor says, else by the price list."""
+    def _cost_of(self, completion: Completion, question: Question) -> float | None:
+        """In USD: as the vendor says, else by the price list, of an estimate where the vendor has not counted."""
         if completion.cost is not None or self._vendor is None:
             return completion.cost
-        tokens = completion.input_tokens, completion.cached_tokens, completion.output_tokens
+        used = count_usage(completion, estimate_question(question.messages, question.options))
+        tokens = used["input_tokens"], completion.cached_tokens, used["output_tokens"]
         return cost(self._vendor.prices, self._model, *tokens)
 
     def _remember(self, capabilities: EndpointCapabilities, streaming: Streaming) -> None:

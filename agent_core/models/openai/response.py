@@ -11,6 +11,7 @@ import orjson
 
 from agent_core.models.client import Completion
 from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
+from agent_core.models.usage import read_vendor_usage
 
 TRANSIENT = (408, 409, 429)
 OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
@@ -18,8 +19,6 @@ OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
 ECHOED_KEYS = ("reasoning_content", "reasoning_details", "extra_content")
 """Keys of a message with calls that DeepSeek, OpenRouter and Gemini need in later questions."""
 MAX_CALLS = 128
-MAX_COUNT = 2**40
-"""The largest plausible number of tokens; sums of larger ones would not fit into JSON."""
 MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
 SPARE_LEVELS = 32
@@ -110,13 +109,19 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         return Refusal(f"answered with a choice that holds no message: {_show_body(orjson.dumps(choices[0]))}", status)
     if (refusal := read_text(message.get("refusal"))) and refusal.strip():
         return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
-    usage = reply.get("usage")
-    input_tokens, output_tokens = (_read_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+    usage = read_vendor_usage(reply.get("usage"))
     echo = _read_echo(message) if calls else None
     _check_encodable([calls, echo])
-    cost, cached = _read_cost(usage), _read_cached_tokens(usage)
     return Completion(
-        content, finish_reason, input_tokens, output_tokens, cost, calls=calls, echo=echo, cached_tokens=cached
+        content,
+        finish_reason,
+        usage.inputs,
+        usage.outputs,
+        usage.cost,
+        calls=calls,
+        echo=echo,
+        cached_tokens=usage.cached,
+        estimated=usage.doubtful,
     )
 
 
@@ -147,20 +152,6 @@ def _check_encodable(value: Any) -> None:
     orjson.dumps(value)
 
 
-def _read_cached_tokens(usage: Any) -> int:
-    """The input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    return _read_count(details, "cached_tokens") or _read_count(usage, "prompt_cache_hit_tokens") or 0
-
-
-def _read_cost(usage: Any) -> float | None:
-    """The reply's cost, where the vendor itself gives it (OpenRouter)."""
-    cost = usage.get("cost") if isinstance(usage, dict) else None
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COUNT:
-        return float(cost)
-    return None
-
-
 def read_text(content: Any) -> str | None:
     """The text of a message's content: a text, null, or a list of parts."""
     if content is None:
@@ -178,11 +169,6 @@ def _read_finish_reason(choice: Mapping[str, Any]) -> str:
     if isinstance(given, str) and given and given not in CALLING and reason == read_finish_reason(given):
         return given[:MAX_WORD]
     return reason
-
-
-def _read_count(usage: Any, name: str) -> int | None:
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
 def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:

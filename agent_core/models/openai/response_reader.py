@@ -18,6 +18,7 @@ from agent_core.models.openai.response import (
     read_text,
 )
 from agent_core.models.openai.streams import EventParser, StreamedMessage
+from agent_core.models.usage import merge_usage
 
 DONE = b"[DONE]"
 EVENTS = "text/event-stream"
@@ -95,7 +96,9 @@ class StreamedReply:
         if not isinstance(chunk, dict) or find_error(chunk):
             self._other_event, self.done = data, True
             return None
+        usage = merge_usage(self._fields.get("usage"), chunk.get("usage"))
         self._fields.update({name: value for name, value in chunk.items() if name != "choices" and value is not None})
+        self._fields["usage"] = usage
         choices = chunk.get("choices")
         first = [choice for choice in choices if is_first_choice(choice)] if isinstance(choices, list) else []
         return "".join(map(self._read_choice, first))
