@@ -236,13 +236,18 @@ class ToolReply:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …"""
+    """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …
+
+    `overflow` is of a question that was too long: {room, counted}, the tokens that it may have and that it has by the
+    vendor's count, null each where the vendor does not say.
+    """
 
     reason: str
     message: str
     at: str
     seconds: float
     requests: int = 0
+    overflow: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ class ToolAnswered(TypedDict):
 
 
 class FailureAnswered(TypedDict):
-    """An act that the world could not do."""
+    """An act that the world could not do; `overflow` says how much too long a question was, in tokens."""
 
     kind: Literal["answered"]
     reply: Literal["failed"]
@@ -265,6 +265,7 @@ class FailureAnswered(TypedDict):
     at: str
     seconds: float
     requests: int
+    overflow: NotRequired[Json]
     closes: NotRequired[Sequence[Closing]]
 
 
@@ -533,7 +534,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 result["permanent"] = True
             return result
         case Failed():
-            return {
+            failure: FailureAnswered = {
                 "kind": "answered",
                 "reply": "failed",
                 "reason": answer.reason,
@@ -542,6 +543,9 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 "seconds": answer.seconds,
                 "requests": answer.requests,
             }
+            if answer.overflow:
+                failure["overflow"] = answer.overflow
+            return failure
 
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:

@@ -146,8 +146,10 @@ def _feed_back(
 
 
 def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | None:
-    """Ask the next model from now on, or end the run."""
+    """Ask again with a shorter question where it was too long, ask the next model from now on, or end the run."""
     limit = state.budget.exceeded()
+    if reply.overflow and not limit and state.make_room(reply.overflow):
+        return None
     if reply.reason in FALLBACK_REASONS and state.models.has_fallback() and not limit:
         state.models.use_fallback()
         return None

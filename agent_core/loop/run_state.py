@@ -65,6 +65,7 @@ class RunState:
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
         self._first_step = self.budget.steps
+        self._made_room_in: int | None = None
         self.models = Models(self.config, started["options"])
         self._reading = started.get("reading")
         limit = self.config["observation_max_len"] if self._reading else None
@@ -97,6 +98,14 @@ class RunState:
             within=budget.within(budget.limits.call_seconds),
             cut=cut,
         )
+
+    def make_room(self, overflow: Json) -> bool:
+        """Cut what the model could not take, once for each question; whether there is something to cut."""
+        step = self.budget.steps
+        if self.rules == 1 or self._made_room_in == step:
+            return False
+        self._made_room_in = step
+        return self.transcript.narrow(overflow["room"], overflow["counted"])
 
     def find_shortage(self, question: CallModel) -> str | None:
         """Why a question is not asked: it alone would use up more tokens than are left; None where it would not."""

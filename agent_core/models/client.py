@@ -79,11 +79,17 @@ class ModelInfo:
 
 
 class ModelError(Exception):
-    """A question without a usable reply. `kind` is `model_error` or `content_filter`; the message has no secret."""
+    """A question without a usable reply. `kind` is `model_error` or `content_filter`; the message has no secret.
 
-    def __init__(self, message: str, *, kind: str = "model_error", requests: int = 1) -> None:
+    `overflow` is set where the question is too long: {room, counted}, the tokens that it may have and that it has by
+    the vendor's count, None each where that is unknown.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "model_error", requests: int = 1, overflow: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
-        self.kind, self.requests = kind, requests
+        self.kind, self.requests, self.overflow = kind, requests, overflow
 
 
 class ModelClient(Protocol):

@@ -44,7 +44,7 @@ class RecordedModel:
         answer = recorded[question.index]
         if isinstance(answer, Failed):
             kind = "content_filter" if answer.reason == "content_filter" else "model_error"
-            raise ModelError(answer.message, kind=kind, requests=answer.requests)
+            raise ModelError(answer.message, kind=kind, requests=answer.requests, overflow=answer.overflow)
         return _to_completion(answer)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:

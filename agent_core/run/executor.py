@@ -112,7 +112,8 @@ class Executor:
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:
             message = self.redactor.text(str(error))
-            return Failed(error.kind, message, now(), perf_counter() - start, requests=error.requests)
+            seconds = perf_counter() - start
+            return Failed(error.kind, message, now(), seconds, error.requests, overflow=error.overflow)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
             message = self.redactor.text(scrub(f"{type(error).__name__}: {error}", os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)

@@ -14,9 +14,12 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.finish_reasons import MALFORMED
 from agent_core.models.openai.capabilities import EndpointCapabilities, merge
 from agent_core.models.openai.prices import cost
+from agent_core.models.openai.refusals import is_bad_call
 from agent_core.models.openai.request import (
+    BAD_SAMPLE,
     Streaming,
     downgrade,
     downgrade_streaming,
@@ -149,11 +152,25 @@ class OpenAICompatible:
                         yield Delta(part, anew=anew)
                         has_shown, anew = True, False
             assert outcome is not None
-            if isinstance(outcome, Completion):
-                yield self._settle(outcome, attempts)
-                return
-            if not attempts.adapt(outcome):
-                await self._wait(outcome, attempts)
+            if isinstance(outcome, Refusal) and outcome.overflow:
+                raise self._error(outcome, attempts.requests)
+            if isinstance(outcome, Refusal) and (outcome.code == BAD_SAMPLE or not self._is_bad_call(outcome)):
+                if attempts.adapt(outcome):
+                    continue
+                if not self._is_bad_call(outcome):
+                    await self._wait(outcome, attempts)
+                    continue
+            if isinstance(outcome, Refusal):
+                outcome = self._read_bad_call(outcome)
+            yield self._settle(outcome, attempts)
+            return
+
+    def _is_bad_call(self, refusal: Refusal) -> bool:
+        """Whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the question."""
+        return refusal.status > 0 and (refusal.code == BAD_SAMPLE or is_bad_call(refusal.kinds, refusal.message))
+
+    def _read_bad_call(self, refusal: Refusal) -> Completion:
+        return Completion(refusal.generation, MALFORMED, refusal=self._clean(refusal.message))
 
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """The reply with its requests and cost; what the attempts have shown is remembered."""
@@ -249,11 +266,9 @@ class OpenAICompatible:
             self._capabilities, self._streaming = capabilities, streaming
 
     def _error(self, refusal: Refusal, requests: int, *, waited: bool = True) -> ModelError:
-        text = " ".join(f"{self._host} {refusal.message}".split())
-        if self._key and len(self._key) >= MIN_SECRET:
-            text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
-        if len(text) > MAX_MESSAGE:
-            text = text[:MAX_MESSAGE] + " …"
+        text = self._clean(f"{self._host} {refusal.message}")
+        if refusal.overflow:
+            text += "; max_input_tokens in the node's config keeps its questions shorter"
         if refusal.status in UNAUTHORIZED and self._keyless:
             text += f"; no key was sent, since {self._keyless}"
         if refusal.code == NOT_LISTENING and self._vendor and self._vendor.start:
@@ -262,7 +277,14 @@ class OpenAICompatible:
         if refusal.wait and not waited:
             text += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"
-        return ModelError(text, kind=kind, requests=requests)
+        return ModelError(text, kind=kind, requests=requests, overflow=refusal.overflow)
+
+    def _clean(self, message: str) -> str:
+        """A vendor's message in one line, not too long, and without the key."""
+        text = " ".join(message.split())
+        if self._key and len(self._key) >= MIN_SECRET:
+            text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
+        return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " …"
 
 
 async def _drain(parts: "AsyncIterator[Part]") -> None:

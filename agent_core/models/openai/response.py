@@ -11,6 +11,7 @@ import orjson
 
 from agent_core.models.client import Completion
 from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
+from agent_core.models.openai.refusals import find_wait, has_no_money, is_filtered, read_overflow
 from agent_core.models.usage import read_vendor_usage
 
 TRANSIENT = (408, 409, 429)
@@ -21,6 +22,8 @@ ECHOED_KEYS = ("reasoning_content", "reasoning_details", "extra_content")
 MAX_CALLS = 128
 MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
+MAX_GENERATION = 20_000
+"""Characters of what a model wrote that are read where its vendor refused it."""
 SPARE_LEVELS = 32
 """Levels of nesting that are left for what contains a call later: a message, a row of the journal."""
 CALLING = ("tool_calls", "function_call")
@@ -44,7 +47,11 @@ NOT_LISTENING = "connection_refused"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no completion. `status` is 0 without a whole answer; `wait`: the seconds that it asks for."""
+    """Why there is no completion. `status` is 0 without a whole answer; `wait`: the seconds that it asks for.
+
+    `kinds` are all words by which the vendor names the kind of its error, `generation` is what its model wrote where
+    that is the fault, `overflow` says how much too long the question is (refusals.py).
+    """
 
     message: str
     status: int = 0
@@ -52,6 +59,9 @@ class Refusal:
     param: str = ""
     transient: bool = False
     wait: float | None = None
+    kinds: str = ""
+    generation: str = ""
+    overflow: dict[str, Any] | None = None
 
 
 def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
@@ -180,10 +190,35 @@ def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:
     if isinstance(metadata := fields.get("metadata"), dict) and isinstance(raw := metadata.get("raw"), str):
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
-    code, param = (value[:99] if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
-    transient = _is_transient(answer)
+    code, kind, param = (_read_word(fields, name) for name in ("code", "type", "param"))
+    kinds, overflow = f"{code} {kind}", read_overflow(answer.status, f"{code} {kind}", text, fields)
+    told = find_wait(text, fields)
+    transient = _is_transient(answer) and not overflow
+    if transient and has_no_money(answer.status, kinds, text, names_wait=told is not None):
+        transient = False
     wait = _read_retry_after(answer.headers, now) if transient else None
-    return Refusal(f"{answered}: {text}", answer.status, code, param, transient, wait)
+    return Refusal(
+        f"{answered}: {text}",
+        answer.status,
+        FILTERED if is_filtered(kinds, text) else code,
+        param,
+        transient,
+        told if wait is None and transient else wait,
+        kinds,
+        _read_generation(fields),
+        overflow,
+    )
+
+
+def _read_word(error: Mapping[str, Any], name: str) -> str:
+    value = error.get(name)
+    return value[:99] if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def _read_generation(error: Mapping[str, Any]) -> str:
+    """What the model wrote, where its vendor shows it (Groq)."""
+    value = error.get("failed_generation")
+    return value[:MAX_GENERATION] if isinstance(value, str) else ""
 
 
 def _is_transient(answer: HttpAnswer) -> bool:
