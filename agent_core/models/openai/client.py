@@ -30,7 +30,7 @@ from agent_core.models.openai.request import (
     with_stream,
 )
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
-from agent_core.models.openai.response_reader import WholeReply, open_reader
+from agent_core.models.openai.response_reader import open_reader
 from agent_core.models.openai.vendors import Vendor, model_info
 from agent_core.models.usage import count_usage
 from agent_core.protocol.tokens import estimate_question
@@ -218,9 +218,10 @@ class OpenAICompatible:
                             await _drain(parts)
                             break
         assert head is not None
-        outcome = (reader or open_reader(head, b"")).end(time())
-        if isinstance(reader, WholeReply) and isinstance(outcome, Completion) and outcome.content:
-            yield outcome.content
+        reader = reader or open_reader(head, b"")
+        outcome = reader.end(time())
+        if rest := reader.rest(outcome):
+            yield rest
         yield outcome
 
     def info(self) -> ModelInfo:

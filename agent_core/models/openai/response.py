@@ -11,6 +11,7 @@ import orjson
 
 from agent_core.models.client import Completion
 from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
+from agent_core.models.openai.envelope import decode, mend
 from agent_core.models.openai.refusals import find_wait, has_no_money, is_filtered, read_overflow
 from agent_core.models.usage import read_vendor_usage
 
@@ -71,8 +72,8 @@ def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
             f"answered {answer.status}, a redirect{_redirect_target(answer)}; redirects are refused", answer.status
         )
     try:
-        reply = orjson.loads(answer.body.removeprefix(BOM))
-    except orjson.JSONDecodeError:
+        reply = mend(decode(answer.body.removeprefix(BOM)))
+    except ValueError:
         reply = None
     if not 200 <= answer.status < 300:
         return _read_refusal(answer, reply, now)
@@ -136,9 +137,14 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
 
 
 def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
-    """The message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call."""
+    """The message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call.
+
+    The one call of the older field `function_call` counts where there are no others.
+    """
     calls = []
     tool_calls = message.get("tool_calls")
+    if not tool_calls and isinstance(older := message.get("function_call"), dict) and older.get("name"):
+        tool_calls = [{"function": older}]
     for call in tool_calls if isinstance(tool_calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from agent_core.models.client import Completion
+from agent_core.models.openai.envelope import decode, mend, mend_text, split_open_end
 from agent_core.models.openai.response import (
     BOM,
     HttpAnswer,
@@ -50,6 +49,10 @@ class WholeReply:
     def end(self, now: float) -> Completion | Refusal:
         return read_answer(HttpAnswer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
 
+    def rest(self, outcome: Completion | Refusal) -> str:
+        """The text that was not shown yet: all of it."""
+        return outcome.content if isinstance(outcome, Completion) else ""
+
 
 class StreamedReply:
     """A reply that arrives in pieces; `done` once it is whole, whatever still follows on the connection.
@@ -64,6 +67,7 @@ class StreamedReply:
         self._finish_reason: Any = None
         self._native_reason: Any = None
         self._has_choice = False
+        self._open_end = ""
         self._other_event: bytes | None = None
 
     def feed(self, piece: bytes) -> Iterator[str]:
@@ -86,12 +90,16 @@ class StreamedReply:
         choice["native_finish_reason"] = self._native_reason
         choices = [choice] if self._has_choice else []
         whole = {**self._fields, "object": "chat.completion", "choices": choices}
-        return read_reply(whole, self._head, now)
+        return read_reply(mend(whole), self._head, now)
+
+    def rest(self, outcome: Completion | Refusal) -> str:
+        """The text that was not shown yet: an end that no later piece has completed."""
+        return mend_text(self._open_end) if isinstance(outcome, Completion) else ""
 
     def _read_event(self, data: bytes) -> str | None:
         try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
+            chunk = decode(data)
+        except ValueError:
             chunk = None
         if not isinstance(chunk, dict) or find_error(chunk):
             self._other_event, self.done = data, True
@@ -113,4 +121,5 @@ class StreamedReply:
         if not isinstance(delta, dict):
             return ""
         self._message.add(delta)
-        return read_text(delta.get("content")) or ""
+        text, self._open_end = split_open_end(self._open_end + (read_text(delta.get("content")) or ""))
+        return text
