@@ -127,8 +127,7 @@ def _read_part(part: Any, where: str) -> str:
         return ""
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
-        what = f"a part of type {kind!r}" if isinstance(kind, str) else "such a part"
-        raise DefinitionError(f"{what} cannot be taken: a message is read as text", where=where)
+        raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
     return text
 
 
