@@ -6,8 +6,8 @@ Servers turn what a model writes after its chat template into calls. Where one d
     the name of an offered tool      {"name": "look", "parameters": {…}}, [look(q="x")], Action: look …
 
 A marker is enough by itself. JSON, Python and a code fence are calls only where they name a tool that was offered, for
-an answer may well be JSON. A text with words around the call quotes it, and is an answer; only words that end as a
-sentence, on lines above a marked call of an offered tool, do not make a quote of it.
+an answer may well be JSON. A text with words around a call quotes it, and is an answer. One exception: where the model
+says what it does ("I look.") on the lines above a marked call of an offered tool, with which the text ends.
 """
 
 import re
@@ -85,6 +85,13 @@ _EDGE = (
 )
 _OPENING, _ENDING = re.compile(_EDGE), re.compile(_EDGE + "$")
 """Tokens that begin or end a turn, where a server left those in the text as well."""
+_OF_ITSELF = re.compile(r"\b(?:I|I['’](?:ll|m|d|ve)|we|let me|let['’]s)\b|我", re.IGNORECASE)
+_OF_CALLS = re.compile(
+    r"```|[:：]|\b(?:examples?|e\.g\.|looks? like|format|syntax|form|template|written|writes?|raw|quoted?|logs?)\b"
+    r"|例|格式|如下",
+    re.IGNORECASE,
+)
+"""What a model says of its own call, and of a call that it quotes."""
 _SENTENCE_END = (".", "!", "?", "…", "。", "！", "？")
 _LEAD = re.compile(r"\n\s*(?=<|\[TOOL|functools|\**action\**\s*:)", re.IGNORECASE)
 
@@ -131,10 +138,10 @@ def _is_whole_call(text: str, names: Collection[str]) -> bool:
 
 
 def _ends_in_call(text: str, names: Collection[str]) -> bool:
-    """Whether words that end as a sentence, and announce nothing, stand above a marked call of an offered tool."""
+    """Whether the model says what it does, and announces nothing, on the lines above a call of an offered tool."""
     for _, lead in zip(range(MAX_LEADS), _LEAD.finditer(text), strict=False):
         above, below = text[: lead.start()].rstrip(), text[lead.end() :]
-        is_lead = above.endswith(_SENTENCE_END) and not any(mark in above for mark in ("```", ":", "："))
+        is_lead = above.endswith(_SENTENCE_END) and _OF_ITSELF.search(above) and not _OF_CALLS.search(above)
         if is_lead and _mentions(below, names) and (_is_marked(below) or _is_react(below, names, alone=True)):
             return True
     return False

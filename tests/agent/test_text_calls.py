@@ -39,6 +39,9 @@ IN_PROSE = [
     "模型会写出 {call}，然后由服务器解析。",
     "原始回复如下：\n\n{call}\n\n没有执行任何操作。",
     "Both {call} and prose reach the client.\n",
+    "Here is an example of one.\n\n{call}",
+    "I found this in the log.\n{call}",
+    "That is the form. Servers read it.\n{call}\nThey do.",
 ]
 IN_A_FENCE = [
     "The raw reply was:\n```\n{call}\n```",
@@ -52,9 +55,10 @@ IN_A_FENCE = [
 def quoting_answers(count: int) -> list[str]:
     """Answers that speak of a call: each form in prose and in fences, with another argument each time.
 
-    Not of what a model thinks before its call, nor of what it makes up after it: neither shows where it ends.
+    Not of what a model thinks before its call, of what it makes up after it, nor of a text that is cut or free: none
+    of these shows where it ends.
     """
-    chance, open_ended = Random(7), ("think", "observation:")
+    chance, open_ended = Random(7), ("think", "observation:", '"argum', "action input: oslo")
     calls = [each for each in (*MARKED, *NAMED, *LATER) if not any(word in each.lower() for word in open_ended)]
     frames = cycle([*IN_PROSE, *IN_A_FENCE])
     answers = []
