@@ -206,7 +206,7 @@ class ModelReply:
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
     `calls` are native function calls, {name, arguments} each; what else is in them, and all of `echo`, goes back to
-    the vendor with the message.
+    the vendor with the message. `refusal` is why a vendor did not pass on its own model's call.
     """
 
     content: str
@@ -218,6 +218,7 @@ class ModelReply:
     model: str = ""
     calls: Sequence[Json] = ()
     echo: Json | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +237,18 @@ class ToolReply:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …"""
+    """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …
+
+    `overflow` is of a question that was too long: {room, counted}, the tokens that it may have and that it has by the
+    vendor's count, null each where the vendor does not say.
+    """
 
     reason: str
     message: str
     at: str
     seconds: float
     requests: int = 0
+    overflow: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,10 @@ class BatchAsked(TypedDict):
 
 
 class ModelAnswered(TypedDict):
-    """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor."""
+    """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor.
+
+    `refusal` is why the vendor did not pass on its own model's call.
+    """
 
     kind: Literal["answered"]
     reply: Literal["said"]
@@ -234,6 +237,7 @@ class ModelAnswered(TypedDict):
     model: str
     calls: NotRequired[Sequence[Json]]
     echo: NotRequired[Json]
+    refusal: NotRequired[str]
 
 
 class ToolAnswered(TypedDict):
@@ -253,7 +257,7 @@ class ToolAnswered(TypedDict):
 
 
 class FailureAnswered(TypedDict):
-    """An act that the world could not do."""
+    """An act that the world could not do; `overflow` says how much too long a question was, in tokens."""
 
     kind: Literal["answered"]
     reply: Literal["failed"]
@@ -262,6 +266,7 @@ class FailureAnswered(TypedDict):
     at: str
     seconds: float
     requests: int
+    overflow: NotRequired[Json]
     closes: NotRequired[Sequence[Closing]]
 
 
@@ -512,6 +517,8 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 record["calls"] = answer.calls
             if answer.echo:
                 record["echo"] = answer.echo
+            if answer.refusal:
+                record["refusal"] = answer.refusal
             return record
         case ToolReply():
             result: ToolAnswered = {
@@ -529,7 +536,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 result["permanent"] = True
             return result
         case Failed():
-            return {
+            failure: FailureAnswered = {
                 "kind": "answered",
                 "reply": "failed",
                 "reason": answer.reason,
@@ -538,6 +545,9 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 "seconds": answer.seconds,
                 "requests": answer.requests,
             }
+            if answer.overflow:
+                failure["overflow"] = answer.overflow
+            return failure
 
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:

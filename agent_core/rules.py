@@ -5,7 +5,7 @@ sets of rules adds a version here, keeps the old rules reachable, and lets the n
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NotRequired
+from typing import Any, Final, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -16,9 +16,10 @@ class RuleVersions(TypedDict):
     `cuts`: how a conversation is cut to size. `texts`: what code says to a model: faults, refusals, protocol
     errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
-    workflow is walked: placeholders, conditions, the order of visits. `plans`: how a plan's references are read.
-    `masking`: what becomes of a call whose arguments hold something masked. Runs before the second version of these
-    two do not name them.
+    workflow is walked: placeholders, conditions, the order of visits, what a sub-workflow gives. `plans`: how a plan's
+    references are read. `masking`: what becomes of a call whose arguments hold something masked. `replies`: how a
+    model's reply is read, and whether there is room for another question. Runs before the second version of these last
+    three do not name them.
     """
 
     cuts: int
@@ -28,6 +29,7 @@ class RuleVersions(TypedDict):
     flow: int
     plans: NotRequired[int]
     masking: NotRequired[int]
+    replies: NotRequired[int]
 
 
 CURRENT: Final[RuleVersions] = {
@@ -38,6 +40,7 @@ CURRENT: Final[RuleVersions] = {
     "flow": 2,
     "plans": 2,
     "masking": 2,
+    "replies": 2,
 }
 """The rules that a new run follows.
 
@@ -45,7 +48,8 @@ cuts 1: observations of earlier turns were never shortened, and the digest after
 run's own steps were never dropped, and its last observation was shortened like any other.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
-of earlier turns were shown as actions. texts 5: without those of replies and calls that are refused since.
+of earlier turns were shown as actions. texts 5: without those of calls with something masked, left in a text, or
+refused by a vendor.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. prompts 5: first
 sentences alone were told of tools, and examples were made up from their schemas. A run holds its prompts whole, so none
@@ -56,31 +60,19 @@ question to a person named the value that is not proven.
 flow 1: placeholders had no quoted keys; `["` was a part of a name.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
 masking 1: a tool was called with the marks of masked secrets as values.
+replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
+known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.
 """
-EARLIEST: Final[RuleVersions] = {
-    "cuts": 1,
-    "texts": 1,
-    "comparison": 1,
-    "prompts": 1,
-    "flow": 1,
-    "plans": 1,
-    "masking": 1,
-}
+EARLIEST: Final = cast(RuleVersions, dict.fromkeys(CURRENT, 1))
 """The rules of runs that name none."""
 
 
 def rules_of(started: Mapping[str, Any]) -> RuleVersions:
     """The rules of a run, from its `run_started` record. Runs before `rules` named only `cuts`, or nothing."""
     named = started.get("rules") or {}
-    return {
-        "cuts": named.get("cuts", started.get("cuts", EARLIEST["cuts"])),
-        "texts": named.get("texts", EARLIEST["texts"]),
-        "comparison": named.get("comparison", EARLIEST["comparison"]),
-        "prompts": named.get("prompts", EARLIEST["prompts"]),
-        "flow": named.get("flow", EARLIEST["flow"]),
-        "plans": named.get("plans", EARLIEST["plans"]),
-        "masking": named.get("masking", EARLIEST["masking"]),
-    }
+    cuts = {"cuts": started["cuts"]} if "cuts" in started else {}
+    versions: Mapping[str, Any] = {**EARLIEST, **cuts, **named}
+    return cast(RuleVersions, {name: versions[name] for name in EARLIEST})
 
 
 def unknown_rule(started: Mapping[str, Any]) -> str | None:

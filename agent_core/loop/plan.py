@@ -16,7 +16,8 @@ from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.react import ask, check_answer, end_at_limit, handle_unreadable, stop_run, weigh_failures
 from agent_core.loop.references import MissingValue, fill_references
 from agent_core.loop.run_state import RunState
-from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, parse
+from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError
+from agent_core.protocol.reading import read_step
 from agent_core.records import AgentStarted, DecidedBody, PlanStatus
 
 Asking = Generator[Effect, Any, "Planned | AgentOutcome | None"]
@@ -278,12 +279,13 @@ def _finish(state: RunState, reply: ModelReply, step: Final) -> Generator[Effect
 
 def _read(state: RunState, reply: ModelReply, wanted: tuple[type, ...]) -> Any:
     """The step that the reply is, one of the wanted kinds, or why it is none."""
-    step = parse(
-        reply.content,
+    step = read_step(
+        reply,
         mode=state.config["parsing"],
-        finish_reason=reply.finish_reason,
         any_answer=state.config["answer_schema"] is not None,
         words=state.words,
+        rules=state.rules,
+        names=state.tools,
     )
     if isinstance(step, ProtocolError):
         return step

@@ -49,7 +49,10 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
     while True:
         if limit := state.budget.exceeded():
             return state.end(limit)
-        reply = yield state.next_question()
+        question = state.next_question()
+        if shortage := state.find_shortage(question):
+            return state.end("token_budget", shortage)
+        reply = yield question
         if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
             state.record_reply(reply)
             return reply
@@ -143,8 +146,10 @@ def _feed_back(
 
 
 def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | None:
-    """Ask the next model from now on, or end the run."""
+    """Ask again with a shorter question where it was too long, ask the next model from now on, or end the run."""
     limit = state.budget.exceeded()
+    if reply.overflow and not limit and state.make_room(reply.overflow):
+        return None
     if reply.reason in FALLBACK_REASONS and state.models.has_fallback() and not limit:
         state.models.use_fallback()
         return None

@@ -23,10 +23,11 @@ from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
 from agent_core.protocol.plan_dialect import PlanDialect
+from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
-from agent_core.words.catalogue import words_of
+from agent_core.words.catalogue import ENGLISH, words_of
 
 UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
@@ -61,10 +62,12 @@ class RunState:
         self.must_answer = False
         self.plan: list[Json] | None = None
         self.references = GRAMMARS[rules_of(started)["plans"]]
+        self.rules = rules_of(started)["replies"]
         self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
         self._first_step = self.budget.steps
+        self._made_room_in: int | None = None
         self.models = Models(self.config, started["options"])
         self._reading = started.get("reading")
         limit = self.config["observation_max_len"] if self._reading else None
@@ -97,6 +100,22 @@ class RunState:
             within=budget.within(budget.limits.call_seconds),
             cut=cut,
         )
+
+    def make_room(self, overflow: Json) -> bool:
+        """Cut what the model could not take, once for each question; whether there is something to cut."""
+        step = self.budget.steps
+        if self.rules == 1 or self._made_room_in == step:
+            return False
+        self._made_room_in = step
+        return self.transcript.narrow(overflow["room"], overflow["counted"])
+
+    def find_shortage(self, question: CallModel) -> str | None:
+        """Why a question is not asked: it alone would use up more tokens than are left; None where it would not."""
+        limit = self.budget.limits.tokens
+        if limit is None or self.rules == 1:
+            return None
+        needed, left = estimate_question(question.messages, question.options), limit - self.budget.tokens
+        return ENGLISH.question_beyond_budget.format(needed=needed, left=left) if needed > left else None
 
     def _stage(self) -> Stage:
         budget = self.budget
@@ -342,11 +361,13 @@ class RunState:
 
 
 def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
-    config = started["config"]
+    config, rules = started["config"], rules_of(started)
+    codes = [*started["tools"], *([READ_OBSERVATION] if started.get("reading") and rules["replies"] > 1 else [])]
     if config["protocol"] == "tools":
-        return ToolsDialect(feedback, codes_by_name(list(started["tools"])))
-    has_plans = config.get("mode") == "plan" and rules_of(started)["texts"] >= 5
-    return PlanDialect(feedback) if has_plans else JsonDialect(feedback)
+        return ToolsDialect(feedback, codes_by_name(codes), rules["replies"])
+    has_plans = config.get("mode") == "plan" and rules["texts"] >= 5
+    dialect = PlanDialect if has_plans else JsonDialect
+    return dialect(feedback, codes, rules["replies"])
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:

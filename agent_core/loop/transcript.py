@@ -45,8 +45,12 @@ class Transcript:
         self.digest = sha256(orjson.dumps([entry.to_wire() for entry in sent])).hexdigest()
         self._wire = _Wire(self.entries)
         self._max_tokens = max_tokens
-        fixed = estimate(orjson.dumps(extra).decode()) if extra else 0
-        self._tokens = fixed + sum(map(_count_tokens, self.entries)) if max_tokens else 0
+        self._extra = extra
+        self._tokens = self._count() if max_tokens else 0
+
+    def _count(self) -> int:
+        fixed = estimate(orjson.dumps(self._extra).decode()) if self._extra else 0
+        return fixed + sum(map(_count_tokens, self.entries))
 
     def append(self, entries: Sequence[Entry], neutral: Sequence[Json], *, step: int) -> None:
         """Send these of a step from now on; `neutral` are the neutral messages for them, which the digest covers."""
@@ -67,6 +71,29 @@ class Transcript:
     def messages(self) -> Sequence[bytes]:
         """All messages as they go on the wire."""
         return Messages(self._wire, len(self.entries))
+
+    def narrow(self, room: int | None, counted: int | None) -> bool:
+        """Keep to what a model can take, from the next cut on; whether a cut can help.
+
+        `room` are the tokens of a question that it takes, `counted` those of the last one, both as its vendor counts:
+        the ratio of the two holds for our estimate as well. Without `counted` the question is made a quarter shorter
+        at least, without either by half.
+        """
+        self._tokens = self._count()
+        if room is None:
+            limit = self._tokens // 2
+        elif counted:
+            limit = self._tokens * room // counted * 95 // 100
+        else:
+            limit = min(room * 9 // 10, self._tokens * 3 // 4)
+        self._max_tokens = max(1, min(limit, self._max_tokens or limit))
+        last = self.entries[-1].step
+        return any(
+            entry.turn is not None
+            or entry.step not in (None, last)
+            or (entry.observation and len(entry.content) > SHORTENED)
+            for entry in self.entries
+        )
 
     def fit(self) -> Json | None:
         """Cut until the next question fits.

@@ -32,9 +32,13 @@ class Question:
 class Completion:
     """A reply. Token counts are None where the vendor gave none; `requests` counts every attempt.
 
+    `estimated`: the vendor's count contradicts itself.
+
     `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
     `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
-    call, and all of `echo`, go back to the vendor with the message in later questions.
+    call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
+    `length`, `content_filter`, `malformed_call`, or a word that is read with care (finish_reasons.py); `refusal` says
+    why the vendor did not pass on its own model's call.
     """
 
     content: str
@@ -46,6 +50,8 @@ class Completion:
     calls: tuple[dict[str, Any], ...] = ()
     echo: dict[str, Any] | None = None
     cached_tokens: int = 0
+    refusal: str = ""
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,17 @@ class ModelInfo:
 
 
 class ModelError(Exception):
-    """A question without a usable reply. `kind` is `model_error` or `content_filter`; the message has no secret."""
+    """A question without a usable reply. `kind` is `model_error` or `content_filter`; the message has no secret.
 
-    def __init__(self, message: str, *, kind: str = "model_error", requests: int = 1) -> None:
+    `overflow` is set where the question is too long: {room, counted}, the tokens that it may have and that it has by
+    the vendor's count, None each where that is unknown.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "model_error", requests: int = 1, overflow: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
-        self.kind, self.requests = kind, requests
+        self.kind, self.requests, self.overflow = kind, requests, overflow
 
 
 class ModelClient(Protocol):

@@ -44,7 +44,7 @@ class RecordedModel:
         answer = recorded[question.index]
         if isinstance(answer, Failed):
             kind = "content_filter" if answer.reason == "content_filter" else "model_error"
-            raise ModelError(answer.message, kind=kind, requests=answer.requests)
+            raise ModelError(answer.message, kind=kind, requests=answer.requests, overflow=answer.overflow)
         return _to_completion(answer)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
@@ -82,5 +82,13 @@ def _to_completion(reply: ModelReply) -> Completion:
     inputs, outputs = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))
     calls = tuple(reply.calls)
     return Completion(
-        reply.content, reply.finish_reason, inputs, outputs, usage["cost"], reply.requests, calls=calls, echo=reply.echo
+        reply.content,
+        reply.finish_reason,
+        inputs,
+        outputs,
+        usage["cost"],
+        reply.requests,
+        calls=calls,
+        echo=reply.echo,
+        refusal=reply.refusal,
     )

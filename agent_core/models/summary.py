@@ -9,8 +9,11 @@ import orjson
 
 from agent_core.effects import Json
 from agent_core.models.client import ModelClient, ModelError, Question
+from agent_core.models.finish_reasons import DONE, FILTERED, MALFORMED, read_finish_reason
 from agent_core.models.usage import count_usage
 from agent_core.protocol.clip import clip
+from agent_core.protocol.tokens import estimate_question
+from agent_core.protocol.wrappings import after_thinking
 from agent_core.words.catalogue import words_in
 from utools.context.summary import Summarised
 from utools.errors import ToolError
@@ -23,7 +26,7 @@ SECONDS = 60.0
 def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str], Awaitable[Summarised]]:
     """The function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
-    It raises ToolError, which fails the `prepare`, when the model gives no summary.
+    It raises ToolError, which fails the `prepare`, when the model gives no summary. One that was cut ends with "…".
     """
 
     async def summarise(messages: list[Json], language: str) -> Summarised:
@@ -36,9 +39,13 @@ def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str],
             raise ToolError(
                 "the earlier conversation could not be summarised: {error}", error=error, transient=True
             ) from None
-        if not (summary := completion.content.strip()):
+        reason = read_finish_reason(completion.finish_reason)
+        summary = "" if reason in (FILTERED, MALFORMED) else after_thinking(completion.content).strip()
+        if not summary:
             raise ToolError("the earlier conversation could not be summarised: the model said nothing", transient=True)
-        usage = count_usage(completion, sum(map(len, question.messages)))
+        if reason != DONE:
+            summary += " …"
+        usage = count_usage(completion, estimate_question(question.messages, question.options))
         return Summarised(summary, {"requests": completion.requests, **usage})
 
     return summarise

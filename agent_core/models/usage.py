@@ -1,25 +1,76 @@
 """What a reply has used: the vendor's count, or an estimate that says so. Pure."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from agent_core.effects import Json
 from agent_core.models.client import Completion
 from agent_core.protocol.tokens import estimate
 
 MAX_TOKENS = 2**40
-BYTES_PER_TOKEN = 4
+COUNTS = ("prompt_tokens", "completion_tokens")
 
 
-def count_usage(completion: Completion, sent: int) -> Json:
-    """The tokens and the cost in USD of one reply; `sent` is how many bytes the question had."""
-    inputs, outputs = _plausible(completion.input_tokens), _plausible(completion.output_tokens)
-    estimated = inputs is None or outputs is None
+class Counted(NamedTuple):
+    """A vendor's count of one reply; None where it has none that can be true. `doubtful`: its parts disagree."""
+
+    inputs: int | None
+    outputs: int | None
+    cached: int
+    cost: float | None
+    doubtful: bool
+
+
+def count_usage(completion: Completion, asked: int) -> Json:
+    """The tokens and the cost in USD of one reply; `asked` is an estimate of the question's tokens."""
+    texts = [completion.content, *(call["arguments"] for call in completion.calls)]
+    has_text = bool(completion.content or completion.calls)
+    inputs = _plausible(completion.input_tokens, is_needed=asked > 0)
+    outputs = _plausible(completion.output_tokens, is_needed=has_text)
+    estimated = completion.estimated or inputs is None or outputs is None
     if inputs is None:
-        inputs = sent // BYTES_PER_TOKEN
+        inputs = asked
     if outputs is None:
-        outputs = sum([estimate(text) for text in (completion.content, *(c["arguments"] for c in completion.calls))])
+        outputs = sum(map(estimate, texts))
     return {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
+
+
+def read_vendor_usage(usage: Any) -> Counted:
+    """The count in a reply of OpenAI's shape.
+
+    No question has 0 tokens. Where the parts do not make the total, the larger count is kept: what a model has thought
+    is in the total alone at some vendors, and named beside it at others.
+    """
+    inputs, outputs = (_read_count(usage, name) for name in COUNTS)
+    total, cached, cost = _read_count(usage, "total_tokens"), _read_cached_tokens(usage), _read_cost(usage)
+    doubtful = cached > (inputs or cached)
+    if total is not None and total != (inputs or 0) + (outputs or 0):
+        thought = _read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
+        doubtful = doubtful or not inputs or outputs is None or total != inputs + outputs + thought
+        if not inputs:
+            inputs = max(0, total - outputs) if outputs is not None else None
+        else:
+            outputs = max(outputs or 0, total - inputs)
+    if not inputs:
+        inputs, cost = None, cost or None  # it counted nothing, and so costs nothing
+    elif doubtful and cached > inputs:
+        inputs += cached
+    return Counted(inputs, outputs, cached, cost, doubtful)
+
+
+def merge_usage(before: Any, after: Any) -> Any:
+    """The usage of a stream after one more chunk: a count of 0, or none, does not erase an earlier one."""
+    if not isinstance(after, dict) or not after:
+        return before
+    if not isinstance(before, dict):
+        return after
+    merged = {**before}
+    for name, value in after.items():
+        merged[name] = merge_usage(before.get(name), value) if isinstance(value, dict) else value or before.get(name)
+    if any(before.get(name) and not after.get(name) for name in COUNTS):
+        merged.pop("total_tokens", None)  # it is of one chunk, and the parts are of several
+    return merged
 
 
 def read_usage(given: Any) -> Json | None:
@@ -35,6 +86,31 @@ def read_usage(given: Any) -> Json | None:
     return {**counts, "tool_calls": 0, "cost": cost, "estimated": bool(given.get("estimated"))}
 
 
-def _plausible(tokens: int | None) -> int | None:
-    """A vendor's count, if sums of such counts fit into a journal."""
-    return tokens if tokens is None or 0 <= tokens < MAX_TOKENS else None
+def _plausible(tokens: int | None, *, is_needed: bool = False) -> int | None:
+    """A vendor's count, if sums of such counts fit into a journal, and it is not 0 where some `is_needed`."""
+    if type(tokens) is not int or not 0 <= tokens < MAX_TOKENS:
+        return None
+    return None if tokens == 0 and is_needed else tokens
+
+
+def _part(usage: Any, name: str) -> Any:
+    return usage.get(name) if isinstance(usage, Mapping) else None
+
+
+def _read_count(usage: Any, name: str) -> int | None:
+    value = _part(usage, name)
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
+
+
+def _read_cached_tokens(usage: Any) -> int:
+    """The input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
+    cached = _read_count(_part(usage, "prompt_tokens_details"), "cached_tokens")
+    return cached or _read_count(usage, "prompt_cache_hit_tokens") or 0
+
+
+def _read_cost(usage: Any) -> float | None:
+    """The reply's cost, where the vendor itself gives it (OpenRouter)."""
+    cost = _part(usage, "cost")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_TOKENS:
+        return float(cost)
+    return None

@@ -4,7 +4,7 @@ The model's own actions and answers are sent as the protocol's JSON. Observation
 turn, never JSON that looks like a reply: a small model echoes what looks like one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -14,7 +14,9 @@ from agent_core.effects import Json, ModelReply
 from agent_core.protocol.clip import clip
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback
-from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, parse, render
+from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, render
+from agent_core.protocol.reading import read_step
+from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
 
 Line = tuple[str, str, bool]
@@ -23,23 +25,20 @@ Line = tuple[str, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class JsonDialect:
-    """Action and Final, in plain text."""
+    """Action and Final, in plain text. `names` are those of the offered tools, `rules` those for replies."""
 
     feedback: Feedback
+    names: Collection[str] = ()
+    rules: int = CURRENT["replies"]
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         return merge_lines(lines_of(messages, self.feedback))
 
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
-        step = parse(
-            reply.content,
-            mode=mode,
-            finish_reason=reply.finish_reason,
-            any_answer=any_answer,
-            words=self.feedback.words,
-        )
+        words = self.feedback.words
+        step = read_step(reply, mode=mode, any_answer=any_answer, words=words, rules=self.rules, names=self.names)
         if isinstance(step, Plan):
-            return ProtocolError("unknown_type", self.feedback.words.no_plan)
+            return ProtocolError("unknown_type", words.no_plan)
         return [step] if isinstance(step, Action) else step
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:

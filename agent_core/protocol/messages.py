@@ -9,17 +9,24 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 
 ROLES = ("system", "user", "assistant", "tool")
+OTHER_ROLES = {"developer": "system", "function": "tool"}
+"""What OpenAI calls these roles as well, later and earlier."""
 KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes", "trace_id"}
 """`quotes` are the messages that a summary stands for: values keep their origin there. `trace_id` is the run that the
 message came from. No model reads either."""
 UNREAD = frozenset({"quotes", "trace_id"})
+TEXT_PARTS = ("text", "input_text", "output_text")
+THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
+"""Parts that no later question needs."""
+EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
     """The messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
 
-    A list in their place stands for the messages in it. DefinitionError names the message at fault. Only a leading
-    message, of such a list too, may be a system message.
+    A list in their place stands for the messages in it. What the SDKs write is taken as it is meant: a content in text
+    parts, the role `developer`, keys that are null or empty, the older `function_call`. DefinitionError names the
+    message, or the part of it, that cannot be taken. System messages may only come first, in such a list too.
     """
     if isinstance(value, str):
         try:
@@ -28,37 +35,100 @@ def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
             raise DefinitionError(f"not a JSON array: {error}", where=where, value=value) from None
     if not isinstance(value, list):
         raise DefinitionError("must be a JSON array of messages", where=where, value=value)
-    return [message for index, each in enumerate(value) for message in _messages(each, index, f"{where}/{index}")]
+    messages: list[Json] = []
+    for index, each in enumerate(value):
+        if isinstance(each, list):
+            messages += _read_all(each, f"{where}/{index}")
+        else:
+            is_first = all(message["role"] == "system" for message in messages)
+            messages.append(_message(each, index, f"{where}/{index}", may_be_system=is_first))
+    return messages
 
 
-def _messages(value: Any, index: int, where: str) -> list[Json]:
-    """One message, or those of a list in its place."""
-    if not isinstance(value, list):
-        return [_message(value, index, where)]
-    return [_message(message, inner, f"{where}/{inner}") for inner, message in enumerate(value)]
+def is_empty(message: Json) -> bool:
+    """Whether a message says nothing: vendors refuse a question that has one."""
+    return message["role"] in ("user", "assistant") and not message["content"] and not message.get("tool_calls")
 
 
-def _message(message: Any, index: int, where: str) -> Json:
-    if not isinstance(message, dict):
-        raise DefinitionError("must be an object {role, content}", where=where, value=message)
-    role, content = message.get("role"), message.get("content")
+def _read_all(values: list[Any], where: str) -> list[Json]:
+    """The messages of a list that stands in the place of one."""
+    messages: list[Json] = []
+    for index, each in enumerate(values):
+        is_first = all(message["role"] == "system" for message in messages)
+        messages.append(_message(each, index, f"{where}/{index}", may_be_system=is_first))
+    return messages
+
+
+def _message(given: Any, index: int, where: str, *, may_be_system: bool) -> Json:
+    if not isinstance(given, dict):
+        raise DefinitionError("must be an object {role, content}", where=where, value=given)
+    message = _as_meant(given, index, where)
+    role = message["role"]
     if role not in ROLES:
         raise DefinitionError(f"must be one of {', '.join(ROLES)}", where=f"{where}/role", value=role)
     if unknown := sorted(set(message) - KEYS):
         raise DefinitionError(f"unknown key; a message has {', '.join(sorted(KEYS))}", where=f"{where}/{unknown[0]}")
-    if role == "system" and index > 0:
+    if role == "system" and not may_be_system:
         raise DefinitionError("a system message may only come first", where=where)
-    if not isinstance(content, str) and not (content is None and role == "assistant" and message.get("tool_calls")):
-        raise DefinitionError("must be a text", where=f"{where}/content", value=content)
-    if not isinstance(message.get("tool_calls") or [], list):
-        raise DefinitionError("must be a list of calls", where=f"{where}/tool_calls", value=message["tool_calls"])
-    for i, call in enumerate(message.get("tool_calls") or ()):
+    calls = message.get("tool_calls")
+    if not isinstance(message["content"], str) and not (message["content"] is None and role == "assistant" and calls):
+        raise DefinitionError("must be a text", where=f"{where}/content", value=message["content"])
+    if not isinstance(calls or [], list):
+        raise DefinitionError("must be a list of calls", where=f"{where}/tool_calls", value=calls)
+    for i, call in enumerate(calls or ()):
         _tool_call(call, f"{where}/tool_calls/{i}")
     if not isinstance(message.get("trace_id", ""), str):
         raise DefinitionError("must be a text", where=f"{where}/trace_id", value=message["trace_id"])
     if "quotes" in message:
         _check_quotes(message, where)
     return message
+
+
+def _as_meant(given: Json, index: int, where: str) -> Json:
+    """The message in our words: without what the SDKs leave empty, and with what older ones call otherwise."""
+    message = {
+        "role": None,
+        "content": None,
+        **{key: each for key, each in given.items() if not _is_left_empty(key, each)},
+    }
+    role = message["role"] = OTHER_ROLES.get(str(message["role"]), message["role"])
+    if isinstance(message["content"], list):
+        message["content"] = _join_parts(message["content"], f"{where}/content")
+    if role == "assistant":
+        if isinstance(message.get("refusal"), str):
+            refusal = message.pop("refusal")
+            message["content"] = message["content"] or refusal
+        if isinstance(call := message.get("function_call"), dict):
+            del message["function_call"]
+            message.setdefault("tool_calls", [{"id": f"function_{index}", "type": "function", "function": call}])
+    if given.get("role") == "function":
+        message.setdefault("tool_call_id", f"function_{index - 1}")
+    if message["content"] is None and (role == "tool" or (role == "assistant" and not message.get("tool_calls"))):
+        message["content"] = ""
+    return given if message == given else message
+
+
+def _is_left_empty(key: str, value: Any) -> bool:
+    """Whether a key says nothing. A call's id may be an empty text, and a content is one."""
+    return value is None or ((key not in KEYS or key == "tool_calls") and value in EMPTY)
+
+
+def _join_parts(parts: list[Any], where: str) -> str:
+    """The text of a content in parts."""
+    texts = [_read_part(part, f"{where}/{index}") for index, part in enumerate(parts)]
+    return "\n".join(text for text in texts if text)
+
+
+def _read_part(part: Any, where: str) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in THINKING_PARTS:
+        return ""
+    text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
+    if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
+        raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
+    return text
 
 
 def _check_quotes(message: Json, where: str) -> None:
@@ -68,7 +138,7 @@ def _check_quotes(message: Json, where: str) -> None:
     for i, quoted in enumerate(quotes):
         if not isinstance(quoted, dict) or quoted.get("role") not in ("user", "tool") or "quotes" in quoted:
             raise DefinitionError("must be a user's or a tool's message", where=f"{where}/quotes/{i}", value=quoted)
-        _message(quoted, i + 1, f"{where}/quotes/{i}")
+        _message(quoted, i + 1, f"{where}/quotes/{i}", may_be_system=False)
 
 
 def as_read(messages: Sequence[Json]) -> list[Json]:

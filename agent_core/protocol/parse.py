@@ -15,6 +15,7 @@ from agent_core.protocol.errors import (
     explain_flaw,
 )
 from agent_core.protocol.wrappings import BOM, WHITE_SPACE, unwrap
+from agent_core.rules import EARLIEST
 from agent_core.words.catalogue import ENGLISH, Words
 
 __all__ = [
@@ -82,12 +83,14 @@ def parse(
     finish_reason: str = "stop",
     any_answer: bool = False,
     words: Words = ENGLISH,
+    rules: int = EARLIEST["replies"],
 ) -> Step | ProtocolError:
     """The one step that a model's reply is, or why it is none. It never raises, on any input.
 
-    `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the
-    object, and the first of several objects if that is an action. JSON inside prose is never looked for. An error's
-    message is in `words`, the texts of a language.
+    `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the object, and
+    the first of several objects if that is an action. JSON inside prose is never looked for. An error's message is in
+    `words`, the texts of a language. By the second `rules` for replies (agent_core/rules.py), which runs follow, the
+    beginning of the think block may be missing.
     """
     reply = text if isinstance(text, str) else ""
     error = _check_size(reply, finish_reason, words)
@@ -95,7 +98,7 @@ def parse(
         return error
     if mode != "tolerant":
         return _read(reply, any_answer, words)
-    body, stripped = unwrap(reply)
+    body, stripped = unwrap(reply, rules=rules)
     step = _read(body, any_answer, words)
     if isinstance(step, ProtocolError) and step.kind == "multiple_values":
         first = _read_first_action(body)

@@ -5,7 +5,7 @@ every vendor accepts, and each name leads back to its code.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -19,7 +19,10 @@ from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, 
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import find_answers
 from agent_core.protocol.parse import MAX_BYTES, Action, Final, Mode, ProtocolError, parse, read_value
+from agent_core.protocol.reading import explain_odd_end, explain_refused_call, has_ended_oddly
+from agent_core.protocol.text_calls import has_mark, is_call
 from agent_core.protocol.wrappings import unwrap
+from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
 
 MAX_NAME = 64
@@ -33,7 +36,7 @@ _NAMED = re.compile(
     r"""\s*(```\w*\s*)?[\[{]+\s*"(name|function|tool)"\s*:\s*"(?P<name>[^"]+)"(?=.*"(arguments|parameters|args)")""",
     re.S,
 )
-"""How models write a call where their server does not make one of it: in tags, or as JSON that names a tool."""
+"""By which the first rules for replies knew a call in a text."""
 
 
 def function_name(code: str) -> str:
@@ -54,10 +57,11 @@ def write_function(code: str, tool: Mapping[str, Any]) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class ToolsDialect:
-    """Function calling. `codes` leads from the name on the wire to the tool's code."""
+    """Function calling. `codes` leads from the name on the wire to the tool's code; `rules` are those for replies."""
 
     feedback: Feedback
     codes: Mapping[str, str]
+    rules: int = CURRENT["replies"]
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         return list(_entries(messages, self.feedback))
@@ -68,6 +72,15 @@ class ToolsDialect:
             return ProtocolError("too_large", words.too_large_reply.format(most=MAX_BYTES))
         if reply.finish_reason == "length":
             return ProtocolError("truncated", words.cut_off)
+        if self.rules > 1 and reply.finish_reason == "malformed_call":
+            return explain_refused_call(reply, words)
+        reading = self._read_whole(reply, mode, any_answer)
+        if self.rules > 1 and has_ended_oddly(reply) and self._may_be_cut(reply, reading):
+            return explain_odd_end(reply, words)
+        return reading
+
+    def _read_whole(self, reply: ModelReply, mode: Mode, any_answer: bool) -> Reading:
+        words = self.feedback.words
         if len(reply.calls) > MAX_CALLS:
             message = words.too_many_calls.format(count=len(reply.calls), most=MAX_CALLS)
             return ProtocolError("too_large", message)
@@ -75,7 +88,7 @@ class ToolsDialect:
             return self._read_calls(reply)
         if self._is_call(reply.content):
             return ProtocolError("unknown_type", words.call_as_text)
-        return _read_answer(reply.content, mode, any_answer, words)
+        return _read_answer(reply.content, mode, any_answer, words, self.rules)
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         calls = [
@@ -98,14 +111,23 @@ class ToolsDialect:
         return Exchange([_calling(reply.content or None, calls, reply.echo)], entries)
 
     def _is_call(self, text: str) -> bool:
-        """Whether a text is a call rather than an answer: to accept it as one would be a false success.
-
-        A call's tag anywhere makes it a call; JSON only where it is the whole text, without think block and fence.
-        """
-        bare = unwrap(text)[0]
+        """Whether a text is a call rather than an answer: to accept it as one would be a false success."""
+        bare = unwrap(text, rules=self.rules)[0]
+        if isinstance(parse(bare), Action):
+            return True
+        if self.rules > 1:
+            return is_call(text, self._names)
         named = _NAMED.match(bare)
         known = named is not None and (named["name"] in self.codes or named["name"] in self.codes.values())
-        return known or _TAG.search(text) is not None or isinstance(parse(bare), Action)
+        return known or _TAG.search(text) is not None
+
+    def _may_be_cut(self, reply: ModelReply, reading: Reading) -> bool:
+        """Whether a reply that ended for an unknown reason is not plainly whole."""
+        return isinstance(reading, ProtocolError) or (not reply.calls and has_mark(reply.content, self._names))
+
+    @property
+    def _names(self) -> Collection[str]:
+        return {*self.codes, *self.codes.values()}
 
     def _read_calls(self, reply: ModelReply) -> Reading:
         actions = []
@@ -136,11 +158,11 @@ def _read_args(tool: str, text: str, words: Words) -> Json | ProtocolError:
     return value
 
 
-def _read_answer(content: str, mode: Mode, any_answer: bool, words: Words) -> Final | ProtocolError:
+def _read_answer(content: str, mode: Mode, any_answer: bool, words: Words, rules: int) -> Final | ProtocolError:
     """The answer in the reply's text."""
     if not content.strip():
         return ProtocolError("empty", words.no_answer)
-    text, stripped = unwrap(content) if mode == "tolerant" else (content, ())
+    text, stripped = unwrap(content, rules=rules) if mode == "tolerant" else (content, ())
     if not any_answer:
         return Final(text if "think" in stripped else content, stripped=("think",) if "think" in stripped else ())
     value = read_value(text, words)

@@ -33,7 +33,7 @@ class AnswerStream:
 
     def finish(self, reply: str) -> str | None:
         """The rest of the answer, from the whole redacted reply; None when its answer begins differently."""
-        answer = self._find_answer(reply) or ""
+        answer = self._find_answer(reply, whole=True) or ""
         return self._show(answer) if answer.startswith(self._shown) else None
 
     def _show(self, answer: str) -> str:
@@ -43,9 +43,9 @@ class AnswerStream:
         self._shown += new
         return new
 
-    def _find_answer(self, reply: str) -> str | None:
+    def _find_answer(self, reply: str, *, whole: bool = False) -> str | None:
         if self._native:
-            return strip_thinking_so_far(reply) if self._tolerant else reply
+            return strip_thinking_so_far(reply, whole=whole) if self._tolerant else reply
         try:
             step: Any = from_json(unwrap_so_far(reply), allow_partial="trailing-strings")
         except ValueError:

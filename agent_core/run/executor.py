@@ -16,7 +16,9 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
+from agent_core.models.finish_reasons import settle_finish_reason
 from agent_core.models.usage import count_usage, read_usage
+from agent_core.protocol.tokens import estimate_question
 from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
 from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
@@ -110,7 +112,8 @@ class Executor:
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:
             message = self.redactor.text(str(error))
-            return Failed(error.kind, message, now(), perf_counter() - start, requests=error.requests)
+            seconds = perf_counter() - start
+            return Failed(error.kind, message, now(), seconds, error.requests, overflow=error.overflow)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
             message = self.redactor.text(scrub(f"{type(error).__name__}: {error}", os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
@@ -136,13 +139,22 @@ class Executor:
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
         """The reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
         content = self._clean_text(completion.content)
-        sent = sum(map(len, effect.messages)) + len(orjson.dumps(effect.options.get("tools", [])))
-        usage, seconds = count_usage(completion, sent), perf_counter() - start
+        asked = estimate_question(effect.messages, effect.options)
+        usage, seconds = count_usage(completion, asked), perf_counter() - start
         calls, echo = [self._clean(call) for call in completion.calls], self._clean(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
         return ModelReply(
-            content, completion.finish_reason, usage, now(), seconds, completion.requests, effect.model, calls, echo
+            content,
+            self._clean_text(settle_finish_reason(effect.model, completion.finish_reason)),
+            usage,
+            now(),
+            seconds,
+            completion.requests,
+            effect.model,
+            calls,
+            echo,
+            self._clean_text(completion.refusal),
         )
 
     def _clean_text(self, text: str) -> str:

@@ -26,7 +26,7 @@ from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.messages import as_read, last_turns, read_messages
+from agent_core.protocol.messages import as_read, is_empty, last_turns, read_messages
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
@@ -196,7 +196,7 @@ def _read_conversation(config: AgentConfig) -> list[Json]:
     messages = [] if config.messages_json is None else read_messages(config.messages_json)
     if config.prompt is not None:
         messages = [*messages, {"role": "user", "content": config.prompt}]
-    if not any(message["role"] != "system" for message in messages):
+    if all(message["role"] == "system" or is_empty(message) for message in messages):
         raise DefinitionError("there is no message to answer", where="messages_json")
     return messages
 
@@ -211,7 +211,7 @@ def _write_messages(
 ) -> tuple[str, list[Json]]:
     """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
-    others = [message for message in conversation if message["role"] != "system"]
+    others = [message for message in conversation if message["role"] != "system" and not is_empty(message)]
     history = as_read(last_turns(others, config.max_history_messages))
     variables = {
         **variables,

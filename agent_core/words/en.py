@@ -32,6 +32,12 @@ class English(utools_words.English):
         "Integers go from -2^63 to 2^64-1, others must be finite; send a longer number as a string."
     )
     lone_surrogate = "The text at {at} holds half of a surrogate pair. Write the whole character instead."
+    native_call = "A native function call was sent, and nothing was run. {one_object}"
+    refused_reply = "The reply could not be read where the model runs{why}, and nothing was run. {one_object}"
+    call_in_answer = (
+        'The answer is a call, and nothing was run. To call a tool send "type", "tool" and "args" as an action; '
+        "else answer in words."
+    )
     no_type = '"type" is missing. Set it to "action" or "final".'
     unknown_type = (
         '"type" is {got}. It must be "action" to call a tool or "final" to answer '
@@ -59,6 +65,7 @@ class English(utools_words.English):
     # ── of these, where a plan is asked for in place of an action ──
     in_a_plan: Mapping[str, str] = {
         "one_object": "Send exactly one JSON object, a plan or a final, and nothing else.",
+        "call_in_answer": "The answer is a call, and nothing was run. To call tools send a plan; else answer in words.",
         "no_type": '"type" is missing. Set it to "plan" or "final".',
         "unknown_type": '"type" is {got}. It must be "plan", or "final" to answer.',
         "both_types": 'The reply is both a call and a final. To plan send "type" and "steps"; '
@@ -108,6 +115,12 @@ class English(utools_words.English):
     call_as_text = (
         "A call was written as text, and nothing was run. Call tools by function calling, or answer in words."
     )
+    refused_call = (
+        "The call could not be read where the model runs, and nothing was run{why}. "
+        "Call tools by function calling, with one JSON object as arguments, or answer in words."
+    )
+    because = " ({why})"
+    ended_oddly = 'The reply ended with "{reason}", which is not known here: it may have been cut off. Send it whole.'
     unreadable_arguments = "The arguments of {tool} could not be read, {sent}. {why}"
     sent_text = 'you sent "{text}"'
     nothing_run = "nothing was run"
@@ -192,6 +205,7 @@ class English(utools_words.English):
         "in_doubt": "a write may or may not have happened; a person has to decide",
     }
     """By finish reason, what there is to say of it; the others are told by the failure itself."""
+    question_beyond_budget = "the next question has about {needed} tokens, and {left} are left of the token budget"
 
     # ── reading on in what was cut ──
     reading = "Read on in an observation that was cut."

@@ -28,6 +28,11 @@ class Chinese(utools_words.Chinese, English):
         "{at} 处的数字超出范围（{number}）。整数的范围是 -2^63 到 2^64-1，其他数字必须有限；更长的数字请写成字符串。"
     )
     lone_surrogate = "{at} 处的文本含有半个代理对。请写出完整的字符。"
+    native_call = "收到的是原生函数调用，未执行任何操作。{one_object}"
+    refused_reply = "模型服务无法读取这次回复{why}，未执行任何操作。{one_object}"
+    call_in_answer = (
+        '答案是一个调用，未执行任何操作。调用工具请写 action，包含 "type"、"tool" 和 "args"；否则请用文字作答。'
+    )
     no_type = '缺少 "type"。请设为 "action" 或 "final"。'
     unknown_type = '"type" 是{got}。调用工具时必须是 "action"，作答时必须是 "final"（只有要求计划时才能是 "plan"）。'
     both_types = '回复既是 action 又是 final。调用工具请写 "type"、"tool" 和 "args"；作答请写 "type" 和 "answer"。'
@@ -49,6 +54,7 @@ class Chinese(utools_words.Chinese, English):
     # ── of these, where a plan is asked for in place of an action ──
     in_a_plan: Mapping[str, str] = {
         "one_object": "请只写一个 JSON 对象（plan 或 final），不要有任何其他内容。",
+        "call_in_answer": "答案是一个调用，未执行任何操作。调用工具请制定计划；否则请用文字作答。",
         "no_type": '缺少 "type"。请设为 "plan" 或 "final"。',
         "unknown_type": '"type" 是{got}。必须是 "plan"，作答时必须是 "final"。',
         "both_types": '回复既是调用又是 final。制定计划请写 "type" 和 "steps"；作答请写 "type" 和 "answer"。',
@@ -89,6 +95,11 @@ class Chinese(utools_words.Chinese, English):
     too_large_reply = "一次回复最多读取 {most} 个字节。请大幅缩短。"
     too_many_calls = "这次回复有 {count} 个调用，最多读取 {most} 个。请减少同时的调用。"
     call_as_text = "调用被写成了文字，未执行任何操作。请用函数调用来使用工具，或用文字作答。"
+    refused_call = (
+        "模型服务无法读取这次调用，未执行任何操作{why}。请用函数调用来使用工具，参数为一个 JSON 对象；或用文字作答。"
+    )
+    because = "（{why}）"
+    ended_oddly = '回复以 "{reason}" 结束，原因未知，可能被截断了。请重新发送完整的回复。'
     unreadable_arguments = "无法读取工具 {tool} 的参数，{sent}。{why}"
     sent_text = '当前值是 "{text}"'
     nothing_run = "未执行任何操作"
@@ -170,6 +181,7 @@ class Chinese(utools_words.Chinese, English):
         "paused": "运行被暂停",
         "in_doubt": "一次写操作可能已经发生，也可能没有；需由人来决定",
     }
+    question_beyond_budget = "下一个问题约有 {needed} 个 token，而 token 预算只剩 {left} 个"
 
     # ── reading on in what was cut ──
     reading = "继续读取被截短的观察结果。"

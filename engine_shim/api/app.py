@@ -111,7 +111,8 @@ def _system_routes(access: Access) -> APIRouter:
 
 async def _answer_problem(request: Request, error: Exception) -> Response:
     """The answer to what no route of ours has handled."""
-    refusal, path = refusal_of(error), request.url.path
+    refusal = refusal_of(error)
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))  # below a program that mounts the app
     allowed = ", ".join(_allowed_methods(request)) if refusal.status == 405 else ""
     if allowed:
         refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json has all that can be asked")

@@ -48,6 +48,11 @@ def openai_routes(access: Access) -> APIRouter:
         names = caller.tenant.completions.list_models()
         return write_json({"object": "list", "data": [_describe(name) for name in names]})
 
+    @router.get("/models/{model:path}", response_model=ModelObject, responses=_errors(404))
+    async def get_model(model: str, caller: Caller = read) -> Response:
+        """One agent or workflow as a model, by the name that the list has, or `workflow/ID@VERSION`."""
+        return write_json(_describe(caller.tenant.completions.find_model(model)))
+
     @router.post(
         "/chat/completions",
         response_model=OpenAIChatCompletion,

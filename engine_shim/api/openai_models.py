@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.errors import DefinitionError
+from agent_core.protocol.messages import is_empty, read_messages
 from engine_shim.api.models import Name, Text
 
 Json = dict[str, Any]
+SYSTEM = ("system", "developer")
 REFUSED = ("tools", "functions", "audio", "logprobs", "response_format", "modalities", "prediction")
 """Parameters that would change the form of the answer, and that no agent heeds."""
 
@@ -23,19 +25,46 @@ class _Lenient(BaseModel):
 class TextPart(_Lenient):
     """A part of a message's content."""
 
-    type: Literal["text"]
+    type: Literal["text", "input_text", "output_text"]
     text: Text
+
+
+class RefusalPart(_Lenient):
+    """A part of an assistant's content by which it refused to answer."""
+
+    type: Literal["refusal"]
+    refusal: Text
+
+
+class CalledFunction(_Lenient):
+    """What an assistant called; the arguments are JSON text."""
+
+    name: Text
+    arguments: Text = "{}"
+
+
+class CallObject(_Lenient):
+    """A call that an assistant made earlier."""
+
+    id: Text
+    function: CalledFunction
 
 
 class ChatMessage(_Lenient):
     """A message. System and developer messages stand before all others."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Text | Annotated[list[TextPart], Field(max_length=1000)]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Text | Annotated[list[TextPart | RefusalPart], Field(max_length=1000)] | None = None
+    refusal: Text | None = None
+    tool_calls: Annotated[list[CallObject], Field(max_length=1000)] | None = None
+    function_call: CalledFunction | None = None
+    tool_call_id: Text | None = None
+    name: Text | None = None
 
-    def read_text(self) -> str:
-        """The text of the content."""
-        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
+    def write_neutral(self) -> Json:
+        """The message without what only its client reads."""
+        fields = self.model_dump(include=set(type(self).model_fields), exclude_none=True)
+        return {**fields, "tool_calls": [{"type": "function", **call} for call in fields.get("tool_calls", ())]}
 
 
 class StreamOptions(_Lenient):
@@ -67,17 +96,21 @@ class ChatCompletionRequest(_Lenient):
                 raise DefinitionError(
                     "is not supported: agents have tools and a form of answer of their own", where=name
                 )
-        told = [message.read_text() for message in self.messages if message.role in ("system", "developer")]
-        others = self.messages[len(told) :]
-        late = [at for at, message in enumerate(others, len(told)) if message.role in ("system", "developer")]
+        given = [message.write_neutral() for message in self.messages]
+        late = [at for at, each in enumerate(self.messages) if each.role in SYSTEM and self._is_late(at)]
         if late:
             raise DefinitionError("system messages stand before all others", where=f"messages/{late[0]}/role")
-        if not others or others[-1].role != "user":
-            raise DefinitionError(
-                "the last message must be the user's", where=f"messages/{len(self.messages) - 1}/role"
-            )
-        leading = [{"role": "system", "content": "\n\n".join(told)}] if told else []
-        return [*leading, *({"role": message.role, "content": message.read_text()} for message in others)]
+        if self.messages[-1].role != "user":
+            raise DefinitionError("the last message must be the user's", where=f"messages/{len(given) - 1}/role")
+        read = read_messages(given, where="messages")
+        if is_empty(read[-1]):
+            raise DefinitionError("the last message is empty", where=f"messages/{len(given) - 1}/content")
+        told = "\n\n".join(each["content"] for each in read if each["role"] == "system")
+        leading = [{"role": "system", "content": told}] if told else []
+        return [*leading, *(each for each in read if each["role"] != "system" and not is_empty(each))]
+
+    def _is_late(self, at: int) -> bool:
+        return any(each.role not in SYSTEM for each in self.messages[:at])
 
 
 class ModelObject(BaseModel):

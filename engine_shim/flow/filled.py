@@ -30,8 +30,22 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
             lists = [part for each in value if isinstance(each, str) for part in split_text(each, quoted=quoted)]
             yield where, lists
             for index, message in enumerate(value):
-                if isinstance(message, dict) and isinstance(message.get("content"), str):
-                    yield f"{where}/{index}/content", split_text(message["content"], quoted=quoted)
+                if isinstance(message, dict):
+                    texts = _content_texts(message.get("content"))
+                    yield (
+                        f"{where}/{index}/content",
+                        [part for text in texts for part in split_text(text, quoted=quoted)],
+                    )
+
+
+def _content_texts(content: Any) -> Iterator[str]:
+    """The texts of a message's content, which may come in parts."""
+    match content:
+        case str():
+            yield content
+        case list():
+            for part in content:
+                yield from _content_texts(list(part.values()) if isinstance(part, dict) else part)
 
 
 def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | None:

@@ -93,6 +93,17 @@ class Completions:
         asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).definition)]
         return [*(AGENT + name for name in agents), *(WORKFLOW + name for name in asked)]
 
+    def find_model(self, name: str) -> str:
+        """The name, if a question may have it; ModelNotFound else."""
+        known = self.list_models()
+        if name in known:
+            return name
+        identity, _, version = name.removeprefix(WORKFLOW).partition("@")
+        workflow = self._workflows.list().get(identity, {}).get(version) if name.startswith(WORKFLOW) else None
+        if workflow is None or find_text_input(workflow.definition) is None:
+            raise ModelNotFound(name, known)
+        return name
+
     async def stream(self, question: Question) -> AsyncIterator[Piece]:
         """Pieces of the answer, None now and then while there are none, at last the whole.
 

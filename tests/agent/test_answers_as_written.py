@@ -170,6 +170,20 @@ async def test_the_answer_after_thinking_is_shown_without_the_thoughts() -> None
     assert "plan" not in str(events)
 
 
+@pytest.mark.parametrize("size", [1, 7, 400])
+async def test_thoughts_whose_beginning_is_not_in_the_reply_are_not_shown(size: int) -> None:
+    text = "Here is a secret plan.\n</think>\n\nThe answer is 4."
+    output, events = await told(Writer(pieces(text, size)), protocol="tools", parsing="tolerant")
+    assert shown(events) == output.final_answer == "The answer is 4."
+    assert "plan" not in str(events)
+    output, events = await told(Writer(pieces("The answer is 4.", size)), protocol="tools", parsing="tolerant")
+    assert shown(events) == output.final_answer == "The answer is 4."
+    reply = f"Here is a secret plan.\n</think>\n\n{final('4')}"
+    output, events = await told(Writer(pieces(reply, size)), protocol="json", parsing="tolerant")
+    assert shown(events) == output.final_answer == "4"
+    assert "plan" not in str(events)
+
+
 @pytest.mark.parametrize("protocol", ["json", "tools"])
 @pytest.mark.parametrize("form", ["raw", "base64"])
 async def test_no_escape_hides_a_secret(protocol: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from agent_core.decisions import Approve, Deny, Edit
-from agent_core.effects import Cancelled, Failed, Suspended
+from agent_core.effects import CallModel, Cancelled, Failed, Suspended
+from agent_core.loop.outcome import AgentOutcome
+from agent_core.loop.react import ask
+from agent_core.loop.run_state import RunState
 from agent_core.records import encode_asked
+from agent_core.rules import CURRENT
 from support.by_hand import AT, Hand, action, broke, did, final, look, said
 
 Hands = Callable[..., Hand]
@@ -137,13 +141,41 @@ def test_limits_of_zero_or_null_are_none(hand: Hands) -> None:
 
 
 def test_a_final_that_crosses_the_budget_is_accepted(hand: Hands) -> None:
-    assert hand([said(final(), tokens=99, cost=9.0)], total_token_budget=10, cost_budget=1.0).reason == "final"
+    run = hand([said(final(), tokens=9_999, cost=9.0)], total_token_budget=5_000, cost_budget=1.0)
+    assert run.reason == "final"
 
 
 def test_no_call_of_any_kind_starts_once_a_budget_is_used_up(hand: Hands) -> None:
-    run = hand([said(action(), tokens=99)], total_token_budget=10)
+    run = hand([said(action(), tokens=9_999)], total_token_budget=5_000)
     assert (run.reason, run.batches) == ("token_budget", [])
     assert run.output["trace"][0]["error"] == "not run: token_budget"
+
+
+def test_a_question_that_is_larger_than_what_is_left_of_the_token_budget_is_not_asked(hand: Hands) -> None:
+    run = hand([], total_token_budget=100)
+    assert (run.reason, run.asked, run.output["usage"]["requests"]) == ("token_budget", [], 0)
+    assert "100 are left" in run.output["error"]["message"]
+    run = hand([said(action(), tokens=4_500), final()], total_token_budget=5_000, act=[did("x" * 8000)] * 2)
+    assert (run.reason, len(run.asked), len(run.batches)) == ("token_budget", 1, 1)
+    assert run.output["usage"]["total_tokens"] == 4_500
+
+
+def test_a_question_is_measured_after_it_was_cut(hand: Hands) -> None:
+    history = [{"role": "user", "content": "x" * 40_000}, {"role": "assistant", "content": "ok"}]
+    cut: dict[str, Any] = {"messages_json": history, "max_input_tokens": 2_000}
+    assert hand([final()], total_token_budget=5_000, **cut).reason == "final"
+
+
+def test_a_run_of_earlier_rules_asks_whatever_is_left(hand: Hands) -> None:
+    started: Any = hand([final()], total_token_budget=100_000).started
+    limits = {**started["limits"], "tokens": 10}
+    for version, kind in ((1, CallModel), (2, AgentOutcome)):
+        state = RunState({**started, "limits": limits, "rules": {**CURRENT, "replies": version}})
+        try:
+            first: Any = next(ask(state))
+        except StopIteration as stop:
+            first = stop.value
+        assert isinstance(first, kind)
 
 
 # ── the last step ────────────────────────────────────────────────────────────────────────────────

@@ -100,6 +100,7 @@ for path in sys.argv[1:]:
 """
 
 COMMAND = """
+from engine_shim.cli import app, terminal
 from engine_shim.cli.main import main
 seal()
 try:

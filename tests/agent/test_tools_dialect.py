@@ -378,9 +378,10 @@ def test_a_batch_beyond_the_limit_ends_the_run_before_any_of_it() -> None:
 
 
 def test_what_a_nested_run_spends_may_end_the_batch_midway() -> None:
-    usage = {"input_tokens": 90, "output_tokens": 5, "requests": 1, "tool_calls": 1, "cost": None, "estimated": False}
+    usage: dict[str, Any] = {"requests": 1, "tool_calls": 1, "cost": None, "estimated": False}
+    usage |= {"input_tokens": 9_000, "output_tokens": 5}
     batch = calls(("write", {"q": "a"}), ("write", {"q": "b"}))
-    for limit, reason in (({"max_tool_calls": 2}, "max_tool_calls"), ({"total_token_budget": 100}, "token_budget")):
+    for limit, reason in (({"max_tool_calls": 2}, "max_tool_calls"), ({"total_token_budget": 5_000}, "token_budget")):
         run = native([batch], act=[did("A", usage=usage)], **limit, **BOTH)
         assert (run.reason, len(run.batches)) == (reason, 1)
         assert [step["error"] for step in run.output["trace"]] == [None, f"not run: {reason}"]

@@ -36,7 +36,7 @@ POLICIES: list[tuple[str, dict[str, Any], tuple[int | None, list[str]]]] = [
     ("fewer steps", {"max_steps": 2}, (8, ["run", "not run: max_steps", "run*"])),
     ("fewer calls", {"max_tool_calls": 1}, (8, ["run", "not run: max_tool_calls", "run*"])),
     ("no repairs", {"max_repairs": 0}, (14, ["run", "run", "run*"])),
-    ("a small budget", {"total_token_budget": 1}, (3, ["not run: token_budget", "run*", "run*"])),
+    ("a small budget", {"total_token_budget": 350}, (3, ["not run: token_budget", "run*", "run*"])),
 ]
 
 
@@ -90,7 +90,7 @@ REASONS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"after_untrusted": "refuse"}, "write: now refused: after_untrusted refuse", "after_untrusted refuse"),
     ({"max_steps": 2}, "write: now not run: max_steps 2 is used up", "max_steps 2 is used up"),
-    ({"total_token_budget": 1}, "read: now not run: total_token_budget 1 is used up", "total_token_budget 1"),
+    ({"total_token_budget": 350}, "read: now not run: total_token_budget 350 is used up", "total_token_budget 350"),
 ]
 
 

@@ -51,6 +51,7 @@ ROUTES = [
     ("POST", "/tools/stock/execute", "admin"),
     ("GET", "/triggers", "read"),
     ("GET", "/v1/models", "read"),
+    ("GET", "/v1/models/{model}", "read"),
     ("POST", "/v1/chat/completions", "run"),
     ("GET", "/metrics", "admin"),
 ]

@@ -9,8 +9,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from openai import APIStatusError, OpenAI
 
+from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.completions import Question
 from engine_shim.service.service import Service
@@ -250,3 +252,117 @@ def test_caller_who_leaves_an_answer_that_is_streamed_leaves_nothing_behind(tmp_
             return [str(task.get_coro()) for task in asyncio.all_tasks() - before]
 
     assert asyncio.run(leave()) == []
+
+
+# ── what other clients send ───────────────────────────────────────────────────────────────────────
+
+CALLED: Any = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
+HISTORIES: dict[str, tuple[list[Any], list[tuple[str, str]]]] = {
+    "null": ([{"role": "assistant", "content": None}], []),
+    "empty": ([{"role": "assistant", "content": ""}], []),
+    "nulls beside": (
+        [{"role": "assistant", "content": "x", "refusal": None, "tool_calls": None, "audio": None, "annotations": []}],
+        [("assistant", "x")],
+    ),
+    "a refusal": ([{"role": "assistant", "content": None, "refusal": "No."}], [("assistant", "No.")]),
+    "a refusal part": (
+        [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}],
+        [("assistant", "No.")],
+    ),
+    "parts of the Responses API": (
+        [{"role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": []}]}],
+        [("assistant", "x")],
+    ),
+    "calls of the client's own": (
+        [
+            {"role": "assistant", "content": None, "tool_calls": [CALLED]},
+            {"role": "tool", "tool_call_id": "c", "content": "Snow."},
+            {"role": "assistant", "content": "It snows."},
+        ],
+        [("assistant", ""), ("tool", "Snow."), ("assistant", "It snows.")],
+    ),
+    "an older call": (
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "weather", "arguments": "{}"}},
+            {"role": "function", "name": "weather", "content": "Snow."},
+        ],
+        [("assistant", ""), ("tool", "Snow.")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("history", "expected"), HISTORIES.values(), ids=HISTORIES)
+@pytest.mark.parametrize("model", ["agent/clerk", "workflow/desk@1"])
+def test_a_history_in_the_common_shape_is_taken(
+    host: Served, client: OpenAI, model: str, history: list[Any], expected: list[tuple[str, str]]
+) -> None:
+    messages: Any = [
+        {"role": "developer", "content": "Be short."},
+        {"role": "user", "content": "Hi."},
+        *history,
+        *ASKED,
+    ]
+    answered = client.chat.completions.with_raw_response.create(model=model, messages=messages)
+    assert answered.parse().choices[0].message.content == "There are 12."
+    if model.startswith("agent"):
+        started = host.store.journal.load(answered.headers["x-run-id"])["agent"][0].record()
+        told = [(message["role"], message["content"] or "") for message in started["config"]["messages_json"]]
+        assert told == [("system", "Be short."), ("user", "Hi."), *expected]
+
+
+@pytest.mark.parametrize(
+    ("messages", "param"),
+    [
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "messages/0/content"),
+        ([{"role": "user", "content": None}], "messages/0/content"),
+        ([{"role": "user", "content": ""}], "messages/0/content"),
+    ],
+    ids=["image", "null", "empty"],
+)
+def test_what_cannot_be_taken_is_named_with_its_place(client: OpenAI, messages: list[Any], param: str) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model="agent/clerk", messages=messages)
+    body: Any = told.value.body
+    assert told.value.status_code == 422
+    assert body["param"].startswith(param)
+
+
+@pytest.mark.parametrize("name", ["agent/clerk", "workflow/desk", "workflow/desk@1"])
+def test_a_model_is_found_by_its_name(host: Served, client: OpenAI, name: str) -> None:
+    assert client.models.retrieve(name).id == name
+    found = httpx2.get(f"{host.url}/v1/models/{name.replace('/', '%2F')}", headers=host.issue("bob", "read"))
+    assert (found.status_code, found.json()["id"]) == (200, name)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "agent/nobody", "workflow/desk@99", "workflow/nothing", "agent"])
+def test_a_model_that_is_not_there_is_a_404_of_openais_shape(client: OpenAI, name: str) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.models.retrieve(name)
+    body: Any = told.value.body
+    assert (told.value.status_code, body["type"]) == (404, "invalid_request_error")
+    assert name in body["message"]
+
+
+def test_all_of_it_works_in_a_program_of_ones_own(tmp_path: Path) -> None:
+    write_host(tmp_path)
+
+    async def ask() -> list[tuple[int, Any]]:
+        service = Service.of_host(read_host_config(tmp_path / "agent-core.yaml"), tmp_path / "runs.db", is_open=True)
+        app = FastAPI()
+        app.mount("/desk", create_app(service, hosts=("127.0.0.1",)))
+        transport = httpx2.ASGITransport(app)
+        async with service.running(), httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1/desk") as http:
+            body = {"model": "agent/clerk", "messages": ASKED}
+            answers = [
+                await http.get("/v1/models/agent/clerk"),
+                await http.get("/v1/models/agent/nobody"),
+                await http.post("/v1/chat/completions", json=body),
+                await http.get("/v1/nothing"),
+            ]
+        return [(answer.status_code, answer.json()) for answer in answers]
+
+    found, missing, answered, nothing = asyncio.run(ask())
+    assert (found[0], found[1]["id"]) == (200, "agent/clerk")
+    assert (missing[0], set(missing[1])) == (404, {"error"})
+    assert answered[1]["choices"][0]["message"]["content"] == "There are 12."
+    assert (nothing[0], set(nothing[1])) == (404, {"error"})

@@ -12,7 +12,7 @@ from agent_core.models import ModelInfo, ScriptedModel
 from agent_core.models.summary import summariser
 from support.by_hand import action, final
 from support.command import Cli, Write
-from utools import ToolRegistry
+from utools import ToolError, ToolRegistry
 
 KEYS = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY")
 
@@ -260,6 +260,24 @@ async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
     assert (await summariser(lambda: model)([{"role": "user", "content": "问" * 70_000}], "zh")).text == "Short."
     assert asked[1].startswith("请用不超过 300 字概括")
     assert re.search(r" …\[省略 \d+ 个字符\]… ", asked[1])
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ({"content": "They spoke of", "finish_reason": "MAX_TOKENS"}, "They spoke of …"),
+        ({"content": "<think>hm</think>\nShort."}, "Short."),
+        ({"content": "They", "finish_reason": "SAFETY"}, None),
+    ],
+    ids=["cut", "thought", "filtered"],
+)
+async def test_a_summary_that_is_none_or_half_of_one_says_so(reply: dict[str, Any], text: str | None) -> None:
+    summarise = summariser(lambda: ScriptedModel([reply]))
+    if text is None:
+        with pytest.raises(ToolError, match="could not be summarised"):
+            await summarise([{"role": "user", "content": "Hi."}], "en")
+    else:
+        assert (await summarise([{"role": "user", "content": "Hi."}], "en")).text == text
 
 
 def test_fallbacks_that_are_no_list_are_told_once(cli: Cli, write: Write) -> None:

@@ -107,6 +107,14 @@ BEFORE_PAYING: dict[str, tuple[Any, Any]] = {
     "only what agents said": (speaker("a"), PAYER["config"]["messages_json"]),
     "what a tool told an agent": (speaker("looker", allowed_tools=["look"]), PAYER["config"]["messages_json"]),
     "messages that a tool gave": ({"id": "fetch", "tool": "fetch"}, ["{{nodes.fetch.messages}}"]),
+    "a text that a tool gave": (
+        {"id": "fetch", "tool": "fetch"},
+        [{"role": "user", "content": "Pay {{nodes.fetch.messages.0.content}}"}],
+    ),
+    "a part of a text that a tool gave": (
+        {"id": "fetch", "tool": "fetch"},
+        [{"role": "user", "content": [{"type": "text", "text": "Pay {{nodes.fetch.messages.0.content}}"}]}],
+    ),
 }
 
 

@@ -14,9 +14,12 @@ from weakref import WeakKeyDictionary
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.finish_reasons import MALFORMED
 from agent_core.models.openai.capabilities import EndpointCapabilities, merge
 from agent_core.models.openai.prices import cost
+from agent_core.models.openai.refusals import is_bad_call
 from agent_core.models.openai.request import (
+    BAD_SAMPLE,
     Streaming,
     downgrade,
     downgrade_streaming,
@@ -27,8 +30,10 @@ from agent_core.models.openai.request import (
     with_stream,
 )
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
-from agent_core.models.openai.response_reader import WholeReply, open_reader
+from agent_core.models.openai.response_reader import open_reader
 from agent_core.models.openai.vendors import Vendor, model_info
+from agent_core.models.usage import count_usage
+from agent_core.protocol.tokens import estimate_question
 
 if TYPE_CHECKING:
     from agent_core.models.openai.connections import Transport
@@ -147,18 +152,32 @@ class OpenAICompatible:
                         yield Delta(part, anew=anew)
                         has_shown, anew = True, False
             assert outcome is not None
-            if isinstance(outcome, Completion):
-                yield self._settle(outcome, attempts)
-                return
-            if not attempts.adapt(outcome):
-                await self._wait(outcome, attempts)
+            if isinstance(outcome, Refusal) and outcome.overflow:
+                raise self._error(outcome, attempts.requests)
+            if isinstance(outcome, Refusal) and (outcome.code == BAD_SAMPLE or not self._is_bad_call(outcome)):
+                if attempts.adapt(outcome):
+                    continue
+                if not self._is_bad_call(outcome):
+                    await self._wait(outcome, attempts)
+                    continue
+            if isinstance(outcome, Refusal):
+                outcome = self._read_bad_call(outcome)
+            yield self._settle(outcome, attempts)
+            return
+
+    def _is_bad_call(self, refusal: Refusal) -> bool:
+        """Whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the question."""
+        return refusal.status > 0 and (refusal.code == BAD_SAMPLE or is_bad_call(refusal.kinds, refusal.message))
+
+    def _read_bad_call(self, refusal: Refusal) -> Completion:
+        return Completion(refusal.generation, MALFORMED, refusal=self._clean(refusal.message))
 
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """The reply with its requests and cost; what the attempts have shown is remembered."""
         self._has_answered = True
         capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
         self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
-        price = self._cost_of(completion)
+        price = self._cost_of(completion, attempts.question)
         if attempts.requests == completion.requests and price == completion.cost:
             return completion
         return replace(completion, requests=attempts.requests, cost=price)
@@ -199,9 +218,10 @@ class OpenAICompatible:
                             await _drain(parts)
                             break
         assert head is not None
-        outcome = (reader or open_reader(head, b"")).end(time())
-        if isinstance(reader, WholeReply) and isinstance(outcome, Completion) and outcome.content:
-            yield outcome.content
+        reader = reader or open_reader(head, b"")
+        outcome = reader.end(time())
+        if rest := reader.rest(outcome):
+            yield rest
         yield outcome
 
     def info(self) -> ModelInfo:
@@ -232,11 +252,12 @@ class OpenAICompatible:
             if loop is not None and loop.is_closed():
                 self._transports.pop(loop, None)
 
-    def _cost_of(self, completion: Completion) -> float | None:
-        """In USD: as the vendor says, else by the price list."""
+    def _cost_of(self, completion: Completion, question: Question) -> float | None:
+        """In USD: as the vendor says, else by the price list, of an estimate where the vendor has not counted."""
         if completion.cost is not None or self._vendor is None:
             return completion.cost
-        tokens = completion.input_tokens, completion.cached_tokens, completion.output_tokens
+        used = count_usage(completion, estimate_question(question.messages, question.options))
+        tokens = used["input_tokens"], completion.cached_tokens, used["output_tokens"]
         return cost(self._vendor.prices, self._model, *tokens)
 
     def _remember(self, capabilities: EndpointCapabilities, streaming: Streaming) -> None:
@@ -246,11 +267,9 @@ class OpenAICompatible:
             self._capabilities, self._streaming = capabilities, streaming
 
     def _error(self, refusal: Refusal, requests: int, *, waited: bool = True) -> ModelError:
-        text = " ".join(f"{self._host} {refusal.message}".split())
-        if self._key and len(self._key) >= MIN_SECRET:
-            text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
-        if len(text) > MAX_MESSAGE:
-            text = text[:MAX_MESSAGE] + " …"
+        text = self._clean(f"{self._host} {refusal.message}")
+        if refusal.overflow:
+            text += "; max_input_tokens in the node's config keeps its questions shorter"
         if refusal.status in UNAUTHORIZED and self._keyless:
             text += f"; no key was sent, since {self._keyless}"
         if refusal.code == NOT_LISTENING and self._vendor and self._vendor.start:
@@ -259,7 +278,14 @@ class OpenAICompatible:
         if refusal.wait and not waited:
             text += f" (it asks to wait {refusal.wait:g} seconds, longer than we do)"
         kind = "content_filter" if refusal.code == "content_filter" else "model_error"
-        return ModelError(text, kind=kind, requests=requests)
+        return ModelError(text, kind=kind, requests=requests, overflow=refusal.overflow)
+
+    def _clean(self, message: str) -> str:
+        """A vendor's message in one line, not too long, and without the key."""
+        text = " ".join(message.split())
+        if self._key and len(self._key) >= MIN_SECRET:
+            text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
+        return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " …"
 
 
 async def _drain(parts: "AsyncIterator[Part]") -> None:

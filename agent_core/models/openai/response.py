@@ -10,6 +10,10 @@ from urllib.parse import urlsplit
 import orjson
 
 from agent_core.models.client import Completion
+from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
+from agent_core.models.openai.envelope import decode, mend
+from agent_core.models.openai.refusals import find_wait, has_no_money, is_filtered, read_overflow
+from agent_core.models.usage import read_vendor_usage
 
 TRANSIENT = (408, 409, 429)
 OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
@@ -17,15 +21,16 @@ OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
 ECHOED_KEYS = ("reasoning_content", "reasoning_details", "extra_content")
 """Keys of a message with calls that DeepSeek, OpenRouter and Gemini need in later questions."""
 MAX_CALLS = 128
-MAX_COUNT = 2**40
-"""The largest plausible number of tokens; sums of larger ones would not fit into JSON."""
 MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
+MAX_GENERATION = 20_000
+"""Characters of what a model wrote that are read where its vendor refused it."""
 SPARE_LEVELS = 32
 """Levels of nesting that are left for what contains a call later: a message, a row of the journal."""
+CALLING = ("tool_calls", "function_call")
+"""Reasons of a reply that is done, as its calls show by themselves."""
 BOM = b"\xef\xbb\xbf"
 """A byte order mark, which some servers write before JSON (RFC 8259, 8.1) and before events."""
-FINISH_REASONS = {"tool_calls": "stop", "function_call": "stop"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,11 @@ NOT_LISTENING = "connection_refused"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no completion. `status` is 0 without a whole answer; `wait`: the seconds that it asks for."""
+    """Why there is no completion. `status` is 0 without a whole answer; `wait`: the seconds that it asks for.
+
+    `kinds` are all words by which the vendor names the kind of its error, `generation` is what its model wrote where
+    that is the fault, `overflow` says how much too long the question is (refusals.py).
+    """
 
     message: str
     status: int = 0
@@ -51,6 +60,9 @@ class Refusal:
     param: str = ""
     transient: bool = False
     wait: float | None = None
+    kinds: str = ""
+    generation: str = ""
+    overflow: dict[str, Any] | None = None
 
 
 def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
@@ -60,8 +72,8 @@ def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
             f"answered {answer.status}, a redirect{_redirect_target(answer)}; redirects are refused", answer.status
         )
     try:
-        reply = orjson.loads(answer.body.removeprefix(BOM))
-    except orjson.JSONDecodeError:
+        reply = mend(decode(answer.body.removeprefix(BOM)))
+    except ValueError:
         reply = None
     if not 200 <= answer.status < 300:
         return _read_refusal(answer, reply, now)
@@ -97,7 +109,10 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     if not choices:
         return Refusal("answered with an empty list of choices", status)
     choice = choices[0] if isinstance(choices[0], dict) else {}
-    message = found if isinstance(found := choice.get("message"), dict) else {"content": ()}
+    finish_reason = _read_finish_reason(choice)
+    stopped = find_reason(finish_reason) in (FILTERED, MALFORMED)
+    absent: dict[str, Any] = {"content": None if stopped else ()}
+    message = found if isinstance(found := choice.get("message"), dict) else absent
     if isinstance(tool_calls := message.get("tool_calls"), list) and len(tool_calls) > MAX_CALLS:
         return Refusal(f"answered with {len(tool_calls)} calls, and at most {MAX_CALLS} are read", status)
     content, calls = read_text(message.get("content")), _read_calls(message)
@@ -105,20 +120,31 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         return Refusal(f"answered with a choice that holds no message: {_show_body(orjson.dumps(choices[0]))}", status)
     if (refusal := read_text(message.get("refusal"))) and refusal.strip():
         return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
-    usage = reply.get("usage")
-    input_tokens, output_tokens = (_read_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
-    finish_reason, echo = _read_finish_reason(choice.get("finish_reason")), _read_echo(message) if calls else None
+    usage = read_vendor_usage(reply.get("usage"))
+    echo = _read_echo(message) if calls else None
     _check_encodable([calls, echo])
-    cost, cached = _read_cost(usage), _read_cached_tokens(usage)
     return Completion(
-        content, finish_reason, input_tokens, output_tokens, cost, calls=calls, echo=echo, cached_tokens=cached
+        content,
+        finish_reason,
+        usage.inputs,
+        usage.outputs,
+        usage.cost,
+        calls=calls,
+        echo=echo,
+        cached_tokens=usage.cached,
+        estimated=usage.doubtful,
     )
 
 
 def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
-    """The message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call."""
+    """The message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call.
+
+    The one call of the older field `function_call` counts where there are no others.
+    """
     calls = []
     tool_calls = message.get("tool_calls")
+    if not tool_calls and isinstance(older := message.get("function_call"), dict) and older.get("name"):
+        tool_calls = [{"function": older}]
     for call in tool_calls if isinstance(tool_calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -142,20 +168,6 @@ def _check_encodable(value: Any) -> None:
     orjson.dumps(value)
 
 
-def _read_cached_tokens(usage: Any) -> int:
-    """The input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    return _read_count(details, "cached_tokens") or _read_count(usage, "prompt_cache_hit_tokens") or 0
-
-
-def _read_cost(usage: Any) -> float | None:
-    """The reply's cost, where the vendor itself gives it (OpenRouter)."""
-    cost = usage.get("cost") if isinstance(usage, dict) else None
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COUNT:
-        return float(cost)
-    return None
-
-
 def read_text(content: Any) -> str | None:
     """The text of a message's content: a text, null, or a list of parts."""
     if content is None:
@@ -166,13 +178,13 @@ def read_text(content: Any) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _read_finish_reason(reason: Any) -> str:
-    return FINISH_REASONS.get(reason, reason) if isinstance(reason, str) else "stop"
-
-
-def _read_count(usage: Any, name: str) -> int | None:
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
+def _read_finish_reason(choice: Mapping[str, Any]) -> str:
+    """The vendor's word, which the caller reads; ours where the vendor behind a gateway says more."""
+    given = choice.get("finish_reason")
+    reason = read_finish_reason(given, choice.get("native_finish_reason"))
+    if isinstance(given, str) and given and given not in CALLING and reason == read_finish_reason(given):
+        return given[:MAX_WORD]
+    return reason
 
 
 def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:
@@ -184,10 +196,35 @@ def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:
     if isinstance(metadata := fields.get("metadata"), dict) and isinstance(raw := metadata.get("raw"), str):
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
-    code, param = (value[:99] if isinstance(value := fields.get(name), str) else "" for name in ("code", "param"))
-    transient = _is_transient(answer)
+    code, kind, param = (_read_word(fields, name) for name in ("code", "type", "param"))
+    kinds, overflow = f"{code} {kind}", read_overflow(answer.status, f"{code} {kind}", text, fields)
+    told = find_wait(text, fields)
+    transient = _is_transient(answer) and not overflow
+    if transient and has_no_money(answer.status, kinds, text, names_wait=told is not None):
+        transient = False
     wait = _read_retry_after(answer.headers, now) if transient else None
-    return Refusal(f"{answered}: {text}", answer.status, code, param, transient, wait)
+    return Refusal(
+        f"{answered}: {text}",
+        answer.status,
+        FILTERED if is_filtered(kinds, text) else code,
+        param,
+        transient,
+        told if wait is None and transient else wait,
+        kinds,
+        _read_generation(fields),
+        overflow,
+    )
+
+
+def _read_word(error: Mapping[str, Any], name: str) -> str:
+    value = error.get(name)
+    return value[:99] if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def _read_generation(error: Mapping[str, Any]) -> str:
+    """What the model wrote, where its vendor shows it (Groq)."""
+    value = error.get("failed_generation")
+    return value[:MAX_GENERATION] if isinstance(value, str) else ""
 
 
 def _is_transient(answer: HttpAnswer) -> bool:
@@ -224,9 +261,16 @@ def is_first_choice(choice: Any) -> bool:
 def _find_choice_error(choices: Any) -> Any:
     """The error of the first choice, whatever text or calls are beside it."""
     for choice in choices if isinstance(choices, list) else ():
-        if is_first_choice(choice) and (choice.get("error") or choice.get("finish_reason") == "error"):
+        if is_first_choice(choice) and (choice.get("error") or _is_error(choice)):
             return choice.get("error") or "the reply ended with the finish reason error"
     return None
+
+
+def _is_error(choice: dict[str, Any]) -> bool:
+    """Whether a choice ended by an error, unless the vendor behind a gateway says it better."""
+    reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
+    is_error = isinstance(reason, str) and reason.lower() == "error"
+    return is_error and read_finish_reason(None, native) in (DONE, CUT)
 
 
 def _read_retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from agent_core.models.openai.response import BOM, as_json, read_text
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -61,6 +63,7 @@ class StreamedMessage:
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._calls: list[_Call] = []
+        self._older_call: _Call | None = None
         self._by_index: dict[Key, _Call] = {}
         self._by_id: dict[Key, dict[Key | None, _Call]] = {}
 
@@ -70,6 +73,9 @@ class StreamedMessage:
                 for piece in value:
                     if isinstance(piece, dict):
                         self._call_of(piece).add(piece)
+            elif name == "function_call" and isinstance(value, dict):
+                self._older_call = self._older_call or _Call(None)
+                self._older_call.add({"function": value})
             elif value is not None:
                 text = read_text(value) if name == "content" and isinstance(value, list) else value
                 _grow(self._fields, name, text, GROWING)
@@ -77,12 +83,15 @@ class StreamedMessage:
     def whole(self) -> dict[str, Any]:
         """The message in the shape of a whole one."""
         whole = {"role": "assistant", "content": None, **_join(self._fields)}
-        return {**whole, "tool_calls": [call.whole() for call in self._calls]} if self._calls else whole
+        calls = self._calls or ([self._older_call] if self._older_call else [])
+        return {**whole, "tool_calls": [call.whole() for call in calls]} if calls else whole
 
     def _call_of(self, piece: dict[str, Any]) -> "_Call":
         """The call that a piece belongs to: a known one, or a new one."""
         index, identity = _as_key(piece.get("index")), _as_key(piece.get("id")) or None
         call = self._find_call(index, identity, _has_name(piece))
+        if call is not None and (identity is None or identity != call.id) and call.is_followed_by(piece):
+            call = None
         if call is None:
             call = _Call(index)
             self._calls.append(call)
@@ -97,7 +106,8 @@ class StreamedMessage:
         """The known call of a piece.
 
         OpenAI numbers the calls, and sends id and name once. Others send them with each piece, or a new id with each
-        piece, or whole calls without a number, or all calls with one number, or with one id.
+        piece, or whole calls without a number, or all calls with one number, or with one id; or whole calls with one
+        number and without ids, which `is_followed_by` tells apart.
         """
         if identity is not None and (same := self._by_id.get(identity)):
             if index is None:
@@ -127,6 +137,17 @@ class _Call:
                     self._add_part(part, value_of_part)
             elif name != "index" and value not in (None, "") and not (name == "id" and name in self._fields):
                 self._fields[name] = value
+
+    def is_followed_by(self, piece: dict[str, Any]) -> bool:
+        """Whether a piece begins another call: it has a name and arguments, and those of this one are whole."""
+        before, after = (
+            self._function.get("arguments"),
+            piece["function"].get("arguments") if _has_name(piece) else None,
+        )
+        if not isinstance(before, _Pieces) or not after:
+            return False
+        begins = not isinstance(after, str) or after.lstrip().startswith("{")
+        return begins and before[-1].rstrip().endswith("}") and _is_json("".join(before))
 
     def whole(self) -> dict[str, Any]:
         function = {"name": "", **_join(self._function)}
@@ -168,6 +189,14 @@ class _Pieces(list[str]):
 
 def _join(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: "".join(value) if isinstance(value, _Pieces) else value for name, value in fields.items()}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _has_name(piece: dict[str, Any]) -> bool:

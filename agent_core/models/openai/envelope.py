@@ -1,0 +1,67 @@
+"""An endpoint's JSON, with its characters mended: halves of a pair are joined, what is no character is U+FFFD. Pure.
+
+The text of a reply lies in an envelope that the endpoint's server writes. A character that it cut in two, or a byte
+that is not UTF-8, is no fault of the model's, and loses no reply. What the model itself wrote, as an escape in JSON of
+its own, is text in the envelope, and stays as it is.
+"""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+MAX_INTEGER_DIGITS = 20
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_OPEN_END = re.compile("(?:[\ud800-\udbff]|(?<![\ud800-\udbff])[\udc80-\udcff]+)$")
+"""Half of a pair, or bytes that a later piece may complete; behind a first half stands its other half, and no byte."""
+
+
+def decode(body: bytes) -> Any:
+    """The value of a JSON text; characters that are not whole stay for `mend`. ValueError for what is not JSON."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return _LENIENT.decode(body.decode("utf-8", "surrogateescape"))
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+
+
+def mend(value: Any) -> Any:
+    """The value with the texts in it mended."""
+    match value:
+        case str():
+            return mend_text(value)
+        case dict():
+            return {mend_text(key): mend(each) for key, each in value.items()}
+        case list():
+            return [mend(each) for each in value]
+        case _:
+            return value
+
+
+def mend_text(text: str) -> str:
+    """The text with halves of pairs joined, bytes that were cut apart too; what is left of them is U+FFFD."""
+    if not _SURROGATE.search(text):
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    halved = _SURROGATE.sub(lambda half: half[0] if "\udc80" <= half[0] <= "\udcff" else "\ufffd", joined)
+    return halved.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def split_open_end(text: str) -> tuple[str, str]:
+    """A piece of a text as far as its characters are whole, mended, and the end that a later piece may complete."""
+    end = _OPEN_END.search(text)
+    return (mend_text(text[: end.start()]), end[0]) if end else (mend_text(text), "")
+
+
+def _read_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < MAX_INTEGER_DIGITS else float(digits)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_LENIENT = json.JSONDecoder(parse_int=_read_integer, parse_constant=_refuse_constant)

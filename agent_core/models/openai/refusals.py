@@ -1,0 +1,202 @@
+"""What an endpoint's refusal means, in the words of many vendors: when to ask again, and what was wrong. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_core.effects import Json
+from agent_core.models.finish_reasons import MALFORMED, find_reason
+
+# ── a wait that is only in the text ──────────────────────────────────────────────────────────────
+
+_UNITS = {"ms": 0.001, "毫秒": 0.001, "s": 1.0, "秒": 1.0, "m": 60.0, "分": 60.0, "h": 3600.0, "小": 3600.0}
+_AMOUNT = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(ms|millis(?:econds?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?|毫秒|秒|分钟|小时)"
+    r"(?![a-z])",
+    re.I,
+)
+_WAIT = re.compile(
+    r"(?:(?:try|available) again|retry(?:[-_ ]?after)?|retrying|wait|resets?|后重试|请)"
+    r"(?:[\s:=`\"']|in|after|at least|for|about|another|~|在|等待)*"
+    rf"(?P<time>(?:{_AMOUNT.pattern}[\s,]*(?:and\s+)?)+|\d+(?:\.\d+)?(?=[\s.,;)\"']*$))",
+    re.I,
+)
+_DELAY_FIELDS = ("retryDelay", "retry_after", "retryAfter", "retry_after_seconds")
+
+
+def find_wait(message: str, error: Mapping[str, Any]) -> float | None:
+    """Seconds to wait that an error names in a field of its own (Gemini's RetryInfo) or in its text."""
+    for place in _places(error):
+        for name in _DELAY_FIELDS:
+            if (wait := _read_time(str(place.get(name, "")))) is not None:
+                return wait
+    found = _WAIT.search(message)
+    return _read_time(found["time"]) if found else None
+
+
+def _places(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    details = error.get("details")
+    for place in (error, error.get("metadata"), *(details if isinstance(details, list) else ())):
+        if isinstance(place, Mapping):
+            yield place
+
+
+def _read_time(text: str) -> float | None:
+    """Seconds of `2.2s`, `1m30s`, `350ms`, `5 seconds`, or of a number alone."""
+    if amounts := _AMOUNT.findall(text):
+        return sum(float(number) * _UNITS[_unit_of(unit.lower())] for number, unit in amounts)
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d+)?", text.strip()) else None
+
+
+def _unit_of(unit: str) -> str:
+    return unit if unit == "毫秒" else "ms" if unit.startswith(("ms", "milli")) else unit[0]
+
+
+# ── what asking again does not change ────────────────────────────────────────────────────────────
+
+_NO_MONEY_CODES = re.compile(
+    r"insufficient_(?:user_)?(?:quota|balance|credits?|funds)|billing_(?:hard_limit_reached|not_active)|arrearage"
+    r"|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
+    re.I,
+)
+_NO_MONEY = re.compile(
+    r"insufficient[ _](?:account )?(?:quota|balance|credits?|funds)|credit balance|billing hard limit"
+    r"|out of credits|payment required|no credits|余额不足|欠费|充值",
+    re.I,
+)
+_QUOTA = re.compile(r"exceeded your current quota", re.I)
+"""So OpenAI says where nothing is left, and Gemini where a minute's share is used up: then it names a wait."""
+PAYMENT_REQUIRED = 402
+_FILTER_CODES = re.compile(
+    r"content_?(?:filter|policy|moderation)|data_?inspection|responsible_?ai|prohibited_content"
+    r"|sensitive_(?:content|words)",
+    re.I,
+)
+_FILTER = re.compile(r"content exists risk|may contain inappropriate content|content management policy", re.I)
+
+
+def has_no_money(status: int, codes: str, message: str, *, names_wait: bool) -> bool:
+    """Whether an account has nothing left to pay the question with."""
+    if status == PAYMENT_REQUIRED or any(_NO_MONEY_CODES.search(code) for code in codes.split()):
+        return True
+    return _NO_MONEY.search(message) is not None or (not names_wait and _QUOTA.search(message) is not None)
+
+
+def is_filtered(codes: str, message: str) -> bool:
+    """Whether a vendor refused what the question or its reply says."""
+    return _FILTER_CODES.search(codes) is not None or _FILTER.search(message) is not None
+
+
+# ── a model's own call ───────────────────────────────────────────────────────────────────────────
+
+_CALL = r"(?:tool|function)[ _-]?(?:calls?|use)"
+_BAD_CALL = re.compile(
+    rf"failed_generation|{_CALL} validation failed|attempted to call tool|model (?:called|did not call) a tool"
+    rf"|fail(?:ed|ure) to call a function"
+    rf"|fail(?:ed|ure) to (?:parse|generate|decode|extract) (?:the |a |valid |fc )*(?:{_CALL}|related)"
+    r"|failed to parse input at pos"
+    rf"|error (?:in |while |when )?(?:parsing|extracting|decoding) (?:the |a )?{_CALL}"
+    rf"|malformed[ _](?:{_CALL})|(?:{_CALL}) (?:could not|cannot|can't) be parsed"
+    r"|model (?:has )?(?:produced|generated|returned) (?:an? )?(?:invalid|malformed|unpars\w+) "
+    rf"(?:content|sequence|output|json|arguments|{_CALL})"
+    r"|model(?:'s)? (?:output|response|generation) (?:could not|cannot) be parsed|output_parse_failed",
+    re.I,
+)
+_OF_HISTORY = re.compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?tool", re.I)
+"""Words of a refusal of the messages that were sent."""
+
+
+def is_bad_call(codes: str, message: str) -> bool:
+    """Whether a vendor refused the call that its own model wrote."""
+    if _OF_HISTORY.search(message):
+        return False
+    return any(find_reason(code) == MALFORMED for code in codes.split()) or _BAD_CALL.search(message) is not None
+
+
+# ── a question that is too long ──────────────────────────────────────────────────────────────────
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|context[ _-]?(?:length|size|window|limit)"
+    r"|maximum (?:prompt|context|input)"
+    r"|(?:prompt|input|request|messages?|inputs?)\W+(?:is |are )?too (?:long|large)"
+    r"|too large for (?:the )?model"
+    r"|request too large|too many (?:input )?tokens|input (?:token count|length)|prompt token count|prompt contains \d"
+    r"|number of input tokens|tokens in request|model token limit|`inputs`"
+    r"|reduce the length of the (?:messages|prompt)"
+    r"|prompt 超长|输入.{0,8}(?:超长|过长)|longer than the model",
+    re.I,
+)
+_SAYS_SO = re.compile(
+    r"exceed|too (?:long|large|many)|maximum|longer than|larger than|must (?:have|be) (?:less|<=)|<="
+    r"|limit|range of input"
+    r"|less than|reduce the length|超长|过长|overflow|more than",
+    re.I,
+)
+_WHATEVER_STATUS = re.compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
+_NUMBER = re.compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w-]|\.\d|,\d)")
+_FOR_REPLY = re.compile(
+    r"(\d[\d,]*) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]*) >"
+    r"|and (\d[\d,]*) `max_new_tokens`",
+    re.I,
+)
+_FOR_QUESTION = re.compile(
+    r"(\d[\d,]*) (?:tokens )?(?:in|of|from) (?:the )?(?:messages|text input|input)"
+    r"|(\d[\d,]*) input tokens|: (\d[\d,]*) \+ \d",
+    re.I,
+)
+_SENT = re.compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]*)", re.I)
+_WINDOW = re.compile(
+    r"\+ [\d,]+ > (\d[\d,]*)|> (\d[\d,]*) maximum|<= ?(\d[\d,]*)"
+    r"|(?:context (?:length|size|window)|prompt length|token limit|tokens limit|limit|cannot exceed)"
+    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]*)\b(?! \+)",
+    re.I,
+)
+_MINIMAX = "(2013)"
+"""An error's code in the midst of its text."""
+_LEAST = 64
+"""Smaller numbers in such a message are no windows."""
+
+
+def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any]) -> Json | None:
+    """Of a question that is too long for the model, the tokens that it may have (`room`) and that it has (`counted`).
+
+    Each is None where the vendor does not say; None for a refusal with another reason.
+    """
+    is_code = "context_length_exceeded" in codes or "exceed_context_size" in codes
+    if not is_code and not _is_too_long(status, message):
+        return None
+    message = message.replace(_MINIMAX, "")
+    window, counted = _read_int(error, "n_ctx"), _read_int(error, "n_prompt_tokens")
+    for_reply = _first(_FOR_REPLY, message)
+    for_question = _first(_FOR_QUESTION, message) or _first(_SENT, message)
+    numbers = sorted({number for number in map(_to_int, _NUMBER.findall(message)) if number >= _LEAST}, reverse=True)
+    window = window or _first(_WINDOW, message) or next(iter(numbers[1:] or numbers), None)
+    largest = numbers[0] if numbers and window and numbers[0] > window else None
+    counted = counted or for_question or largest
+    if window is None:
+        return {"room": None, "counted": None}
+    room = max(1, window - (for_reply or 0))
+    if counted is not None and counted <= room:
+        return None  # it is the reply that has no room
+    return {"room": room, "counted": counted}
+
+
+def _is_too_long(status: int, message: str) -> bool:
+    """Whether a message says so. Bedrock's "too many tokens, please wait" is a rate limit, as 429 says."""
+    if status not in (200, 400, 413, 422) and not _WHATEVER_STATUS.search(message):
+        return False
+    return _TOO_LONG.search(message) is not None and _SAYS_SO.search(message) is not None
+
+
+def _first(pattern: re.Pattern[str], message: str) -> int | None:
+    found = pattern.search(message)
+    return _to_int(next(group for group in found.groups() if group)) if found else None
+
+
+def _to_int(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _read_int(error: Mapping[str, Any], name: str) -> int | None:
+    value = error.get(name)
+    return value if type(value) is int and value > 0 else None

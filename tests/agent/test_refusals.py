@@ -1,0 +1,373 @@
+"""What an endpoint refuses, and what comes of it: asked again, told to the model, cut, or the end."""
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from agent_core import MemoryJournal, replay, run_agent, verify
+from agent_core.models import ModelError
+from agent_core.models.openai.refusals import find_wait, has_no_money, is_bad_call, is_filtered, read_overflow
+from support.asking import client, endpoint, failed, question
+from support.loopback import Reply, chat, events, http, piece, serving
+from utools import ToolRegistry, tool
+
+pytestmark = pytest.mark.usefixtures("each_transport")
+
+
+@tool(effect="read")
+async def look(q: str) -> str:
+    """Look it up."""
+    return q * 400
+
+
+def error(message: str, status: int = 400, **more: Any) -> bytes:
+    return http(status, {"error": {"message": message, **more}})
+
+
+def call(arguments: str = '{"q":"a"}') -> dict[str, Any]:
+    return {"id": "c", "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+LOOK = chat(None, finish_reason="tool_calls", tool_calls=[call()])
+
+
+async def run(replies: Sequence[Reply], *, streamed: bool = False, **config: Any) -> Any:
+    """A run against an endpoint that gives these replies, whose record is whole and replays."""
+    listen: Any = {"on_event": lambda event: None} if streamed else {}
+    journal = MemoryJournal()
+    async with serving(*replies) as server:
+        model = client(server.url)
+        given = {"model": "m", "max_steps": 9, "prompt": "Go.", "allowed_tools": ["look"], "protocol": "tools"}
+        output = await run_agent(
+            {**given, **config}, registry=ToolRegistry([look]), model=model, journal=journal, run_id="r", **listen
+        )
+        await model.close()
+    assert verify(journal, run_id="r").ok
+    assert replay(journal, run_id="r").identical
+    return output, [row.record() for row in journal.load("r")["agent"]], server.requests
+
+
+# ── a model's own call ────────────────────────────────────────────────────────────────────────────
+
+BAD_CALLS: dict[str, dict[str, Any]] = {
+    "Groq": {
+        "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+        "type": "invalid_request_error",
+        "code": "tool_use_failed",
+        "failed_generation": '<function=look{"q": "a"}</function>',
+    },
+    "a tool that was not offered": {
+        "message": "Tool call validation failed: attempted to call tool 'lok' which was not in request.tools",
+        "code": "tool_use_failed",
+    },
+    "no choice": {"message": "Tool choice is none, but model called a tool", "code": "tool_use_failed"},
+    "llama.cpp": {
+        "message": "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]",
+        "code": 500,
+    },
+    "llama.cpp, later": {"message": "Failed to parse input at pos 52: <tool_call>{", "code": 500},
+    "Ollama": {"message": "error parsing tool call: raw='{\"q\":', err=unexpected end of JSON input"},
+    "OpenAI": {"message": "The model produced invalid content. Consider modifying your prompt.", "type": "model_error"},
+    "Nova": {"message": "Model produced invalid sequence as part of ToolUse. See the guide."},
+    "a gateway": {
+        "message": "Provider returned error",
+        "metadata": {"raw": "MALFORMED_FUNCTION_CALL: malformed function call"},
+    },
+}
+
+
+@pytest.mark.parametrize("status", [400, 424, 500])
+@pytest.mark.parametrize("body", BAD_CALLS.values(), ids=BAD_CALLS)
+async def test_a_vendor_that_refuses_its_own_models_call_is_told_to_the_model(
+    body: dict[str, Any], status: int
+) -> None:
+    output, records, requests = await run([http(status, {"error": body}), LOOK, chat("A.")])
+    assert (output.finish_reason, output.final_answer, len(requests)) == ("final", "A.", 3)
+    assert [record["unreadable"]["kind"] for record in records if "unreadable" in record] == ["unknown_type"]
+    told = requests[1].json()["messages"][-1]["content"]
+    assert "nothing was run" in told
+    assert body["message"][:20].replace("{", "(") in told
+    assert body.get("failed_generation", "") in requests[1].json()["messages"][-2]["content"]
+
+
+async def test_it_is_counted_by_max_repairs() -> None:
+    refused = http(400, {"error": BAD_CALLS["Groq"]})
+    output, _, requests = await run([refused], max_repairs=2)
+    assert (output.finish_reason, len(requests)) == ("protocol_error", 3)
+
+
+async def test_it_may_come_in_the_midst_of_a_stream() -> None:
+    broken = events(piece("I loo"), {"error": BAD_CALLS["Groq"]})
+    output, *_ = await run([broken, events(piece("A."), piece(finish_reason="stop"))], streamed=True)
+    assert (output.finish_reason, output.final_answer) == ("final", "A.")
+
+
+async def test_it_is_told_in_the_json_protocol_too() -> None:
+    refused, right = http(400, {"error": BAD_CALLS["no choice"]}), chat('{"type":"final","answer":"A."}')
+    output, _, requests = await run([refused, right], protocol="json", response_format="text")
+    assert output.final_answer == "A."
+    assert "one JSON object" in requests[1].json()["messages"][-1]["content"]
+
+
+OF_THE_QUESTION = [
+    "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern.",
+    "messages.2.content.0.tool_use.input: Input should be a valid dictionary",
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+    "Invalid schema for function 'look': none is not of type object",
+]
+
+
+@pytest.mark.parametrize("message", OF_THE_QUESTION)
+async def test_a_refusal_of_what_was_sent_is_none_of_the_models(message: str) -> None:
+    assert not is_bad_call("invalid_request_error", message)
+    output, *_ = await run([error(message, type="invalid_request_error"), chat("A.")])
+    assert output.finish_reason == "model_error"
+
+
+# ── a wait, and no money ──────────────────────────────────────────────────────────────────────────
+
+WAITS = {
+    "Please try again in 2.2s.": 2.2,
+    "Please try again in 1m30s. Visit our page.": 90.0,
+    "Rate limit reached: Limit 6000, Used 5900. Please try again in 350ms": 0.35,
+    "Please retry after 5 seconds.": 5.0,
+    "Please retry in 22.4s.": 22.4,
+    "retry after 26": 26.0,
+    "try again in 1 minute and 5 seconds": 65.0,
+    "Try again in 1h2m3s": 3723.0,
+    "The limit resets in 3s": 3.0,
+    "请在 5 秒后重试": 5.0,
+    "try again later": None,
+    "Limit 5 m": None,
+    "at most 3s are allowed": None,
+}
+
+
+@pytest.mark.parametrize(("message", "seconds"), WAITS.items())
+def test_a_wait_is_read_out_of_the_text(message: str, seconds: float | None) -> None:
+    assert find_wait(message, {}) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]},
+        {"retry_after": 34.5},
+        {"metadata": {"retry_after_seconds": 34.5}},
+    ],
+)
+def test_a_wait_is_read_out_of_its_field(more: dict[str, Any]) -> None:
+    assert find_wait("You exceeded your current quota.", more) == 34.5
+
+
+async def test_a_wait_in_the_text_is_kept() -> None:
+    busy = error("Rate limit reached. Please try again in 150ms.", 429, code="rate_limit_exceeded")
+    async with endpoint(busy, chat("ok")) as (model, server):
+        start = monotonic()
+        assert (await model.complete(question())).content == "ok"
+        assert monotonic() - start >= 0.15
+    caught = await failed(error("Please try again in 7m12s.", 429))
+    assert "432 seconds" in str(caught)
+    assert len(server.requests) == 2
+
+
+async def test_a_header_goes_before_the_text() -> None:
+    busy = http(429, {"error": {"message": "Please try again in 7m."}}, retry_after="0")
+    async with endpoint(busy, chat("ok")) as (model, _):
+        assert (await model.complete(question())).content == "ok"
+
+
+NO_MONEY: dict[str, tuple[int, dict[str, Any]]] = {
+    "OpenAI": (
+        429,
+        {"message": "You exceeded your current quota, please check your plan.", "code": "insufficient_quota"},
+    ),
+    "by its type": (429, {"message": "No.", "type": "insufficient_quota"}),
+    "a hard limit": (429, {"message": "Billing hard limit has been reached", "code": "billing_hard_limit_reached"}),
+    "Anthropic": (500, {"message": "Your credit balance is too low to access the API."}),
+    "402": (402, {"message": "Pay."}),
+    "Zhipu": (429, {"message": "您的账户已欠费，请充值后重试。", "code": "1113"}),
+}
+
+
+@pytest.mark.parametrize(("status", "body"), NO_MONEY.values(), ids=NO_MONEY)
+async def test_who_has_no_money_left_is_asked_once(status: int, body: dict[str, Any]) -> None:
+    async with endpoint(http(status, {"error": body}, x_should_retry="true")) as (model, server):
+        with pytest.raises(ModelError):
+            await model.complete(question())
+    assert len(server.requests) == 1
+
+
+def test_a_quota_that_names_a_wait_is_a_rate_limit() -> None:
+    message = "You exceeded your current quota. Please retry in 22.4s."
+    assert not has_no_money(429, "RESOURCE_EXHAUSTED", message, names_wait=True)
+    assert has_no_money(429, "insufficient_quota", message, names_wait=True)
+
+
+def test_a_filter_is_known_by_its_code_or_its_words() -> None:
+    assert is_filtered("data_inspection_failed", "x")
+    assert is_filtered("", "Content Exists Risk")
+    assert not is_filtered("invalid_request_error", "x")
+
+
+# ── a question that is too long ───────────────────────────────────────────────────────────────────
+
+TOO_LONG: list[tuple[str, int | None, int | None]] = [
+    (
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 "
+        "tokens. Please reduce the length of the messages.",
+        8192,
+        9000,
+    ),
+    (
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 "
+        "in the messages, 1000 in the completion). Please reduce.",
+        7192,
+        8000,
+    ),
+    ("prompt is too long: 205000 tokens > 200000 maximum", 200000, 205000),
+    (
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input "
+        "length or `max_tokens` and try again",
+        180000,
+        190000,
+    ),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1048576, 1200000),
+    (
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        32768,
+        40000,
+    ),
+    ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.", 4081, 5000),
+    ("Input is too long for requested model.", None, None),
+    ("Range of input length should be [1, 30720]", 30720, None),
+    ("The prompt (total length 10000) is too long to fit into the model (context length 8192).", 8192, 10000),
+    ("the request exceeds the available context size (4096 tokens), try increasing it", 4096, None),
+    (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 "
+        "`inputs` tokens and 200 `max_new_tokens`",
+        3896,
+        5000,
+    ),
+    ("Please reduce the length of the messages or completion.", None, None),
+    ("This model's maximum prompt length is 131072 but the request contains 150000 tokens.", 131072, 150000),
+    (
+        "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 "
+        "tokens (38000 of text input, 2000 in the output).",
+        30768,
+        38000,
+    ),
+    ("invalid params, context window exceeds limit (2013)", None, None),
+    ("Invalid request: Your request exceeded model token limit: 8192 (requested: 9000)", 8192, 9000),
+    ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096, 5000),
+    (
+        "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested "
+        "a total of 5000 tokens: 4000 tokens from the input messages and 1000 tokens for the completion.",
+        3096,
+        4000,
+    ),
+    ("prompt token count of 70000 exceeds the limit of 64000", 64000, 70000),
+    ("Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192", 8192, 9000),
+    ("the number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model", 4096, 5000),
+    (
+        "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, "
+        "Requested 31000. The input or output tokens must be reduced in order to run successfully.",
+        30000,
+        31000,
+    ),
+    (
+        "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded "
+        "with context length of only 4096 tokens, which is not enough.",
+        4096,
+        5000,
+    ),
+    ("Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
+    ("request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 5000),
+    (
+        "This model's maximum context length is 16,385 tokens. However, your messages resulted in 17,000 tokens.",
+        16385,
+        17000,
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "room", "counted"), TOO_LONG, ids=[message[:40] for message, *_ in TOO_LONG])
+def test_how_much_too_long_a_question_is_stands_in_the_message(
+    message: str, room: int | None, counted: int | None
+) -> None:
+    assert read_overflow(400, "", message, {}) == {"room": room, "counted": counted}
+
+
+def test_it_may_stand_in_fields() -> None:
+    fields = {"n_prompt_tokens": 5000, "n_ctx": 4096}
+    assert read_overflow(400, "exceed_context_size_error", "no", fields) == {"room": 4096, "counted": 5000}
+
+
+NOT_TOO_LONG = [
+    (400, "max_tokens is too large: 100000. This model supports at most 16384 completion tokens"),
+    (429, "Rate limit reached for gpt-4o: Limit 30000, Used 29000, Requested 2000. Please try again in 2.2s"),
+    (429, "Too many tokens, please wait before trying again."),
+    (400, "string too long. Expected a string with maximum length 64"),
+    (400, "tools: maximum 128 items"),
+    (404, "The model `x` does not exist"),
+    (400, "max_tokens is too large: 4096. This model's maximum context length is 4096 tokens and your "
+     "request has 1234 input "
+     "tokens (4096 > 4096 - 1234)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "message"), NOT_TOO_LONG)
+def test_other_limits_are_none_of_the_questions_length(status: int, message: str) -> None:
+    assert read_overflow(status, "", message, {}) is None
+
+
+HISTORY = [
+    message
+    for n in range(20)
+    for message in ({"role": "user", "content": f"q{n} " + "x" * 2000}, {"role": "assistant", "content": "ok"})
+]
+EXCEEDED = error(
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 12000 tokens.",
+    code="context_length_exceeded",
+)
+
+
+@pytest.mark.parametrize("protocol", ["json", "tools"])
+async def test_a_question_that_is_too_long_is_cut_and_asked_once_more(protocol: str) -> None:
+    answer = chat('{"type":"final","answer":"A."}' if protocol == "json" else "A.")
+    output, records, requests = await run([EXCEEDED, answer], messages_json=HISTORY, protocol=protocol)
+    assert (output.finish_reason, output.final_answer, output.usage["requests"]) == ("final", "A.", 2)
+    first, second = (len(request.body) for request in requests)
+    assert second < first * 0.75
+    assert [record["cut"]["dropped"] > 0 for record in records if "cut" in record] == [True]
+    overflow = [record["overflow"] for record in records if "overflow" in record]
+    assert overflow == [{"room": 8192, "counted": 12000}]
+
+
+async def test_what_the_model_cannot_take_is_remembered_by_the_run() -> None:
+    output, _, requests = await run([EXCEEDED, LOOK, LOOK, chat("A.")], messages_json=HISTORY)
+    assert output.final_answer == "A."
+    assert all(len(request.body) < len(requests[0].body) * 0.8 for request in requests[1:])
+
+
+async def test_a_second_refusal_ends_the_run_and_names_the_key() -> None:
+    output, _, requests = await run([EXCEEDED], messages_json=HISTORY)
+    assert (output.finish_reason, len(requests)) == ("model_error", 2)
+    assert "max_input_tokens" in output.error["message"]
+
+
+async def test_what_cannot_be_cut_is_not_asked_again() -> None:
+    output, _, requests = await run([EXCEEDED])
+    assert (output.finish_reason, len(requests)) == ("model_error", 1)
+    assert "max_input_tokens" in output.error["message"]
+
+
+async def test_a_fallback_model_is_asked_when_a_cut_was_not_enough() -> None:
+    async with serving(EXCEEDED, EXCEEDED, chat("A.")) as server:
+        model = client(server.url)
+        config = {"model": "m", "fallback_models": ["n"], "max_steps": 3, "protocol": "tools", "allowed_tools": []}
+        output = await run_agent({**config, "messages_json": HISTORY}, registry=ToolRegistry([]), model=model)
+        await model.close()
+    assert (output.final_answer, len(server.requests)) == ("A.", 3)
