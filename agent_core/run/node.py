@@ -1,7 +1,6 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import os
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
+from agent_core.run.cancellation import in_own_task
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.documents import read_documents
@@ -122,20 +122,23 @@ async def run_agent(
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
     `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what
     follows the run for telemetry. Raises DefinitionError for a bad config, or for another config than the run began
-    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used, NoEventLoop
+    outside an event loop of asyncio. A cancelled caller cancels the run, whose journal then ends as any other's.
     """
     with open_journal(journal) as opened:
-        return await _run_agent(
-            config,
-            ToolRegistry.of(registry),
-            model_of(model),
-            opened,
-            run_id,
-            decisions,
-            on_event,
-            secrets or Secrets(),
-            by,
-            observe,
+        return await in_own_task(
+            _run_agent(
+                config,
+                ToolRegistry.of(registry),
+                model_of(model),
+                opened,
+                run_id,
+                decisions,
+                on_event,
+                secrets or Secrets(),
+                by,
+                observe,
+            )
         )
 
 
@@ -167,11 +170,11 @@ async def _run_agent(
     listener = EventSource(on_event) if on_event else None
     observer = observe(run) if observe else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
-    stop = StopSignal()
+    stop, cancellation = StopSignal(), None
     if decisions:
         decide = partial(append_decisions, journal, run, decisions, by=by, redactor=redactor, keys=keys)
-        _, is_cancelled = await offload_through(journal, decide)
-        if is_cancelled:
+        _, cancellation = await offload_through(journal, decide)
+        if cancellation is not None:
             stop.request("cancel")
     spec = Spec(CODE, config_as_dict(config))
     ended = await drive(
@@ -186,8 +189,8 @@ async def _run_agent(
         stop=stop,
         patience=patience,
     )
-    if stop.requested is not None:
-        raise CancelledError
+    if cancellation is not None:
+        raise cancellation
     return _output_of(ended)
 
 
