@@ -28,7 +28,7 @@ class RuleVersions(TypedDict):
     plans: NotRequired[int]
 
 
-CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts": 5, "flow": 2, "plans": 2}
+CURRENT: Final[RuleVersions] = {"cuts": 3, "texts": 5, "comparison": 2, "prompts": 5, "flow": 3, "plans": 2}
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
@@ -40,7 +40,8 @@ prompts 1: nothing told how to read on in what was cut. prompts 2: a small model
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. A run holds its prompts
 whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
-flow 1: placeholders had no quoted keys; `["` was a part of a name.
+flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
+beside those that it declares.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
 """
 EARLIEST: Final[RuleVersions] = {"cuts": 1, "texts": 1, "comparison": 1, "prompts": 1, "flow": 1, "plans": 1}

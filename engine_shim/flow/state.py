@@ -98,6 +98,7 @@ class State:
         self.begun_in: dict[Key, str] = {(node, n): run for run, keys in taken.items() for node, n in keys}
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.has_quoted_keys = rules_of(started)["flow"] > 1
+        self.gives_declared = rules_of(started)["flow"] > 2
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])
