@@ -377,6 +377,7 @@ class Resolved(TypedDict):
     decision: str
     message: NotRequired[str]
     args: NotRequired[Json]
+    schema: NotRequired[Json]
     by: str
     at: str
     answer: NotRequired[Json]

@@ -47,7 +47,7 @@ def fork_rows(
         past.walk(root)
     except Divergence as changed:
         message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
-        raise DefinitionError(f"{message}; does it use its own run id?", where=f"{first[0]}:{first[1]}") from None
+        raise DefinitionError(message, where=f"{first[0]}:{first[1]}") from None
     return [row for rows in past.tape.values() for row in rows]
 
 

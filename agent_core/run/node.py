@@ -1,7 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.shown_tools import codes_let_go
 from agent_core.run.sync import run_sync
 from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
@@ -163,7 +164,8 @@ async def _run_agent(
     tape = await offload(journal, partial(journal.load, run))
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
-    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
+    not_needed = codes_let_go(tape, decisions or {})
+    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start, not_needed)
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
@@ -172,7 +174,9 @@ async def _run_agent(
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
     stop, cancellation = StopSignal(), None
     if decisions:
-        decide = partial(append_decisions, journal, run, decisions, by=by, redactor=redactor, keys=keys)
+        decide = partial(
+            append_decisions, journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys
+        )
         _, cancellation = await offload_through(journal, decide)
         if cancellation is not None:
             stop.request("cancel")
@@ -294,6 +298,7 @@ def _check_start(
     registry: ToolRegistry,
     redactor: Redactor,
     prepare: Prepare,
+    not_needed: Set[str],
 ) -> Prepare:
     """How the runs of this call are started. DefinitionError for a bad config, or another than the run began with."""
     if tape and ROOT not in tape:
@@ -306,7 +311,7 @@ def _check_start(
     changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
-    missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()})
+    missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()} - not_needed)
     if missing and not is_finished(tape, ROOT):
         raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")
     return prepare

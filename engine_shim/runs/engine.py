@@ -23,6 +23,7 @@ from agent_core.run.executor import Executor
 from agent_core.run.offload import offload, offload_through
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.shown_tools import codes_let_go
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
@@ -246,10 +247,19 @@ class Engine:
         _, base = await self._offload(lambda: self._index.load(run_id))
 
         def write(stop: StopSignal) -> Job:
-            refuse(self._host_check.recorded_problems(self._index.load_to_go_on(run_id), base))
+            tape = self._index.load_to_go_on(run_id)
+            not_needed = codes_let_go(tape, decisions or {})
+            refuse(self._host_check.recorded_problems(tape, base, not_needed))
             if decisions:
-                redactor, keys = self._secrets.redactor(), signing_keys()
-                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
+                append_decisions(
+                    self.store.journal,
+                    run_id,
+                    decisions,
+                    registry=self.registry,
+                    by=by,
+                    redactor=self._secrets.redactor(),
+                    keys=signing_keys(),
+                )
             self._controls.apply_last(run_id, stop, by)
             if self._index.status(run_id) in ("waiting", "paused"):
                 self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on
