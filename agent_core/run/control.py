@@ -144,6 +144,12 @@ def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
             append_signed(journal, run, rows, keys)
 
 
+def withdraw_pending(journal: Journal, run: str, *, by: str, keys: Keys | None) -> None:
+    """Cancel everything that waits for a person, and note who withdrew it."""
+    append_control(journal, run, "cancel", by=by, keys=keys)
+    cancel_pending(journal, run, keys)
+
+
 def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | None) -> bool:
     """Append rows and, with `keys`, the run's signature in the same step, so that no death leaves it unsigned.
 
