@@ -22,9 +22,14 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Let the waiting call run with other arguments; they are judged again."""
+    """Let the waiting call run with other arguments; they are judged again.
+
+    `schema` is that of the tool as it is now, where it has changed since the call was shown; whoever records the
+    decision sets it.
+    """
 
     args: Json
+    schema: Json | None = field(default=None, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,8 @@ def encode_decision(decision: Decision) -> Json:
     match decision:
         case Deny(message):
             return {"decision": "deny", "message": message}
-        case Edit(args):
-            return {"decision": "edit", "args": args}
+        case Edit(args, schema=schema):
+            return {"decision": "edit", "args": args, **({} if schema is None else {"schema": schema})}
         case _:
             return {"decision": NAMES[type(decision)]}
 
@@ -78,6 +83,6 @@ def decode_decision(record: Mapping[str, Any]) -> Decision:
         case "deny":
             return Deny(record["message"], at=record.get("at", ""))
         case "edit":
-            return Edit(record["args"])
+            return Edit(record["args"], schema=record.get("schema"))
         case name:
             return WITHOUT_FIELDS[name]()

@@ -7,7 +7,8 @@ AgentCoreError
 │   ├── Damaged         a record is not what its chain says
 │   └── Abandoned       this process has let go of the run
 ├── Divergence          the loop and its tape disagree
-└── DecisionError       a person's decision that fits nothing that waits
+├── DecisionError       a person's decision that fits nothing that waits
+└── NoEventLoop         an async function was called outside an event loop of asyncio (also a RuntimeError)
 
 DefinitionError (from utools)   a config, schema or definition that cannot be run
 """
@@ -25,6 +26,7 @@ __all__ = [
     "Divergence",
     "JournalError",
     "Lost",
+    "NoEventLoop",
 ]
 
 
@@ -73,3 +75,13 @@ class Divergence(AgentCoreError):
 
 class DecisionError(AgentCoreError):
     """A decision that names nothing that waits, or that does not fit what waits there."""
+
+
+class NoEventLoop(AgentCoreError, RuntimeError):
+    """An async function that was called outside an event loop of asyncio."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"agent_core runs on asyncio, and there is {found}: call a function that ends in `_sync` in a thread of its"
+            " own, or await this one under asyncio.run"
+        )

@@ -94,6 +94,17 @@ class RunOrigin(TypedDict):
     retry: NotRequired[bool]
 
 
+class TakenOver(TypedDict):
+    """What a fork took over of an earlier run as it was recorded there, so that nothing that read it is done anew.
+
+    `journal` is what a nested run that had ended told of its records; its `run` is the earlier run's id. `visits` are
+    those of a workflow that goes on, by the id of the run in which each of them began: `{{run.id}}` is that one there.
+    """
+
+    journal: NotRequired[Json]
+    visits: NotRequired[dict[str, list[tuple[str, int]]]]
+
+
 class RunStartedBody(TypedDict):
     """What every run begins with."""
 
@@ -105,6 +116,7 @@ class RunStartedBody(TypedDict):
     redaction: Any
     versions: dict[str, str]
     rules: NotRequired[RuleVersions]
+    taken: NotRequired[TakenOver]
 
 
 class AgentNote(TypedDict):
@@ -372,6 +384,7 @@ class Resolved(TypedDict):
     decision: str
     message: NotRequired[str]
     args: NotRequired[Json]
+    schema: NotRequired[Json]
     by: str
     at: str
     answer: NotRequired[Json]

@@ -37,7 +37,7 @@ CURRENT: Final[RuleVersions] = {
     "texts": 6,
     "comparison": 3,
     "prompts": 6,
-    "flow": 2,
+    "flow": 3,
     "plans": 2,
     "masking": 2,
     "replies": 2,
@@ -57,7 +57,8 @@ is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
 question to a person named the value that is not proven.
-flow 1: placeholders had no quoted keys; `["` was a part of a name.
+flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
+beside those that it declares.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text.
 masking 1: a tool was called with the marks of masked secrets as values.
 replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was

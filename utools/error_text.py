@@ -4,7 +4,7 @@ import os
 import sysconfig
 from traceback import FrameSummary, extract_tb
 
-from utools.words.text import Text, translate
+from utools.words.text import Text, error_words, translate
 
 OURS = os.path.dirname(__file__)
 PATHS = sysconfig.get_paths()
@@ -17,7 +17,8 @@ def describe(error: BaseException, language: str = "en") -> str:
     end = error if isinstance(error, SystemExit) else error.__cause__
     if isinstance(end, SystemExit):
         return translate(Text("it called sys.exit({code})", code="" if end.code is None else repr(end.code)), language)
-    return f"{type(error).__name__}: {translate(error, language)}"
+    kind, words = type(error).__name__, translate(error, language)
+    return kind if words in ("", kind) else f"{kind}: {words}"
 
 
 def os_reason(error: BaseException) -> str | None:
@@ -30,7 +31,7 @@ def os_reason(error: BaseException) -> str | None:
 
 def reason_of(error: BaseException) -> str:
     """The operating system's words, else the error's own, else its type."""
-    return os_reason(error) or str(error) or type(error).__name__
+    return os_reason(error) or error_words(error)
 
 
 def failed_at(error: BaseException) -> str:

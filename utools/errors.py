@@ -32,7 +32,7 @@ class DefinitionError(UtoolsError):
         self.value = None if value is ABSENT else value
         text = message
         if value is not ABSENT:
-            text = Text("{message} (got {value})", message=message, value=_shorten(repr(value)))
+            text = Text("{message} (got {value})", message=message, value=_shorten(_repr(value)))
         super().__init__(Text("{where}: {message}", where=where, message=text) if where else text)
 
 
@@ -85,6 +85,13 @@ class SandboxError(ToolError):
 
 class NetworkError(ToolError):
     """A URL that cannot be read, or a host that may not be reached."""
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # the author's own code runs here
+        return f"a {type(value).__name__}"
 
 
 def _shorten(text: str, limit: int = 120) -> str:

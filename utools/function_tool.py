@@ -15,6 +15,7 @@ from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
 from utools.tool import Args, Tool, ToolContext, name_as_words
 from utools.words.catalogue import Words, words_in
+from utools.words.text import error_words
 
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
 PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
@@ -98,7 +99,7 @@ def _read_hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
                 of = "result" if name == "return" else f"parameter {name!r}"
                 message = f"the type of the {of} cannot be read: {fault}; import it, or correct it"
                 raise DefinitionError(message, where=f"{where}.{name}") from None
-        raise DefinitionError(f"an annotation cannot be read: {error}", where=where) from None
+        raise DefinitionError(f"an annotation cannot be read: {error_words(error)}", where=where) from None
 
 
 def _explain_unnamed(parameter: inspect.Parameter) -> str:
@@ -143,7 +144,7 @@ def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exc
             kind = inspect.formatannotation(hint)
             message = f"the parameter {name!r} has a type without a JSON form, {kind}; take {WITH_JSON}"
             return DefinitionError(message, where=f"{where}.{name}")
-    return DefinitionError(f"the signature cannot be described: {error}", where=where)
+    return DefinitionError(f"the signature cannot be described: {error_words(error)}", where=where)
 
 
 def _make_execute(

@@ -15,7 +15,7 @@ from utools.schema.json_value import NotJson, as_json
 from utools.threads import DaemonThreads
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
 from utools.words.catalogue import ENGLISH, Words, words_in
-from utools.words.text import translate
+from utools.words.text import leaves_of, translate
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -191,10 +191,13 @@ class ToolRegistry:
             from utools.error_text import describe, failed_at
             from utools.secrets.scrub import scrub
 
-            transient = isinstance(error, TimeoutError | ConnectionError)
+            errors = list(leaves_of(error))
+            if any(isinstance(each, CancelledError | KeyboardInterrupt) for each in errors):
+                raise
+            transient = all(isinstance(each, TimeoutError | ConnectionError) for each in errors)
             if not transient:
                 context.log.warning("the tool %s failed: %s", code, failed_at(error))
-            cut_off = isinstance(error, EOFError) or (transient and not isinstance(error, ConnectionRefusedError))
+            cut_off = any(map(_is_cut_off, errors))
             text = scrub(describe(error, context.language), os.environ)
             return _failure(text, transient=transient, cut_off=cut_off)
         try:
@@ -253,6 +256,12 @@ class ToolRegistry:
             if entry is not BUILT_IN:
                 self.origins[each.code] = origin_of(entry)
         return [each.code for _, each in found]
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Whether an error says that an answer did not come, so that the call may have been made."""
+    is_lost = isinstance(error, TimeoutError | ConnectionError | EOFError)
+    return is_lost and not isinstance(error, ConnectionRefusedError)
 
 
 def _list_faults(faults: list[Fault], words: Words) -> str:

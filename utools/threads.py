@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from utools.limiter import Limiter, settle
-from utools.words.text import Text
+from utools.words.text import Text, error_words
 
 if TYPE_CHECKING:
     import asyncio
@@ -94,7 +94,7 @@ class DaemonThreads:
         try:
             result = call()
         except StopIteration as raised:  # a future refuses it
-            error = RuntimeError(f"StopIteration: {raised}")
+            error = RuntimeError(f"StopIteration: {error_words(raised)}")
         except Exception as raised:  # for the caller to handle, in its own loop
             error = raised
         except BaseException as raised:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from weakref import WeakValueDictionary
 
@@ -12,13 +14,16 @@ from agent_core.agents.reply import ChatReply, read_reply, refuse_spent
 from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import Decisions
+from agent_core.journal.chain import is_finished
+from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.arguments import open_journal
+from agent_core.run.control import withdraw_pending
 from agent_core.run.events import Event
 from agent_core.run.node import ROOT
 from agent_core.run.offload import offload
 from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.secrets import signing_keys
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
 from utools.errors import ToolError
@@ -26,6 +31,7 @@ from utools.errors import ToolError
 LONGEST_ID = 256
 """Characters of a conversation's id."""
 OnEvent = Callable[[Event], None]
+FindWaiting = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,8 @@ class Conversations:
 
     `agent` answers where a call names none; without it the catalogue's only one does. `max_conversation_tokens` is
     what all stored turns of a conversation may cost, read and written; the executor needs a journal for it, as it does
-    for turns that go on.
+    for turns that go on. `find_waiting` gives the run of a conversation's newest turn that waits for a person, where
+    that began elsewhere.
     """
 
     def __init__(
@@ -56,12 +63,14 @@ class Conversations:
         *,
         agent: str | None = None,
         max_conversation_tokens: int | None = None,
+        find_waiting: FindWaiting = lambda conversation: None,
     ) -> None:
         if max_conversation_tokens is not None and executor.journal is None:
             what = "needs an executor with a journal, which knows what each turn cost"
             raise DefinitionError(what, where="max_conversation_tokens", value=max_conversation_tokens)
         self._executor, self._store, self._agent = executor, store, agent
         self._budget = max_conversation_tokens
+        self._find_waiting, self._waiting = find_waiting, dict[str, list[str]]()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def chat(
@@ -129,16 +138,59 @@ class Conversations:
         async with self._lock(conversation_id):
             return await self._store.clear(conversation_id)
 
-    async def undo(self, conversation_id: str) -> Turn:
-        """Take back the last turn, which is returned; empty where there is none. Its run stays in the journal."""
+    async def withdraw(self, conversation_id: str, *, by: str = "caller") -> Turn:
+        """Withdraw the turn that waits for a person, whose message is returned; empty where none waits.
+
+        Its run ends as cancelled and stays in the journal; no stored turn is touched.
+        """
         async with self._lock(conversation_id):
+            return await self._withdraw(conversation_id, by)
+
+    async def undo(self, conversation_id: str, *, by: str = "caller") -> Turn:
+        """Take back the last turn, which is returned; empty where there is none. Its run stays in the journal.
+
+        A turn that waits for a person is the last one, and is withdrawn.
+        """
+        async with self._lock(conversation_id):
+            if withdrawn := await self._withdraw(conversation_id, by):
+                return withdrawn
             while turns := await self._turns(conversation_id):
                 if await self._store.drop_last(conversation_id, len(turns)):
                     return turns[-1]
             return []
 
+    async def _withdraw(self, conversation: str, by: str) -> Turn:
+        run = await self._waiting_run(conversation)
+        if run is None or self._executor.journal is None:
+            return []
+        with open_journal(self._executor.journal) as journal:
+            await offload(journal, partial(withdraw_pending, journal, run, by=by, keys=signing_keys()))
+        started = _start(tape := await self._tape(run))
+        if not is_finished(tape, ROOT):
+            agent, prompt = started["agent"]["name"], started["config"]["prompt"]
+            asked = _Turn(agent, prompt, conversation, run, ConversationOptions(), by=by)
+            with suppress(DefinitionError):  # this host lacks what the run needs: withdrawn it is all the same
+                await self._result(_recorded(tape, asked), None)
+        self._note_waiting(conversation, run, waits=False)
+        return [{"role": "user", "content": started["config"]["prompt"], "trace_id": run}]
+
+    async def _waiting_run(self, conversation: str) -> str | None:
+        """The run of the turn that waits for a person."""
+        known = [*reversed(self._waiting.get(conversation, ())), self._find_waiting(conversation)]
+        for run in known:
+            tape = {} if run is None else await self._tape(run)
+            if _start(tape).get("agent", {}).get("conversation") == conversation and waiting_calls(tape):
+                return run
+        return None
+
+    def _note_waiting(self, conversation: str, run: str, *, waits: bool) -> None:
+        runs = [each for each in self._waiting.pop(conversation, ()) if each != run] + [run] * waits
+        if runs:
+            self._waiting[conversation] = runs
+
     async def _run(self, asked: _Turn, on_event: OnEvent | None) -> ChatReply:
         result = await self._result(asked, on_event)
+        self._note_waiting(asked.conversation, asked.run, waits=bool(result.output.waiting))
         if turn := _turn_of(result):
             await self._store.append(asked.conversation, asked.run, turn)
         return read_reply(asked.conversation, result)

@@ -1,7 +1,8 @@
 """Fork: a new run that has a recorded run's past up to some of its records, and a future of its own. Pure.
 
-The past is walked again under the new run's id: each question in the same words gets the answer that it had. What
-came after the record, and whatever followed from that, is left out; branches next to it stay.
+The past is walked again: each question in the same words gets the answer that it had, and a run nested in it that had
+ended keeps its output, with the ids in it. What came after the record, and whatever followed from that, is left out;
+branches next to it stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
-from agent_core.audit.signature import split_own_strands
+from agent_core.audit.signature import head_and_count, split_own_strands
 from agent_core.effects import Classify, InDoubt, Json, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
+from agent_core.journal.chain import is_finished
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.record import Row, Tape, by_path
@@ -45,7 +47,7 @@ def fork_rows(
         past.walk(root)
     except Divergence as changed:
         message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
-        raise DefinitionError(f"{message}; does it use its own run id?", where=f"{first[0]}:{first[1]}") from None
+        raise DefinitionError(message, where=f"{first[0]}:{first[1]}") from None
     return [row for rows in past.tape.values() for row in rows]
 
 
@@ -123,7 +125,36 @@ class _Past:
             return _pause(begin.path)
         if record["kind"] == "answered":
             return decode_answer(record)
-        return {**started_body(record), "run": self.new, **({} if "/" in begin.path else {"forked": self.origin})}
+        body = {key: value for key, value in started_body(record).items() if key != "taken"}
+        body |= self._taken_over(begin.path, record)
+        return body if "/" in begin.path else {**body, "forked": self.origin}
+
+    def _taken_over(self, path: str, started: Json) -> Json:
+        """Whose run it is that begins so: the recorded one's, where it had ended, for what read its output read that.
+
+        A run that goes on is the new one's; of a workflow's, the visits that had begun stay in the run they began in.
+        """
+        if "/" in path and is_finished(self.source, path):
+            journal = started.get("taken", {}).get("journal") or _journal_of(self.source, path)
+            return {"taken": {**started.get("taken", {}), "journal": journal}}
+        visits = self._visits_of_others(path, started) if started["loop"] == "flow" else {}
+        return {"run": self.new, **({"taken": {"visits": visits}} if visits else {})}
+
+    def _visits_of_others(self, path: str, started: Json) -> dict[str, list[tuple[str, int]]]:
+        """The visits of a workflow that had begun, by the run in which they did, if that is not the new one."""
+        earlier = started.get("taken", {}).get("visits", {})
+        known: dict[tuple[str, int], str] = {(node, n): run for run, keys in earlier.items() for node, n in keys}
+        found: dict[str, list[tuple[str, int]]] = {}
+        below = (
+            parse_segment(segments(other, path)[0])
+            for other, rows in self.source.items()
+            if is_below(other, path) and _has_begun(rows)
+        )
+        for node, n in sorted({(each.name, each.number) for each in below if each.name is not None}):
+            run = known.get((node, n)) or str(started["run"])
+            if run != self.new:
+                found.setdefault(run, []).append((node, n))
+        return found
 
     def _answer(self, act: Act) -> Any:
         path, n = act.slot.path, act.slot.n
@@ -131,12 +162,12 @@ class _Past:
         if asked is not None and asked["kind"] == "received":
             self._append(act.rows[:-1])
             return Received(tuple(map(_without_place, asked["messages"])))
+        if record is None or record["kind"] not in ("answered", "waiting"):  # it is asked anew
+            self._append(act.rows[:-1])
+            return _pause(path)
         now = encode_asked(act.effect)
         if asked is not None and asked != now:
             raise Divergence(path, n - 1, asked, now)
-        if record is None or record["kind"] not in ("answered", "waiting"):
-            self._append(act.rows[:-1])
-            return _pause(path)
         self._append(act.rows)
         if record["kind"] == "waiting":
             return InDoubt(record["message"], "", record["seconds"])
@@ -145,6 +176,18 @@ class _Past:
     def _source_record(self, path: str, n: int) -> Json | None:
         rows = self.source.get(path, ())
         return rows[n].record() if n < len(rows) else None
+
+
+def _has_begun(rows: Sequence[Row]) -> bool:
+    """Whether a strand keeps records in a fork: a call without its answer is asked anew."""
+    return len(rows) > 1 or (len(rows) == 1 and rows[0].record().get("ask") not in ("model", "tool"))
+
+
+def _journal_of(tape: Tape, path: str) -> Json:
+    """What a run that has ended told of its records: all but its last one."""
+    within = {each: rows for each, rows in tape.items() if is_within(each, path)}
+    head, count = head_and_count({**within, path: tape[path][:-1]})
+    return {"strand": path, "head": head, "count": count}
 
 
 def _without_place(message: Json) -> Json:

@@ -10,7 +10,7 @@ from agent_core.journal.record import Record, Tape
 from utools.schema.pointer import escape
 
 _GENERATED_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
-_IGNORED: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run"}
+_IGNORED: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run", "taken"}
 _SHAPES: Final = (
     ({"count", "total_ms"}, {"total_ms"}),
     ({"step", "elapsed_ms", "timestamp"}, {"elapsed_ms", "timestamp"}),

@@ -38,12 +38,12 @@ def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redacto
 def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
     """The decision as a journal can hold it, without secrets."""
     match decision:
-        case Edit(dict(args)):
+        case Edit(dict(args), schema=schema):
             try:
                 plain = as_json(args)
             except NotJson as error:
                 raise DecisionError(f"the edited arguments are not JSON: {error}") from None
-            return Edit(plain if redactor is None else redactor.value(plain))
+            return Edit(plain if redactor is None else redactor.value(plain), schema=schema)
         case Deny(str(message)):
             plain = message.encode("utf-8", "backslashreplace").decode()
             return Deny(plain if redactor is None else redactor.text(plain))

@@ -90,10 +90,10 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
         return _read_refusal(started)
     elif run.variation is not None:
         started = run.variation.vary(path, started, spec.inherited)
-    loop = run.loops[started["loop"]](started)
+    loop, taken = run.loops[started["loop"]](started), started.get("taken", {})
     del started  # it may be large, and the loop keeps what it needs
     outcome = yield from _pump(strand, loop)
-    journal = run.journal_of(path)
+    journal = taken.get("journal") or run.journal_of(path)
     if not outcome.waiting:
         closes = {"closes": run.close(strand.visited)} if strand.visited else {}
         strand.write(cast(Finished, {"kind": "run_finished", **outcome.finished(), **closes}))

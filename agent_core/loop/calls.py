@@ -13,13 +13,14 @@ from agent_core.effects import (
     Decided,
     Effect,
     FinishReason,
+    Json,
     Result,
     Stop,
     Suspended,
     ToolCall,
     Wait,
 )
-from agent_core.loop.judge import RUN, Verdict, judge
+from agent_core.loop.judge import RUN, Verdict, judge, with_schema
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
 from agent_core.policy import arguments_of, effect_of
@@ -47,15 +48,25 @@ def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -
     return judged
 
 
-def _judge(state: RunState, action: Action, effect: str, *, edited: bool = False, earlier: int = 0) -> Verdict:
-    """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply."""
+def _judge(
+    state: RunState,
+    action: Action,
+    effect: str,
+    *,
+    edited: bool = False,
+    earlier: int = 0,
+    schema: Json | None = None,
+) -> Verdict:
+    """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply. `schema` is that
+    of a tool which has changed since the run began."""
     tool, words = action.tool, state.words
+    tools = state.tools if schema is None else with_schema(state.tools, tool, schema)
     made = state.calls_made(tool) + earlier
     verdict = judge(
         tool,
         action.args,
         effect,
-        tools=state.tools,
+        tools=tools,
         made=made,
         proof=state.proof,
         edited=edited,
@@ -94,10 +105,10 @@ def _apply_decision(
         case Deny(message):
             refusal = state.words.refused_by_person_because if message else state.words.refused_by_person
             return call, Verdict("refuse", "policy_denied", refusal.format(tool=call.tool, why=message))
-        case Edit(args):
+        case Edit(args, schema=schema):
             state.proof.add_edit(args, call.args)
             effect, action = effect_of(state.tools.get(call.tool), args) or "write", Action(call.tool, args)
-            verdict = _judge(state, action, effect, edited=True)
+            verdict = _judge(state, action, effect, edited=True, schema=schema)
             return replace(state.make_call(0, 1, action, effect, verdict.origins), id=call.id), verdict
         case _:
             return call, RUN

@@ -181,10 +181,18 @@ def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
     return [fault for fault in faults if fault.pointer not in filled]
 
 
-def edit_faults(schema: Json, before: Json, after: Json) -> list[Fault]:
-    """The faults of a person's arguments that those before did not have: a secret's place holds another text yet."""
+def with_schema(tools: Policies, tool: str, schema: Json) -> Policies:
+    """The policy with another schema of a tool, that it has got since the run began."""
+    return {**tools, tool: {**tools[tool], "schema": schema}} if tool in tools else tools
+
+
+def edit_faults(schema: Json, before: Json, after: Json, now: Json | None = None) -> list[Fault]:
+    """The faults of a person's arguments that those before did not have: a secret's place holds another text yet.
+
+    `now` is the schema by which they are judged, where it is not the one that those before were judged by.
+    """
     known = compile_schema(schema).faults(before)
-    return [fault for fault in compile_schema(schema).faults(after) if fault not in known]
+    return [fault for fault in compile_schema(schema if now is None else now).faults(after) if fault not in known]
 
 
 def refuse_arguments(tool: str, faults: Sequence[Fault], words: Words = ENGLISH) -> str:

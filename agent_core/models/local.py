@@ -18,6 +18,7 @@ import orjson
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.gguf import read_context_length
+from utools.words.text import error_words
 
 SLOTS = 2
 """Questions that are answered at the same time; others wait."""
@@ -126,7 +127,7 @@ class LocalModel:
                 self._server.handle_chat_completions(body, on_piece)
             put(None)
         except (RuntimeError, ValueError) as error:
-            put(ModelError(f"{self._path.name}: {' '.join(str(error).split())[:500]}"))
+            put(ModelError(f"{self._path.name}: {' '.join(error_words(error).split())[:500]}"))
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:

@@ -12,6 +12,7 @@ from agent_core.journal.operations import Act, Slot
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
+from agent_core.run.cancellation import OnCancel
 from agent_core.run.control import StopSignal, append_signed
 from agent_core.run.outlast import outlast
 
@@ -40,7 +41,7 @@ class Appender:
     ) -> None:
         self._run, self._journal, self._keys, self._listener, self._stop = run, journal, keys, listener, stop
         self._patience = patience
-        self.interrupt: Callable[[], None] | None = None
+        self.interrupt: OnCancel | None = None
         self.may_rest = False
         self._written: set[tuple[str, int]] = set()
         self._turn = Lock()

@@ -19,7 +19,7 @@ from agent_core.journal.control import (
 )
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.store import Journal
-from agent_core.loop.judge import edit_faults, judge, refuse_arguments
+from agent_core.loop.judge import edit_faults, judge, refuse_arguments, with_schema
 from agent_core.loop.masked import marks_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.references import GRAMMARS
@@ -27,7 +27,9 @@ from agent_core.origins.sources import Sources
 from agent_core.protocol.errors import ProtocolError
 from agent_core.rules import rules_of
 from agent_core.run.clock import now
+from agent_core.run.shown_tools import compare_with_shown
 from agent_core.words.catalogue import words_of
+from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 
 Stopping = Literal["pause", "cancel"]
@@ -57,14 +59,22 @@ class StopSignal:
 
 
 def append_decisions(
-    journal: Journal, run: str, decisions: Decisions, *, by: str, redactor: Redactor, keys: Keys | None
+    journal: Journal,
+    run: str,
+    decisions: Decisions,
+    *,
+    registry: ToolRegistry,
+    by: str,
+    redactor: Redactor,
+    keys: Keys | None,
 ) -> None:
     """Append a person's decisions.
 
     DecisionError, with nothing appended, for one that fits nothing, for edited arguments that the call's policy
-    refuses, and when somebody else decided first.
+    refuses, for a call whose tool in `registry` is not the one that was shown, and when somebody else decided first.
     """
     tape = journal.load(run)
+    decisions = compare_with_shown(tape, decisions, registry)
     rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor)
     for row in rows:
         _check_edit(tape, row)
@@ -79,21 +89,23 @@ def _check_edit(tape: Tape, row: Row) -> None:
     decision, waiting = row.record(), tape[row.path][row.n - 1].record()
     if decision["decision"] != "edit":
         return
-    if refusal := _refuse_edit(start_of(tape, row.path), waiting, decision["args"]):
+    if refusal := _refuse_edit(start_of(tape, row.path), waiting, decision["args"], decision.get("schema")):
         raise DecisionError(f"nothing was decided. {refusal}")
 
 
-def _refuse_edit(started: Record, waiting: Record, args: Json) -> str | None:
-    """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool."""
+def _refuse_edit(started: Record, waiting: Record, args: Json, now: Json | None) -> str | None:
+    """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool, or by
+    its schema as it is `now`, if that has changed."""
     tool, tools = waiting["tool"], started["tools"]
     if started["loop"] == "agent" and tool == PLAN and tool not in tools:
         return _refuse_plan(started, args)
     if started["loop"] == "agent":
+        tools = tools if now is None else with_schema(tools, tool, now)
         proof, marks = Sources(comparison=rules_of(started)["comparison"]), marks_of(started)
         verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True, marks=marks)
         return verdict.message if verdict.verdict == "refuse" else None
     masked = [] if tools[tool].get("inward") else marks_of(started).faults(args)
-    faults = masked or edit_faults(tools[tool]["schema"], waiting["args"], args)
+    faults = masked or edit_faults(tools[tool]["schema"], waiting["args"], args, now)
     return refuse_arguments(tool, faults) if faults else None
 
 
@@ -142,6 +154,12 @@ def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
     while rows := cancel_rows(journal.load(run), at=now()):
         with suppress(Lost):
             append_signed(journal, run, rows, keys)
+
+
+def withdraw_pending(journal: Journal, run: str, *, by: str, keys: Keys | None) -> None:
+    """Cancel everything that waits for a person, and note who withdrew it."""
+    append_control(journal, run, "cancel", by=by, keys=keys)
+    cancel_pending(journal, run, keys)
 
 
 def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | None) -> bool:

@@ -79,8 +79,8 @@ async def drive(
             continue
         if keys is not None:
             await appender.outlast(partial(sign_run, journal, run, keys))
-        if driver.interrupted:
-            raise asyncio.CancelledError
+        if driver.interruption is not None:
+            raise driver.interruption
         assert isinstance(ended, Ended)
         return ended
     raise AssertionError
@@ -99,10 +99,10 @@ def _with_observer(observer: Observer | None, listener: Listener | None) -> List
 
 
 class LiveDriver:
-    """One walk through the recorder's operations. `interrupted` once the caller has cancelled it."""
+    """One walk through the recorder's operations. `interruption` is the caller's cancellation, once it came."""
 
     def __init__(self, world: World, stop: StopSignal) -> None:
-        self.interrupted = False
+        self.interruption: asyncio.CancelledError | None = None
         self._acting: dict[asyncio.Task[Any], None] = {}  # in the order in which they began, and are stopped
         self._sleeping: dict[asyncio.Task[Any], None] = {}
         self._world, self._stop = world, stop
@@ -111,7 +111,7 @@ class LiveDriver:
     @property
     def is_cancelled(self) -> bool:
         """Whether acts in progress stop, and nothing more begins."""
-        return self.interrupted or self._stop.requested == "cancel"
+        return self.interruption is not None or self._stop.requested == "cancel"
 
     async def run(self, operations: Operations) -> Any:
         reply: Any = None
@@ -130,13 +130,22 @@ class LiveDriver:
             case Act():
                 return await self._act(operation)
             case Begin(slot):
-                return self._stop_reply(slot.path) or await self._world.begin(operation)
+                return self._stop_reply(slot.path) or await self._begin(operation)
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
             case Classify():
                 return await self._world.classify(operation)
             case Fork():
                 return await self._fork(operation)
+
+    async def _begin(self, begin: Begin) -> Any:
+        """How a run begins: cancelled, where the caller is cancelled meanwhile."""
+        try:
+            return await self._world.begin(begin)
+        except asyncio.CancelledError as cancellation:
+            if self._stop.requested != "cancel":
+                self.interrupt(cancellation)
+            return Cancelled(self._world.now())
 
     def _stop_reply(self, path: str) -> Cancelled | Suspended | None:
         """The reply to whatever would begin now, when the run is being stopped."""
@@ -153,9 +162,9 @@ class LiveDriver:
         try:
             if self._stop_reply(path) is None:
                 await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancellation:
             if self._stop.requested is None:
-                self.interrupt()
+                self.interrupt(cancellation)
         finally:
             del self._sleeping[task]
         return self._stop_reply(path)
@@ -189,9 +198,9 @@ class LiveDriver:
         self._sleeping[task] = None
         try:
             return await self._world.admit(act)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancellation:
             if self._stop.requested is None:
-                self.interrupt()
+                self.interrupt(cancellation)
             return None
         finally:
             del self._sleeping[task]
@@ -203,9 +212,9 @@ class LiveDriver:
         try:
             if not self.is_cancelled:
                 return await work
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancellation:
             if self._stop.requested != "cancel":
-                self.interrupt()
+                self.interrupt(cancellation)
         finally:
             work.close()
             del self._acting[task]
@@ -237,19 +246,19 @@ class LiveDriver:
 
     async def _first_done(self, running: Sequence["asyncio.Task[Any]"]) -> set["asyncio.Task[Any]"]:
         """The branches that ended first. A cancellation goes to all that act, and each writes its last record."""
-        while True:
+        while not (ended := {task for task in running if task.done()}):
             try:
-                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                return done
-            except asyncio.CancelledError:
-                self.interrupt()
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError as cancellation:
+                self.interrupt(cancellation)
+        return ended
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────
 
-    def interrupt(self) -> None:
+    def interrupt(self, cancellation: asyncio.CancelledError) -> None:
         """The caller has cancelled: acts in progress stop, and nothing more begins."""
-        if not self.interrupted:
-            self.interrupted = True
+        if self.interruption is None:
+            self.interruption = cancellation
             self._wake()
 
     def _wake(self) -> None:

@@ -29,12 +29,13 @@ from agent_core.run.observer import Observer
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
+from utools.error_text import describe
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub
 from utools.tool import ToolContext, ToolResult
-from utools.words.text import translate
+from utools.words.text import error_words, translate
 
 TRANSIENT_RETRIES = 2
 BACKOFF = 0.2
@@ -111,11 +112,11 @@ class Executor:
             seconds = max(perf_counter() - start, effect.within or 0.0)
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:
-            message = self.redactor.text(str(error))
+            message = self.redactor.cut_text(error_words(error))
             seconds = perf_counter() - start
             return Failed(error.kind, message, now(), seconds, error.requests, overflow=error.overflow)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
-            message = self.redactor.text(scrub(f"{type(error).__name__}: {error}", os.environ))
+            message = self.redactor.cut_text(scrub(describe(error), os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
     async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:

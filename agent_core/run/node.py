@@ -1,8 +1,7 @@
 """The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
 
 import os
-from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
+from agent_core.run.cancellation import in_own_task
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.documents import read_documents
@@ -39,6 +39,7 @@ from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.shown_tools import codes_let_go
 from agent_core.run.sync import run_sync
 from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
@@ -122,20 +123,23 @@ async def run_agent(
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
     `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what
     follows the run for telemetry. Raises DefinitionError for a bad config, or for another config than the run began
-    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used.
+    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used, NoEventLoop
+    outside an event loop of asyncio. A cancelled caller cancels the run, whose journal then ends as any other's.
     """
     with open_journal(journal) as opened:
-        return await _run_agent(
-            config,
-            ToolRegistry.of(registry),
-            model_of(model),
-            opened,
-            run_id,
-            decisions,
-            on_event,
-            secrets or Secrets(),
-            by,
-            observe,
+        return await in_own_task(
+            _run_agent(
+                config,
+                ToolRegistry.of(registry),
+                model_of(model),
+                opened,
+                run_id,
+                decisions,
+                on_event,
+                secrets or Secrets(),
+                by,
+                observe,
+            )
         )
 
 
@@ -160,18 +164,21 @@ async def _run_agent(
     tape = await offload(journal, partial(journal.load, run))
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
-    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start)
+    not_needed = codes_let_go(tape, decisions or {})
+    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start, not_needed)
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
     listener = EventSource(on_event) if on_event else None
     observer = observe(run) if observe else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
-    stop = StopSignal()
+    stop, cancellation = StopSignal(), None
     if decisions:
-        decide = partial(append_decisions, journal, run, decisions, by=by, redactor=redactor, keys=keys)
-        _, is_cancelled = await offload_through(journal, decide)
-        if is_cancelled:
+        decide = partial(
+            append_decisions, journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys
+        )
+        _, cancellation = await offload_through(journal, decide)
+        if cancellation is not None:
             stop.request("cancel")
     spec = Spec(CODE, config_as_dict(config))
     ended = await drive(
@@ -186,8 +193,8 @@ async def _run_agent(
         stop=stop,
         patience=patience,
     )
-    if stop.requested is not None:
-        raise CancelledError
+    if cancellation is not None:
+        raise cancellation
     return _output_of(ended)
 
 
@@ -291,6 +298,7 @@ def _check_start(
     registry: ToolRegistry,
     redactor: Redactor,
     prepare: Prepare,
+    not_needed: Set[str],
 ) -> Prepare:
     """How the runs of this call are started. DefinitionError for a bad config, or another than the run began with."""
     if tape and ROOT not in tape:
@@ -303,7 +311,7 @@ def _check_start(
     changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))
     if changed:
         raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
-    missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()})
+    missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()} - not_needed)
     if missing and not is_finished(tape, ROOT):
         raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")
     return prepare

@@ -1,9 +1,10 @@
 """offload(): a step on a journal, done beside the event loop where the journal waits for a network."""
 
 from asyncio import CancelledError, wait
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from agent_core.run.cancellation import OnCancel, insist
 from utools.threads import Threads
 
 T = TypeVar("T")
@@ -24,34 +25,25 @@ async def offload(place: HasThreads, step: Callable[[], T]) -> T:
     return step() if place.threads is None else await place.threads.run(step)
 
 
-async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, bool]:
-    """What `offload` gives, once the step has ended, and whether the caller was cancelled meanwhile.
+async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:
+    """What `offload` gives, once the step has ended, and the cancellation of the caller meanwhile.
 
-    CancelledError where it was cancelled and the step failed.
+    Where the caller was cancelled and the step failed, the cancellation goes on.
     """
     if place.threads is None:
-        return step(), False
-    cancellations: list[bool] = []
+        return step(), None
+    cancellations: list[CancelledError] = []
     try:
-        result = await see_through(place.threads, step, lambda: cancellations.append(True))
+        result = await see_through(place.threads, step, cancellations.append)
     except Exception as error:
         if cancellations:
-            raise CancelledError from error
+            raise cancellations[-1] from error
         raise
-    return result, bool(cancellations)
+    return result, cancellations[-1] if cancellations else None
 
 
-async def see_through(threads: Threads, step: Callable[[], T], on_cancel: Callable[[], None]) -> T:
+async def see_through(threads: Threads, step: Callable[[], T], on_cancel: OnCancel) -> T:
     """What a step gives in a thread. A caller who is cancelled waits nevertheless: `on_cancel` hears of it at once."""
     answer = await insist(lambda: threads.begin(step), on_cancel)
     await insist(lambda: wait({answer}), on_cancel)
     return answer.result()
-
-
-async def insist(attempt: Callable[[], Awaitable[T]], on_cancel: Callable[[], None]) -> T:
-    """What an attempt gives, which is made again where the caller is cancelled meanwhile."""
-    while True:
-        try:
-            return await attempt()
-        except CancelledError:
-            on_cancel()

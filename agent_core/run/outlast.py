@@ -11,7 +11,8 @@ from typing import Final, TypeVar
 
 from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
-from agent_core.run.offload import insist, see_through
+from agent_core.run.cancellation import OnCancel, insist
+from agent_core.run.offload import see_through
 from utools.threads import Threads
 
 log = logging.getLogger("agent_core")
@@ -44,7 +45,7 @@ async def outlast(
     run: str,
     patience: float,
     turn: Lock | None = None,
-    interrupt: Callable[[], None] | None = None,
+    interrupt: OnCancel | None = None,
 ) -> T:
     """What a step on a journal gives, which must be safe to do again. JournalAway where the database stays away for
     more than `patience` seconds. Of the steps with one `turn` each is made after the other.
@@ -56,8 +57,8 @@ async def outlast(
         return step()
     attempts = _Attempts(journal.threads, run, patience, monotonic() + patience, turn or Lock(), interrupt)
     result = await attempts.make(step)
-    if attempts.is_cancelled and interrupt is None:
-        raise CancelledError
+    if attempts.cancellation is not None and interrupt is None:
+        raise attempts.cancellation
     return result
 
 
@@ -70,8 +71,8 @@ class _Attempts:
     patience: float
     until: float
     turn: Lock
-    interrupt: Callable[[], None] | None
-    is_cancelled: bool = False
+    interrupt: OnCancel | None
+    cancellation: CancelledError | None = None
 
     async def make(self, step: Callable[[], T]) -> T:
         """What the step gives as soon as its database is there."""
@@ -99,9 +100,9 @@ class _Attempts:
         finally:
             self.turn.release()
 
-    def _hear_cancellation(self) -> None:
+    def _hear_cancellation(self, cancellation: CancelledError) -> None:
         """Give up soon."""
-        self.is_cancelled = True
+        self.cancellation = cancellation
         self.until = min(self.until, monotonic() + HURRY_S)
         if self.interrupt is not None:
-            self.interrupt()
+            self.interrupt(cancellation)

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from agent_core.run.cancellation import is_in_trio
+
 Result = TypeVar("Result")
 GRACE = 0.5
 """Seconds that abandoned tasks have to end when the loop closes."""
@@ -35,7 +37,7 @@ def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return is_in_trio()
     return True
 
 

@@ -7,7 +7,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import DraftCheck, DraftRequest, DraftRunRequest
 from engine_shim.api.models import Run
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Key, Wait, answer_run
+from engine_shim.api.run_answers import CAME, Key, Nodes, Wait, answer_run
 
 
 def draft_routes(access: Access) -> APIRouter:
@@ -24,6 +24,7 @@ def draft_routes(access: Access) -> APIRouter:
     async def run_draft(
         body: DraftRunRequest,
         wait: Wait = True,
+        nodes: Nodes = False,
         idempotency_key: Key = None,
         traceparent: TraceParent = None,
         caller: Caller = admin,
@@ -33,6 +34,6 @@ def draft_routes(access: Access) -> APIRouter:
         run = await tenant.run_draft(
             body.text, body.format, body.external, by=caller.name, key=key, trace=traceparent, is_followed=not wait
         )
-        return await answer_run(caller, run, wait=wait)
+        return await answer_run(caller, run, wait=wait, nodes=nodes)
 
     return router

@@ -68,7 +68,11 @@ class RunError(BaseModel):
 
 
 class Run(BaseModel):
-    """A run of a workflow, or a turn of a conversation with an agent. `outputs` are by node."""
+    """A run of a workflow, or a turn of a conversation with an agent.
+
+    `outputs` are those that the workflow declares, `{}` unless it has completed; where it declares none, they are by
+    node. `nodes`, with `?nodes=true`, are those of all nodes.
+    """
 
     run_id: str
     status: RunStatus
@@ -83,6 +87,7 @@ class Run(BaseModel):
     waiting: list[WaitingCall]
     error: RunError | None
     journal: JournalEnd | None
+    nodes: Json = Field(default={}, description="The outputs of all nodes, with `?nodes=true` alone.")
 
 
 class RunSummary(BaseModel):

@@ -26,6 +26,7 @@ from utools.errors import ToolError, UnknownTool
 from utools.problems import problems_in
 from utools.schema.faults import hint
 from utools.schema.model_faults import keys_of, word_fault
+from utools.words.text import error_words
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
@@ -180,7 +181,7 @@ def _body_model(route: APIRoute) -> type[BaseModel] | None:
 
 
 def _detail(error: Exception) -> str:
-    return "; ".join(map(str, problems_in(error))) if isinstance(error, DefinitionError) else str(error)
+    return "; ".join(map(str, problems_in(error))) if isinstance(error, DefinitionError) else error_words(error)
 
 
 def _places(error: Exception) -> tuple[tuple[str, str], ...]:

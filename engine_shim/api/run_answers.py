@@ -17,10 +17,11 @@ CAME: dict[int | str, dict[str, Any]] = {
     202: {"model": Run, "description": "The run goes on", "links": RUN_LINKS},
 }
 Wait = Annotated[bool, Query(description="Answer when the run has ended or waits; else at once.")]
+Nodes = Annotated[bool, Query(description="With the outputs of all nodes, as `nodes`.")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=256)]
 
 
-async def answer_run(caller: Caller, run_id: str, *, wait: bool) -> Response:
+async def answer_run(caller: Caller, run_id: str, *, wait: bool, nodes: bool) -> Response:
     """The run: 200 once it has ended or waits, 202 while it goes on."""
     if wait:
         await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
@@ -28,4 +29,4 @@ async def answer_run(caller: Caller, run_id: str, *, wait: bool) -> Response:
         caller.tenant.runs.feeds.expect(run_id)
     view = await caller.tenant.view(run_id)
     is_open = view.status in OPEN
-    return write_json(view.as_json(), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})
+    return write_json(view.as_json(nodes=nodes), 202 if is_open else 200, {"Location": f"/runs/{run_id}"})

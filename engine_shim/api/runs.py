@@ -31,7 +31,7 @@ from engine_shim.api.models import (
     Verdict,
 )
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Wait, answer_run
+from engine_shim.api.run_answers import CAME, Nodes, Wait, answer_run
 from engine_shim.runs.run_digest import RunDigest
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
@@ -72,9 +72,9 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"runs": runs, "next": None if page.next is None else write_cursor(page.next)})
 
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
-    async def show_run(run_id: str, caller: Caller = read) -> Response:
+    async def show_run(run_id: str, nodes: Nodes = False, caller: Caller = read) -> Response:
         """A run: its status, what waits, and once it came to rest its outputs."""
-        return write_json((await caller.tenant.view(run_id)).as_json())
+        return write_json((await caller.tenant.view(run_id)).as_json(nodes=nodes))
 
     @router.get(
         "/runs/{run_id}/events",
@@ -129,18 +129,20 @@ def run_routes(access: Access) -> APIRouter:
         return write_json(found.as_json())
 
     @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
-    async def decide_run(run_id: str, body: DecideRequest, wait: Wait = True, caller: Caller = decide) -> Response:
+    async def decide_run(
+        run_id: str, body: DecideRequest, wait: Wait = True, nodes: Nodes = False, caller: Caller = decide
+    ) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
         decisions = {await _find_call(caller, run_id, body): body.read()}
         await _decide(caller, run_id, decisions, is_followed=not wait)
-        return await answer_run(caller, run_id, wait=wait)
+        return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
-    async def resume_run(run_id: str, wait: Wait = True, caller: Caller = run) -> Response:
+    async def resume_run(run_id: str, wait: Wait = True, nodes: Nodes = False, caller: Caller = run) -> Response:
         """Let a paused run go on."""
         await _workflow_run(caller, run_id)
         await caller.tenant.runs.resume(run_id, by=caller.name, is_followed=not wait)
-        return await answer_run(caller, run_id, wait=wait)
+        return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
     async def pause_run(run_id: str, caller: Caller = run) -> Response:
@@ -158,7 +160,12 @@ def run_routes(access: Access) -> APIRouter:
 
     @router.post("/runs/{run_id}/fork", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
     async def fork_run(
-        run_id: str, body: ForkRequest, wait: Wait = True, traceparent: TraceParent = None, caller: Caller = run
+        run_id: str,
+        body: ForkRequest,
+        wait: Wait = True,
+        nodes: Nodes = False,
+        traceparent: TraceParent = None,
+        caller: Caller = run,
     ) -> Response:
         """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
         await _workflow_run(caller, run_id)
@@ -169,7 +176,7 @@ def run_routes(access: Access) -> APIRouter:
             at = (body.at.strand, body.at.n)
             about: dict[str, Any] = {"repeat_writes": body.repeat_writes, "is_followed": not wait}
             new = await runs.fork(run_id, at, by=caller.name, trace=traceparent, **about)
-        return await answer_run(caller, new, wait=wait)
+        return await answer_run(caller, new, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
     async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:

@@ -10,7 +10,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import SaveRequest, WorkflowSource
 from engine_shim.api.models import Run, RunRequest, WorkflowDetail, WorkflowList
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Key, Wait, answer_run
+from engine_shim.api.run_answers import CAME, Key, Nodes, Wait, answer_run
 from engine_shim.definition.validate import CheckedWorkflow
 
 SAVED: dict[int | str, dict[str, Any]] = {
@@ -55,6 +55,7 @@ def workflow_routes(access: Access) -> APIRouter:
         name: str,
         body: RunRequest,
         wait: Wait = True,
+        nodes: Nodes = False,
         idempotency_key: Key = None,
         traceparent: TraceParent = None,
         caller: Caller = run,
@@ -66,7 +67,7 @@ def workflow_routes(access: Access) -> APIRouter:
         found, _ = await tenant.runs.submit(
             workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent, is_followed=not wait
         )
-        return await answer_run(caller, found, wait=wait)
+        return await answer_run(caller, found, wait=wait, nodes=nodes)
 
     return router
 

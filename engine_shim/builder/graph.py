@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakSet
 
+from agent_core.run.cancellation import require_asyncio
 from engine_shim.builder.execution import Execution
 from engine_shim.builder.node import LLMNode
 from engine_shim.builder.state import AgentState, Message
@@ -60,6 +61,7 @@ class AgentGraph:
         DefinitionError, with nothing begun, for another entry, a state without a message, and for what keeps the
         workflow from running on this host.
         """
+        require_asyncio()
         external = {"history": _finished_turns(state.history), "context": list(state.context)}
         if not (external["history"] or external["context"]):
             raise DefinitionError("has no message to answer", where="state/context")
@@ -71,6 +73,7 @@ class AgentGraph:
         Only `send_chunk` of the state is used: the journal has the messages. RunNotFound when the store does not hold
         it.
         """
+        require_asyncio()
         self.engine.status(run_id)
         return self._drive(run_id, state or AgentState())
 

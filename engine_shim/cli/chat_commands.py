@@ -13,7 +13,7 @@ COMMANDS = {
     "/tools": "the tools of this agent",
     "/trace": "the steps of the last turn",
     "/agent": "the agents of this host; /agent NAME goes on with another one",
-    "/undo": "takes the last turn back from the conversation; what its tools did stays",
+    "/undo": "takes the last turn back, or withdraws the one that waits; what its tools did stays",
     "/help": "these commands",
     QUIT: "ends; so do Ctrl-D, and Ctrl-C on an empty line. Ctrl-C cancels a turn",
 }
@@ -33,8 +33,7 @@ def obey(state: ChatState, command: str, argument: str) -> int:
         case "/agent":
             _list_agents(state)
         case "/undo":
-            turn = state.undo()
-            state.view.step(f"took back: {turn[0]['content']}" if turn else "there is no turn to take back")
+            _take_back(state)
         case "/help":
             for name, meaning in COMMANDS.items():
                 output.line(f"{name:<8}{meaning}")
@@ -42,6 +41,15 @@ def obey(state: ChatState, command: str, argument: str) -> int:
             state.view.fail(f"there is no command {command}; /help lists them")
             return output.USAGE
     return output.OK
+
+
+def _take_back(state: ChatState) -> None:
+    """Withdraw the turn that waits, else take back the last one that is stored."""
+    if waiting := state.withdraw():
+        state.view.step(f"withdrew the turn that waited for a decision: {waiting[0]['content']}")
+        return
+    turn = state.undo()
+    state.view.step(f"took back: {turn[0]['content']}" if turn else "there is no turn to take back")
 
 
 def _list_tools(state: ChatState) -> None:

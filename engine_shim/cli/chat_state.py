@@ -49,6 +49,12 @@ class ChatState:
         """The stored messages."""
         return self._runner.run(self._conversations.history(self.conversation))
 
+    def withdraw(self) -> Turn:
+        """Withdraw the turn that waits for a person, which is returned; empty where none waits."""
+        if turn := self._runner.run(self._conversations.withdraw(self.conversation, by=output.user())):
+            self._run = None
+        return turn
+
     def undo(self) -> Turn:
         """Take back the last turn that is stored, which is returned; empty where there is none."""
         self._run = None

@@ -12,6 +12,7 @@ from agent_core.errors import AgentCoreError, Damaged, DecisionError, Definition
 from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import DefinitionErrors, message_of
 from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
+from utools.error_text import describe
 from utools.errors import UnknownTool
 from utools.schema.model_faults import word_fault
 
@@ -56,7 +57,7 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
         case typer.Abort():
             return output.FAILED, "aborted", "", "aborted"
         case _:
-            return output.FAILED, "internal", "", f"a mistake in agent-core itself: {type(error).__name__}: {error}"
+            return output.FAILED, "internal", "", f"a mistake in agent-core itself: {describe(error)}"
 
 
 def _describe_usage(error: typer.TyperException) -> str:

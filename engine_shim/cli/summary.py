@@ -81,7 +81,7 @@ def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]
         return
     declared, outputs = list(workflow.definition.outputs), result.outputs
     primary = {name: _primary_output(result, workflow, name) for name in _agent_nodes(result, workflow)}
-    agents = [name for name in primary if outputs[name][primary[name]] is not None]
+    agents = [name for name in primary if result.nodes[name][primary[name]] is not None]
     for name in declared or agents or result.path[-1:]:
         text = as_text(outputs[name][primary[name]] if not declared and agents else outputs[name])
         whole = bool(declared or agents) or len(text) <= LONGEST
@@ -90,18 +90,18 @@ def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]
 
 def _agent_nodes(result: RunResult, workflow: Workflow) -> list[str]:
     nodes = workflow.nodes
-    return [name for name in result.path if nodes[name].tool == AGENT and "trace" in result.outputs.get(name, ())]
+    return [name for name in result.path if nodes[name].tool == AGENT and "trace" in result.nodes.get(name, ())]
 
 
 def _primary_output(result: RunResult, workflow: Workflow, name: str) -> str:
     """The output of an agent that its author wants to see; the answer where a placeholder has chosen it."""
     chosen = workflow.nodes[name].config.get("primary_output", ANSWER)
-    return chosen if chosen in result.outputs[name] else ANSWER
+    return chosen if chosen in result.nodes[name] else ANSWER
 
 
 def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
     for name in _agent_nodes(result, workflow):
-        output = result.outputs[name]
+        output = result.nodes[name]
         usage, about = output["usage"], "about " if output["usage"]["estimated"] else ""
         steps = count(len({step["step"] for step in output["trace"]}), "step")
         calls, tokens = count(usage["tool_calls"], "tool call"), count(usage["total_tokens"], "token")

@@ -169,7 +169,7 @@ def _read_sound(value: dict[str, Any], faulty: Iterable[list[str]]) -> Definitio
 
 
 def _name_problems(definition: Definition) -> Iterator[Problem]:
-    """Ids must be unique, and an output must not hide a node's."""
+    """Ids must be unique."""
     known: dict[str, None] = {}
     for index, node in enumerate(definition.nodes):
         if node.id in known:
@@ -177,9 +177,6 @@ def _name_problems(definition: Definition) -> Iterator[Problem]:
                 f"nodes/{index}/id", f"another node is called {node.id!r} already; give one of them another id"
             )
         known[node.id] = None
-    for name in definition.outputs:
-        if name in known:
-            yield Problem(f"outputs/{name}", "a node has this name, and its outputs would be hidden; choose another")
 
 
 def _condition_problems(definition: Definition) -> Iterator[Problem]:

@@ -76,12 +76,15 @@ class NodeOutputs:
         return record({name: self.read(name) for name in self._nodes})
 
     def result(self) -> Shape:
-        """The `outputs` of the whole workflow."""
+        """The `outputs` of the whole workflow: those that it declares, where it does."""
         declared = {name: self.shape_of_value(value) for name, value in self._definition.outputs.items()}
-        return record({**{name: self.read(name) for name in self._nodes}, **declared})
+        return record(declared) if declared else self.all()
 
     def left(self) -> Shape:
-        """The `outputs` of the whole workflow when it has failed: those of nodes alone, any of which may have."""
+        """The `outputs` of the whole workflow when it has failed: none of those that it declares, and where it declares
+        none, those of its nodes, any of which may have."""
+        if self._definition.outputs:
+            return record({})
         return record({name: self.succeeded(name) | self.failed(name) for name in self._nodes})
 
     def _shape_of(self, node: Node) -> Shape:

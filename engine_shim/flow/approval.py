@@ -50,16 +50,19 @@ def _settle(state: State, call: ToolCall, decision: Decision) -> ToolCall | Fail
         case Deny(message, at=at):
             refusal = f"a person refused the call of {call.tool}" + (f": {message}" if message else "")
             return Failed("policy_denied", refusal, at, 0.0)
-        case Edit(args):
-            return _edit(state, call, args)
+        case Edit(args, schema=schema):
+            return _edit(state, call, args, schema)
     return call
 
 
-def _edit(state: State, call: ToolCall, args: Json) -> ToolCall | Failed:
-    """The call with a person's arguments. A secret is filled in only where the text for it is as it was."""
+def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCall | Failed:
+    """The call with a person's arguments, judged by the tool's schema as it is `now`, if that has changed.
+
+    A secret is filled in only where the text for it is as it was.
+    """
     if refusal := refuse_masked(state, call.tool, args):
         return Failed("policy_denied", refusal, "", 0.0)
-    if faults := edit_faults(state.schemas[call.tool].schema, call.config, args):
+    if faults := edit_faults(state.schemas[call.tool].schema, call.config, args, now):
         return Failed("policy_denied", refuse_arguments(call.tool, faults), "", 0.0)
     fills = [fill for fill in call.fills if _value_at(args, fill["at"]) == _value_at(call.config, fill["at"])]
     effect = effect_of(state.tools[call.tool], args) or "write"

@@ -19,7 +19,7 @@ class RunValues(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name == "id":
-            return self._state.run
+            return self._state.run_of(self._visit)
         if name != "messages":
             raise KeyError(name)
         if self._visit is None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.effects import Cancelled, Failed, Json, Stop, Suspended, ToolCall, ToolReply
+from engine_shim.flow.outcome import FlowOutcome
+from engine_shim.flow.state import State
 
 RETRIED = ("model_error", "tool_error")
 """Failures that may not happen again the next time."""
@@ -27,20 +29,26 @@ class End:
     may_pass: bool = False
 
 
-def read_end(call: ToolCall, usual: float | None, reply: Any, journal: Json | None) -> End | Stop:
-    """The end of a call; `usual` is how many seconds its tool usually has. A reply that stops the run is given back."""
+def read_end(state: State, call: ToolCall, reply: Any, journal: Json | None) -> End | Stop:
+    """The end of a call. A reply that stops the run is given back."""
     match reply:
         case Cancelled() | Suspended():
             return reply
         case ToolReply(success=True):
             return End(reply.output, reply)
         case ToolReply() | Failed():
-            return _read_failure(call, usual, reply)
-    return _read_nested_end(reply, journal)
+            return _read_failure(call, state.tools[call.tool]["within"], reply)
+    return _read_nested_end(state, reply, journal)
+
+
+def nested_output(state: State, outcome: Any, journal: Json | None) -> Json:
+    """What later nodes read of a nested run: of a workflow that declares outputs, those alone."""
+    is_declared = state.gives_declared and isinstance(outcome, FlowOutcome)
+    return {**(outcome.result() if is_declared else outcome.output), "journal": journal}
 
 
 def _read_failure(call: ToolCall, usual: float | None, reply: ToolReply | Failed) -> End:
-    """A plain tool failed, or a nested run could not start."""
+    """A plain tool failed, or a nested run could not start; `usual` is how many seconds the tool usually has."""
     kind, is_permanent = "tool_error", isinstance(reply, ToolReply) and reply.permanent
     if isinstance(reply, Failed):
         out_of_time = reply.reason == "timeout" and call.within != usual
@@ -51,11 +59,11 @@ def _read_failure(call: ToolCall, usual: float | None, reply: ToolReply | Failed
     return End(output, reply, kind, message, may_pass=may_pass)
 
 
-def _read_nested_end(outcome: Any, journal: Json | None) -> End | Suspended:
+def _read_nested_end(state: State, outcome: Any, journal: Json | None) -> End | Suspended:
     """A nested run has an outcome; its output can be read however it ended."""
     if outcome.waiting:
         return Suspended(outcome.finish_reason, outcome.waiting)
-    answer, output = outcome.answer(), {**outcome.output, "journal": journal}
+    answer, output = outcome.answer(), nested_output(state, outcome, journal)
     if answer.success:
         return End(output, answer, spent=outcome.spent)
     message = (outcome.output.get("error") or {}).get("message", answer.error)

@@ -13,7 +13,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.flow.approval import LetThrough, ask_and_call, needs_person
 from engine_shim.flow.branch import NeedsJudgement, choose_edges, judgement_config, judgement_name
 from engine_shim.flow.call import build_call
-from engine_shim.flow.ending import End, read_end
+from engine_shim.flow.ending import End, nested_output, read_end
 from engine_shim.flow.foreach import ForeachEnd, build_items, foreach
 from engine_shim.flow.outcome import error_of, outcome_of
 from engine_shim.flow.state import Key, Plan, State, VisitState
@@ -103,10 +103,10 @@ def _end_visit(state: State, visit: Visit, reply: Any, journal: Json | None) -> 
         _end_foreach(state, ended, reply)
         return _start_visits(state)
     if not isinstance(reply, ToolReply | Failed | Cancelled | Suspended):  # a nested run, which has outputs if it waits
-        ended.set_output({**reply.output, "journal": journal})
+        ended.set_output(nested_output(state, reply, journal))
         ended.messages = reply.added if isinstance(reply, AgentOutcome) else ()
     retry: Visit | None = None
-    match read_end(visit.call, state.tools[visit.call.tool]["within"], reply, journal):
+    match read_end(state, visit.call, reply, journal):
         case Suspended(waiting=waiting):
             ended.waiting = waiting
         case Cancelled(at):

@@ -201,8 +201,7 @@ class Pass:
     def end(self, made: Visit, reply: Any, journal: Json | None) -> list[Visit]:
         """Apply the reply to an item, and name those that may start now, one step after another."""
         number = self._by_index[made.n]
-        item, usual = self._items[number], self._state.tools[made.call.tool]["within"]
-        end = read_end(made.call, usual, reply, journal)
+        item, end = self._items[number], read_end(self._state, made.call, reply, journal)
         if isinstance(end, End) and end.kind == "cancelled":
             end = Cancelled(end.answer.at)
         if isinstance(end, Stop):

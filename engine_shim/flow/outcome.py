@@ -23,9 +23,12 @@ _KINDS = get_args(FinishReason)
 
 @dataclass(frozen=True, slots=True)
 class FlowOutcome:
-    """How a workflow run ended. `output` is the caller's result, all but `journal`.
+    """How a workflow run ended.
 
-    `failed` are the visits (node, n) whose failures made the run fail, `messages` those that its agents have added.
+    `output` is the result as a program gets it, all but `journal`: the `nodes`' outputs, and those that the definition
+    declares. `declared` are the latter alone, None where it declares none; `gives_declared` says that a model which
+    called the workflow gets them alone, as the run's rules have it. `failed` are the visits (node, n) whose failures
+    made the run fail, `messages` those that its agents have added.
     """
 
     output: Json
@@ -33,6 +36,9 @@ class FlowOutcome:
     seconds: float
     usage: Json
     spent: Json
+    nodes: Json
+    declared: Json | None
+    gives_declared: bool
     waiting: tuple[Json, ...] = ()
     failed: tuple[Key, ...] = ()
     messages: Sequence[Json] = ()
@@ -45,6 +51,10 @@ class FlowOutcome:
             return "in_doubt" if any(entry["reason"] == "in_doubt" for entry in self.waiting) else "awaiting_approval"
         return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
 
+    def result(self) -> Json:
+        """The output with the declared outputs alone, where the definition declares any."""
+        return self.output if self.declared is None else {**self.output, "outputs": self.declared}
+
     def finished(self) -> Json:
         """The fields of the `run_finished` record."""
         fields = {key: self.output[key] for key in ("status", "path", "error")}
@@ -56,7 +66,8 @@ class FlowOutcome:
         success = self.output["status"] == "completed"
         why, ended = (error or {}).get("message"), words_in(language).workflow_ended
         message = None if success else ended.format(status=self.output["status"], message=why)
-        return ToolReply(success, self.output["outputs"], message, self.at, self.seconds, usage=self.usage)
+        outputs = (self.result() if self.gives_declared else self.output)["outputs"]
+        return ToolReply(success, outputs, message, self.at, self.seconds, usage=self.usage)
 
 
 def outcome_of(state: State) -> FlowOutcome:
@@ -64,20 +75,21 @@ def outcome_of(state: State) -> FlowOutcome:
     visits = sorted(state.visits.values(), key=lambda visit: (visit.rank, state.index[visit.node], visit.n))
     errors = [visit.error for visit in visits if visit.error]
     waiting = tuple(entry for visit in visits for entry in visit.waiting)
-    outputs = {visit.node: visit.output for visit in visits if _is_latest(state, visit) and visit.has_output}
+    nodes = {visit.node: visit.output for visit in visits if _is_latest(state, visit) and visit.has_output}
+    declared: Json = {}
     if not (state.cancelled or errors or waiting):
         errors = [error] if (error := exceeded(state)) else []
     if not (state.cancelled or errors or waiting):
         try:
             names, quoted = state.names(state.latest_outputs(), RunValues(state)), state.has_quoted_keys
-            outputs |= render(state.definition.outputs, names, where="outputs", quoted=quoted)
+            declared = render(state.definition.outputs, names, where="outputs", quoted=quoted)
         except DefinitionError as error:
             errors = [error_of(error)]
     status = _status(state, bool(errors), waiting)
     result = {
         "run_id": state.run,
         "status": status,
-        "outputs": outputs,
+        "outputs": nodes | declared,
         "path": [visit.node for visit in visits],
         "waiting": [entry for entry in waiting if entry["reason"] != "paused"],
         "error": errors[0] if errors else None,
@@ -88,7 +100,9 @@ def outcome_of(state: State) -> FlowOutcome:
     open_calls = waiting if status in ("waiting", "paused") else ()
     failed = tuple(_failed_visit(state, visit) for visit in visits if visit.error)
     messages = messages_at_the_end(state)
-    return FlowOutcome(result, state.at, state.budget.seconds, usage, spent, open_calls, failed, messages)
+    given = declared if state.definition.outputs else None
+    ended = (result, state.at, state.budget.seconds, usage, spent, nodes, given, state.gives_declared)
+    return FlowOutcome(*ended, open_calls, failed, messages)
 
 
 def _failed_visit(state: State, visit: VisitState) -> Key:

@@ -95,9 +95,12 @@ class State:
 
     def __init__(self, started: Json, plan: Plan | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
+        taken = started.get("taken", {}).get("visits", {})
+        self.begun_in: dict[Key, str] = {(node, n): run for run, keys in taken.items() for node, n in keys}
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.has_quoted_keys = rules_of(started)["flow"] > 1
         self.marks = marks_of(started)
+        self.gives_declared = rules_of(started)["flow"] > 2
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])
@@ -199,6 +202,11 @@ class State:
         return visit, edge
 
     # ── what a visit sees ─────────────────────────────────────────────────────────────────────────
+
+    def run_of(self, visit: VisitState | None) -> str:
+        """The id of the run in which a visit began: of a fork, the earlier run's for what that had begun."""
+        own: str = self.run
+        return own if visit is None else self.begun_in.get(visit.key, own)
 
     def names(self, outputs: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
         """The values of placeholders, by their roots; `outputs` are those of the nodes, `run` what the run gives."""

@@ -57,8 +57,9 @@ def _result(text: str, structured: Json, *, is_error: bool) -> CallToolResult:
 def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
     """The declared outputs; without any, the answers of the agents, else the output of the last node."""
     outputs = view.outputs
-    agents = [node.id for node in definition.nodes if node.tool == AGENT and "final_answer" in outputs.get(node.id, ())]
     shown: dict[str, Any] = {name: outputs[name] for name in definition.outputs}
+    agents = [] if shown else [node.id for node in definition.nodes if node.tool == AGENT]
+    agents = [name for name in agents if "final_answer" in outputs.get(name, ())]
     shown = shown or {name: outputs[name]["final_answer"] for name in agents}
     shown = shown or {name: outputs[name] for name in view.path[-1:]}
     for name, value in shown.items():

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.agents.chat import Conversations
+from agent_core.agents.chat import Conversations, FindWaiting
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.definition import AgentDefinition
 from agent_core.journal.store import Journal
@@ -45,10 +46,11 @@ class HostConversations:
     models: HostModels
     model: str | None
     telemetry: RunTelemetry | None = None
+    find_waiting: FindWaiting = lambda conversation: None
 
     def of(self, agent: str) -> Conversations:
         """The conversations with one agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
-        return Conversations(self.executor(agent), self.store, agent=agent)
+        return Conversations(self.executor(agent), self.store, agent=agent, find_waiting=self.find_waiting)
 
     def executor(self, agent: str) -> AgentExecutor:
         """What executes single turns of an agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
@@ -100,7 +102,8 @@ def open_conversations(
         base_urls=config.base_urls, default_provider=config.default_provider, tape_of=store.journal.load
     )
     context = host_context_store(config.tenant, database=database)
-    return HostConversations(config, chosen, registry, context, store.journal, models, model, telemetry)
+    find = partial(find_waiting_turn, store)
+    return HostConversations(config, chosen, registry, context, store.journal, models, model, telemetry, find)
 
 
 def find_waiting_turn(store: DatabaseRunStore, conversation: str) -> str | None:

@@ -31,11 +31,16 @@ from utools.registry import ToolRegistry
 OnEvent = Callable[[Event], None] | None
 
 
+_NOT_IN_JSON = ("messages", "nodes", "declared")
+
+
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `status` is completed, failed, cancelled, waiting or paused; `outputs` are by node id.
+    """The result of a run. `status` is completed, failed, cancelled, waiting or paused.
 
-    `messages` are those that its agents have added to the conversation; its JSON leaves them to the outputs.
+    `outputs` are those of the nodes by their ids, and those that the definition declares, which come first where they
+    are called alike. `nodes` are the former alone, `declared` the latter, None where none are declared. `messages` are
+    those that its agents have added to the conversation. Its JSON leaves these three to the outputs.
     """
 
     run_id: str
@@ -46,16 +51,25 @@ class RunResult:
     journal: dict[str, Any]
     error: dict[str, Any] | None
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    nodes: dict[str, Any] = field(default_factory=dict, repr=False)
+    declared: dict[str, Any] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, ended: Ended) -> "RunResult":
         """The result of a run that came to rest."""
         assert isinstance(ended.outcome, FlowOutcome)
         journal = {key: ended.journal[key] for key in ("head", "count")}
-        return cls(**ended.outcome.output, journal=journal, messages=list(ended.outcome.messages))
+        outcome = ended.outcome
+        return cls(
+            **outcome.output,
+            journal=journal,
+            messages=list(outcome.messages),
+            nodes=outcome.nodes,
+            declared=outcome.declared,
+        )
 
     def as_json(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__ if name != "messages"}
+        return {name: getattr(self, name) for name in self.__slots__ if name not in _NOT_IN_JSON}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
+from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.events import Watcher
 from agent_core.run.executor import Executor
 from agent_core.run.offload import offload, offload_through
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.shown_tools import codes_let_go
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
@@ -178,6 +180,7 @@ class Engine:
         `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
         a thread; `on_taken` once all is written, and it is driven.
         """
+        require_asyncio()
         start = await self._offload(lambda: self._starter.prepare(workflow, external, run_id))
 
         def write(stop: StopSignal) -> Job:
@@ -240,13 +243,23 @@ class Engine:
         whole, DefinitionError when this host lacks a tool, a model's key or a secret that it needs, and DecisionError
         for a decision that fits nothing that waits; with nothing written. `on_taken` is called once nothing refuses it.
         """
+        require_asyncio()
         _, base = await self._offload(lambda: self._index.load(run_id))
 
         def write(stop: StopSignal) -> Job:
-            refuse(self._host_check.recorded_problems(self._index.load_to_go_on(run_id), base))
+            tape = self._index.load_to_go_on(run_id)
+            not_needed = codes_let_go(tape, decisions or {})
+            refuse(self._host_check.recorded_problems(tape, base, not_needed))
             if decisions:
-                redactor, keys = self._secrets.redactor(), signing_keys()
-                append_decisions(self.store.journal, run_id, decisions, by=by, redactor=redactor, keys=keys)
+                append_decisions(
+                    self.store.journal,
+                    run_id,
+                    decisions,
+                    registry=self.registry,
+                    by=by,
+                    redactor=self._secrets.redactor(),
+                    keys=signing_keys(),
+                )
             self._controls.apply_last(run_id, stop, by)
             if self._index.status(run_id) in ("waiting", "paused"):
                 self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on
@@ -275,6 +288,7 @@ class Engine:
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
+        require_asyncio()
         hooks = (on_begin, on_taken, on_event)
         return await self._fork(run_id, lambda tape: [at], new_id, hooks, repeat_writes=repeat_writes)
 
@@ -293,6 +307,7 @@ class Engine:
         what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
         again, or over a write.
         """
+        require_asyncio()
         new = new_id or f"{run_id}-retry"
         if new_id is None and await self._offload(lambda: bool(self.store.journal.load(new))):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
@@ -375,17 +390,20 @@ class Engine:
 
     async def _drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken = None) -> RunResult:
         """Take a run, write what it begins or goes on with, and drive it: to its end where the caller is cancelled."""
+        return await in_own_task(self._take_and_drive(run, write, on_taken))
+
+    async def _take_and_drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken) -> RunResult:
         try:
             async with self._leases.driving(run) as stop:
-                job, is_cancelled = await offload_through(self.store.journal, lambda: write(stop))
+                job, cancellation = await offload_through(self.store.journal, lambda: write(stop))
                 if on_taken is not None:
                     on_taken()
-                if not is_cancelled:
+                if cancellation is None:
                     return await self._driver.drive(job)
                 if not self.has_workers:
                     stop.request("cancel")
                     await self._driver.drive(job)
-                raise asyncio.CancelledError
+                raise cancellation
         except Abandoned:
             if not stop.is_abandoned:
                 await self._note_late_answers(run)
@@ -437,6 +455,7 @@ class Engine:
         return await self._stop(run_id, "cancel", by)
 
     async def _stop(self, run_id: str, how: Stopping, by: str) -> str:
+        require_asyncio()
         await self._offload(lambda: self._controls.append(run_id, how, by))
         self._leases.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):

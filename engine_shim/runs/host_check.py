@@ -1,7 +1,7 @@
 """HostCheck: what a definition or a recorded run needs of its host, and the host does not give."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,16 +44,16 @@ class HostCheck:
         """Why a run cannot start here."""
         return list(_of_all(workflow, invoked, self._in_the_way))
 
-    def recorded_problems(self, tape: Tape, base: Path) -> list[Problem]:
-        """Why a recorded run cannot go on here: a tool, a model, a key or a secret is missing. A finished run needs
-        none."""
+    def recorded_problems(self, tape: Tape, base: Path, not_needed: Set[str] = frozenset()) -> list[Problem]:
+        """Why a recorded run cannot go on here: a tool, unless it is not needed, a model, a key or a secret is missing.
+        A finished run needs none."""
         if is_finished(tape, ROOT):
             return []
         records = {path: rows[0].record() for path, rows in tape.items()}
         runs = {path: record for path, record in records.items() if record["kind"] == "run_started"}
         unfinished = {path: run for path, run in runs.items() if not is_finished(tape, path)}
         return [
-            *self._missing_tools(runs),
+            *self._missing_tools(runs, not_needed),
             *self.models.unaskable(read_definition(runs[ROOT]["definition"]), base),
             *self._unaskable_agents(unfinished, base),
             *self._missing_secrets_of(unfinished, base),
@@ -85,9 +85,9 @@ class HostCheck:
                 for _, problem in self._missing_secrets(workflow):
                     yield problem if path == ROOT else Problem(f"{path}: {problem.where}", problem.message)
 
-    def _missing_tools(self, runs: Mapping[str, Json]) -> Iterator[Problem]:
+    def _missing_tools(self, runs: Mapping[str, Json], not_needed: Set[str]) -> Iterator[Problem]:
         known = {tool.code for tool in self.registry.all()}
-        for code in sorted({code for run in runs.values() for code in run["tools"]} - known):
+        for code in sorted({code for run in runs.values() for code in run["tools"]} - known - not_needed):
             why = self.registry.refusal(code) or "was the run started with another configuration?"
             yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
 

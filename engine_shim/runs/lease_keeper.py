@@ -53,9 +53,9 @@ class LeaseKeeper:
         while left := self._leaving.get((run, driven.loop)):
             await left.wait()
         try:
-            _, is_cancelled = await offload_through(self._leases, partial(self._acquire, run, driven))
-            if is_cancelled:
-                raise asyncio.CancelledError
+            _, cancellation = await offload_through(self._leases, partial(self._acquire, run, driven))
+            if cancellation is not None:
+                raise cancellation
             yield driven.stop
         except GeneratorExit:  # its loop was closed over it, and waits for nothing any more
             driven.is_gone = True
@@ -69,12 +69,12 @@ class LeaseKeeper:
         """Release a run. Who is to drive it next, in the same event loop, waits for that."""
         left = self._leaving[run, driven.loop] = asyncio.Event()
         try:
-            _, is_cancelled = await offload_through(self._leases, partial(self._release, run, driven))
+            _, cancellation = await offload_through(self._leases, partial(self._release, run, driven))
         finally:
             del self._leaving[run, driven.loop]
             left.set()
-        if is_cancelled:
-            raise asyncio.CancelledError
+        if cancellation is not None:
+            raise cancellation
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:

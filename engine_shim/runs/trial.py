@@ -11,6 +11,7 @@ from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from engine_shim.runs.loops import LOOPS
+from utools.words.text import error_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def try_replay(
         if isinstance(error, DefinitionError) and error.where.startswith("policy"):
             if not error.where.startswith("policy/allowed_tools/"):
                 raise
-            return Trial("inapplicable", None, str(error))
-        return Trial("unreadable", None, str(error) or type(error).__name__)
+            return Trial("inapplicable", None, error_words(error))
+        return Trial("unreadable", None, error_words(error))
     return Trial(outcome, place, found.why, found)
 
 

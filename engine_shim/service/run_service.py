@@ -24,6 +24,7 @@ from engine_shim.runs.store import OPEN
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
+from utools.words.text import error_words
 
 MAX_OPEN: Final = 1000
 """Runs that are driven or wait for their turn in one process."""
@@ -229,7 +230,7 @@ class RunService:
         if isinstance(error, EngineAway):
             log.warning("run %s waits: %s", run, error)
         else:
-            log.error("run %s cannot be driven on: %s", run, error, exc_info=error)
+            log.error("run %s cannot be driven on: %s", run, error_words(error), exc_info=error)
 
     def _keep(self, result: RunResult) -> None:
         """Keep the result of a run that has ended, which nothing changes any more: as a rule somebody asks for it."""
@@ -306,7 +307,7 @@ class RunService:
                 continue
             except Exception as error:  # one run that cannot go on must not keep the others from it
                 self._backoff.note_failure(run)
-                log.error("run %s cannot be taken up: %s", run, error)
+                log.error("run %s cannot be taken up: %s", run, error_words(error))
         return taken
 
     async def _find_left(self) -> list[str]:

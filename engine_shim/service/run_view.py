@@ -25,7 +25,8 @@ SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 class RunView:
     """A run. `workflow` and `version` are empty for an agent's turn, `agent` and `conversation` for a workflow's run.
 
-    `outputs`, `path` and `error` are those of a run that came to rest.
+    `outputs`, `path` and `error` are those of a run that came to rest: the outputs that the workflow declares, else
+    those of its nodes, which are in `nodes` in any case.
     """
 
     run_id: str
@@ -41,9 +42,11 @@ class RunView:
     waiting: list[Json] = field(default_factory=list)
     error: Json | None = None
     journal: Json | None = None
+    nodes: Mapping[str, Any] = field(default_factory=dict)
 
-    def as_json(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__}
+    def as_json(self, *, nodes: bool = False) -> Json:
+        """Its JSON, with the outputs of all nodes if they are wanted."""
+        return {name: getattr(self, name) for name in self.__slots__ if nodes or name != "nodes"}
 
 
 def view_run(store: RunStore, run: str, host: str, known: RunResult | None = None) -> RunView:
@@ -89,7 +92,8 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
     is_paused = entry.status == "paused" and result.status == "waiting"
     return RunView(
         status="paused" if is_paused else result.status,
-        outputs=result.outputs,
+        outputs=result.nodes if result.declared is None else result.declared,
+        nodes=result.nodes,
         path=result.path,
         waiting=result.waiting,
         error=result.error,
@@ -125,4 +129,6 @@ def _view_turn(store: RunStore, run: str, tape: Tape) -> RunView:
     reason = last["finish_reason"]
     keys = ("final_answer", "finish_reason", "usage")
     outputs = {"agent_core": {key: last[key] for key in keys if key in last}}
-    return RunView(status=SUCCESS.get(reason, "failed"), outputs=outputs, error=last.get("error"), **about)
+    return RunView(
+        status=SUCCESS.get(reason, "failed"), outputs=outputs, nodes=outputs, error=last.get("error"), **about
+    )

@@ -25,6 +25,7 @@ from engine_shim.service.run_service import RunService, ServerEnds, TooManyRuns,
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
+from utools.words.text import error_words
 
 INTERVAL_S: Final = 1.0
 ON_TIME: Final = timedelta(seconds=60)
@@ -242,4 +243,4 @@ def _check_signature(secret: bytes, headers: Mapping[str, str], body: bytes) -> 
     try:
         Webhook(secret).verify(body, dict(headers), json_parse=False)
     except Exception as error:  # of headers that are none, the library gives whatever error they cause
-        raise NotSigned(str(error)) from None
+        raise NotSigned(error_words(error)) from None

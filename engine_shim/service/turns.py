@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from agent_core.run.cancellation import insist
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -18,8 +20,9 @@ class Turns:
         """What comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
         async with self._free:
             doing = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
-            try:
-                return await asyncio.shield(doing)
-            except asyncio.CancelledError:
-                await asyncio.gather(doing, return_exceptions=True)
-                raise
+            cancellations: list[asyncio.CancelledError] = []
+            await insist(lambda: asyncio.wait({doing}), cancellations.append)
+            if not cancellations:
+                return doing.result()
+            doing.cancelled() or doing.exception()  # it counts as retrieved
+            raise cancellations[-1]

@@ -23,6 +23,7 @@ from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.runs.database import Database
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
+from utools.words.text import error_words
 
 INTERVAL_S: Final = 0.5
 TIMEOUT_S: Final = 10.0
@@ -83,7 +84,7 @@ class WebhookSender:
         except RunNotFound:
             problem = None
         except Exception as error:  # a run that cannot be read must not keep the others from being told
-            problem = str(error) or type(error).__name__
+            problem = error_words(error)
         if problem is None:
             await self._offload(lambda: self._deliveries.finish(delivery))
         elif await self._offload(lambda: self._deliveries.postpone(delivery)):

@@ -120,10 +120,11 @@ async def test_step_goes_on_without_a_caller_and_is_seen_through_for_one_who_say
     begun.clear()
     kept = asyncio.create_task(offload_through(journal, step))
     await asyncio.to_thread(begun.wait)
-    kept.cancel()
+    kept.cancel("enough")
     await asyncio.sleep(0)
     go_on.set()
-    assert await kept == ("done", True)
+    result, cancellation = await kept
+    assert (result, str(cancellation)) == ("done", "enough")
     assert await offload(MemoryJournal(), step) == "done"
 
 

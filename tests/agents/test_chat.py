@@ -288,6 +288,24 @@ async def test_the_last_turn_is_taken_back_and_the_next_one_does_not_read_it(sto
     assert "Second." not in str(model.questions[-1].messages)
 
 
+async def test_undo_withdraws_the_turn_that_waits_and_leaves_the_stored_one(store: ContextStore) -> None:
+    journal, policy = MemoryJournal(), [{"tool": "calculator", "approval": "always"}]
+    desk = talk(Asked([final("One."), SUM, final("Never.")]), store, journal=journal, policy=policy)
+    await desk.chat("First.", "c")
+    waits = await desk.chat("Second.", "c")
+    assert waits.waiting
+    assert says(await desk.undo("c")) == [("user", "Second.")]
+    assert says(await desk.history("c")) == [("user", "First."), ("assistant", "One.")]
+    rows = journal.load(str(waits.trace_id))["agent"]
+    assert rows[-1].record()["finish_reason"] == "cancelled"
+    assert verify(journal, run_id=waits.trace_id).ok
+    (call,) = waits.waiting
+    with pytest.raises(DecisionError):
+        await desk.decide("c", str(waits.trace_id), {(call["strand"], call["n"]): Approve()})
+    assert says(await desk.undo("c")) == [("user", "First."), ("assistant", "One.")]
+    assert await desk.undo("c") == []
+
+
 async def test_undo_goes_back_to_an_empty_conversation_and_no_further(store: ContextStore) -> None:
     desk = talk(Asked([final("One.")]), store)
     await desk.chat("First.", "c")

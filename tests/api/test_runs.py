@@ -457,3 +457,18 @@ def test_run_at_rest_is_decided_once_its_driver_has_released_it(host: Served, re
     assert answer.status_code == (200 if releases else 409), answer.text
     assert host.client.get(f"/runs/{run}").json()["status"] == ("completed" if releases else "waiting")
     host.store.leases.release(run, driver)
+
+
+def test_caller_gets_the_declared_outputs_alone_and_those_of_the_nodes_when_asked(host: Served) -> None:
+    echo = {"id": "page", "tool": "echo", "config": {"text": "the whole page"}}
+    (host.folder / "workflows" / "declares.json").write_text(
+        json.dumps({"id": "declares", "nodes": [echo], "outputs": {"page": "a page", "answer": "short"}})
+    )
+    run = host.submit("declares")
+    assert run["outputs"] == {"page": "a page", "answer": "short"}
+    assert "nodes" not in run
+    asked = host.client.get(f"/runs/{run['run_id']}", params={"nodes": "true"}).json()
+    assert (asked["outputs"], asked["nodes"]) == (run["outputs"], {"page": "the whole page"})
+    posted = host.client.post("/workflows/declares/runs?nodes=true", json={"external": {}}).json()
+    assert posted["nodes"] == {"page": "the whole page"}
+    assert host.client.get(f"/runs/{run['run_id']}").json() == run

@@ -261,6 +261,17 @@ def test_undo_takes_the_last_turn_back(say: Say, cli: Cli) -> None:
     assert "there is no turn to take back" in say("/undo\n/undo\n/undo\n", "--conversation", "c").err
 
 
+def test_undo_withdraws_the_turn_that_waits_and_says_so(say: Say, cli: Cli) -> None:
+    say("First.\n", "--agent", "desk", "--conversation", "c")
+    say("Pay.\n", "--agent", "payer", "--conversation", "c")
+    ran = say("/undo\n", "--agent", "desk", "--conversation", "c")
+    assert "withdrew the turn that waited for a decision: Pay.\n" in ran.err
+    assert (questions(cli, "c"), cli("runs", "--json").json[0]["status"]) == (["First."], "cancelled")
+    assert "took back: First.\n" in say("/undo\n", "--agent", "desk", "--conversation", "c").err
+    ran = say("Pay.\n/undo\n/undo\n", "--agent", "payer", "--conversation", "d")
+    assert "withdrew the turn that waited for a decision: Pay.\nthere is no turn to take back\n" in ran.err
+
+
 def test_after_undo_the_trace_is_that_of_the_turn_before(say: Say) -> None:
     ran = say("/trace\nFirst.\n/trace\nSecond.\n/undo\n/trace\n", "--agent", "desk")
     first, again = re.findall(r"agent-core show (\S+) has", ran.out)

@@ -63,7 +63,6 @@ FORM = {
         {"edges": [{"from": "x", "to": "echo"}]},
         "edges/0/from: there is no node 'x'; there are echo",
     ),
-    "output that hides a node's": ({"outputs": {"echo": 1}}, "outputs/echo: a node has this name"),
     "variable of another form": ({"env": [{"nam": "A"}]}, "env/0/nam: unknown key; did you mean name?"),
     "ask without a model": (
         {"edges": [{"from": "echo", "to": "echo", "ask": "x"}]},

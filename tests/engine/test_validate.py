@@ -388,10 +388,13 @@ def test_inputs_that_a_model_gives_are_not_known(below: Path) -> None:
 
 
 OUTPUTS: dict[str, tuple[str, str]] = {
-    "of a declared output": ("outputs.answr", "there is no 'answr' in nodes.sub.outputs; there are answer, both, page"),
+    "of a declared output": (
+        "outputs.answr",
+        "there is no 'answr' in nodes.sub.outputs; there are answer, both, whole",
+    ),
     "below a declared text": ("outputs.answer.x", "there is no 'x' in nodes.sub.outputs.answer: it is a text"),
     "below a text with a placeholder": ("outputs.both.x", "there is no 'x' in nodes.sub.outputs.both: it is a text"),
-    "below a node's": ("outputs.page.bdy", "there is no 'bdy' in nodes.sub.outputs.page; there are body"),
+    "of a node in it": ("outputs.page.body", "there is no 'page' in nodes.sub.outputs; there are answer, both, whole"),
     "below a declared output": ("outputs.whole.bdy", "there is no 'bdy' in nodes.sub.outputs.whole; there are body"),
     "of the run": ("answer", "there is no 'answer' in nodes.sub; there are error, journal, outputs, path, run_id"),
 }
@@ -402,12 +405,12 @@ def test_outputs_of_a_sub_workflow_are_known(below: Path, path: str, message: st
     node = {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "below.json", "inputs": {"city": "Rome"}}}
     (problem,) = problems(node, say(f"{{{{nodes.sub.{path}}}}}"), base=below)
     assert message in problem
-    assert problems(node, say("{{nodes.sub.outputs.answer}} {{nodes.sub.outputs.page.body.x}}"), base=below) == []
+    assert problems(node, say("{{nodes.sub.outputs.answer}} {{nodes.sub.outputs.whole.body.x}}"), base=below) == []
 
 
 def test_failed_sub_workflow_leaves_the_errors_of_its_nodes(write: Write) -> None:
     bad = {"id": "f", "tool": "calculator", "config": {"expression": "{{external.sum?}}"}}
-    inner = {"id": "inner", "nodes": [bad], "outputs": {"total": "{{nodes.f}}"}}
+    inner = {"id": "inner", "nodes": [bad]}
     base = write("inner.json", inner).parent
     sub = {"id": "sub", "tool": "invoke_workflow", "config": {"workflow": "inner.json", "inputs": {"sum": "1/0"}}}
     write("outer.json", {"id": "outer", "nodes": [sub]})
@@ -422,6 +425,20 @@ def test_failed_sub_workflow_leaves_the_errors_of_its_nodes(write: Write) -> Non
     assert problems(outer, say("{{nodes.sub.outputs.sub.outputs.f.error.message?}}"), base=base) == []
     ran = Engine(store=MemoryRunStore()).run_sync(load_workflow({"id": "w", "nodes": [goes_on, told]}, base=base))
     assert (ran.status, "zero" in ran.outputs["say"]) == ("completed", True)
+
+
+def test_failed_sub_workflow_that_declares_outputs_leaves_none(write: Write) -> None:
+    bad = {"id": "f", "tool": "calculator", "config": {"expression": "{{external.sum?}}"}}
+    base = write("inner.json", {"id": "inner", "nodes": [bad], "outputs": {"total": "{{nodes.f}}"}}).parent
+    config = {"workflow": "inner.json", "inputs": {"sum": "1/0"}}
+    goes_on = {"id": "sub", "tool": "invoke_workflow", "config": config, "on_error": "continue"}
+    told = say("{{nodes.sub.error.message}} {{nodes.sub.outputs}} {{nodes.sub.outputs.total?}}")
+    assert "there is no 'f' in nodes.sub.outputs" in problems(goes_on, say("{{nodes.sub.outputs.f?}}"), base=base)[0]
+    ran = Engine(store=MemoryRunStore()).run_sync(load_workflow({"id": "w", "nodes": [goes_on, told]}, base=base))
+    assert ran.status == "completed"
+    assert "zero" in ran.outputs["say"]
+    assert ran.outputs["say"].endswith(" {} ")
+    assert ran.outputs["sub"]["outputs"] == {}
 
 
 def test_faults_of_a_sub_workflow_are_told_beside_those_of_its_outputs(write: Write) -> None:

@@ -47,5 +47,5 @@ def _without_trace(text: str) -> str:
     if trace is None:
         return text
     lines = [line.strip() for line in LINE.split(text[trace.end() :]) if line.strip()]
-    last = lines[-1] if len(lines) > 1 else ""
+    last = lines[-1] if len(lines) > 1 and not text.endswith("…") else ""  # else it was cut off in the middle
     return f"{text[: trace.start()].rstrip()} {last}".strip()

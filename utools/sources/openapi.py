@@ -11,6 +11,7 @@ from pydantic import Field
 
 from utools.builtin.http_request import FRAMING_HEADERS, READS
 from utools.document import Document, read_document
+from utools.error_text import describe
 from utools.errors import DefinitionError
 from utools.schema.config_schema import ConfigSchema
 from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read_response, send
@@ -58,7 +59,7 @@ def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]
             where = f"{document.where(position)}: {error.where}".removesuffix(": ")
             raise DefinitionError(f"{error.message}; or leave it out by `operations`", where=where) from None
         except (AttributeError, KeyError, TypeError) as error:  # a list where an object belongs, and the like
-            fault = f"this operation is not written as OpenAPI has it: {type(error).__name__}: {error}"
+            fault = f"this operation is not written as OpenAPI has it: {describe(error)}"
             raise document.error(fault, position) from None
     if not tools:
         raise document.error("no operation fits", ("paths",), value=config.operations)

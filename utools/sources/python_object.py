@@ -10,6 +10,7 @@ from typing import Any
 
 from utools.error_text import describe, raised_at
 from utools.errors import DefinitionError
+from utools.words.text import error_words
 
 
 def load_object(reference: str, base: Path, where: str) -> Any:
@@ -23,7 +24,7 @@ def load_object(reference: str, base: Path, where: str) -> Any:
     try:
         module = _load_module(module_name, base)
     except DefinitionError as error:
-        raise DefinitionError(f"cannot be loaded: {error}{raised_at(error)}", where=where) from error
+        raise DefinitionError(f"cannot be loaded: {error_words(error)}{raised_at(error)}", where=where) from error
     except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
         text = f"cannot be loaded: {describe(error)}{raised_at(error)}"
         raise DefinitionError(text, where=where, value=reference) from error

@@ -1,10 +1,16 @@
 """Text: what a tool says to a model, written in English and read in the model's language. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from itertools import islice
+from typing import Any, Final, Protocol, runtime_checkable
 
 from utools.words.catalogue import Words, words_in
+
+LONGEST: Final = 10_000
+"""How many characters of what an error says are kept."""
+INNER_ERRORS: Final = 10
+"""How many inner errors of a group are told."""
 
 
 class Text(str):
@@ -18,7 +24,8 @@ class Text(str):
     values: Mapping[str, object]
 
     def __new__(cls, template: str, /, **values: object) -> "Text":
-        text = super().__new__(cls, template.format(**values) if values else template)
+        shown = {name: _shown(value) for name, value in values.items()}
+        text = super().__new__(cls, template.format(**shown) if values else template)
         text.template, text.values = template, values
         return text
 
@@ -45,7 +52,7 @@ def translate(said: str | BaseException, language: str) -> str:
     """What a text or an error says, in a language; in English where the table of the language does not have it."""
     text = text_of(said)
     if text is None or not (table := _table(language)):
-        return str(said)
+        return error_words(said) if isinstance(said, BaseException) else str(said)
     template = table.get(text.template, text.template)
     if not text.values:
         return template
@@ -56,7 +63,50 @@ def _translate_value(value: object, language: str) -> object:
     if isinstance(value, Explained):
         return value.explain(words_in(language))
     said = text_of(value)
-    return value if said is None else translate(said, language)
+    return _shown(value) if said is None else translate(said, language)
+
+
+def _shown(value: object) -> object:
+    """The value as a template writes it: of an error, what it says."""
+    return error_words(value) if isinstance(value, BaseException) else value
+
+
+def error_words(error: BaseException) -> str:
+    """Return what an error says, at most LONGEST characters; of a group its inner errors, too.
+
+    Every text of an error that foreign code raised is made here: its `__str__` may raise, give what no journal can
+    hold, or give megabytes. Of an error that says nothing it is the name of its type.
+    """
+    words = _own_words(error)
+    if isinstance(error, BaseExceptionGroup):
+        words = f"{words}: {'; '.join(_inner_words(error))}".removeprefix(": ")
+    words = words or type(error).__name__
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def _own_words(error: BaseException) -> str:
+    try:
+        return str(error)[: LONGEST + 1].encode("utf-8", "replace").decode()
+    except (Exception, SystemExit):  # the author's own code runs here
+        return ""
+
+
+def _inner_words(group: BaseExceptionGroup[Any]) -> list[str]:
+    """The kind and the words of each inner error of a group, however deep it lies."""
+    inner = list(islice(leaves_of(group), INNER_ERRORS + 1))
+    told = [f"{type(each).__name__}: {_own_words(each)}".removesuffix(": ") for each in inner[:INNER_ERRORS]]
+    return [*told, "…"] if len(inner) > INNER_ERRORS else told
+
+
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group that are no groups, in order; any other error itself."""
+    left = [error]
+    while left:
+        each = left.pop()
+        if isinstance(each, BaseExceptionGroup):
+            left += reversed(each.exceptions)
+        else:
+            yield each
 
 
 def text_of(value: object) -> Text | None:

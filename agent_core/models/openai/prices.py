@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from agent_core.models.openai.price_list import find_listed, listed_cost
+from utools.error_text import describe
 
 log = logging.getLogger("agent_core")
 RATES = ("input_mtok", "cache_read_mtok", "output_mtok")
@@ -24,7 +25,7 @@ def cost(vendor: str, model: str, inputs: int | None, cached: int, outputs: int 
         price = None if found is None else _compute_cost(found, inputs, cached, outputs)
         return listed_cost(vendor, model, inputs, cached, outputs) if price is None else price
     except Exception as error:  # the edge to foreign code: an unknown price must not lose the reply
-        log.warning("a reply of %s could not be priced: %s: %s", model, type(error).__name__, error)
+        log.warning("a reply of %s could not be priced: %s", model, describe(error))
         return None
 
 
@@ -67,5 +68,5 @@ def _find_model(vendor: str, model: str) -> Any:
     except (ImportError, LookupError):
         return None
     except Exception as error:  # the edge to foreign code, as in `cost`
-        log.warning("the price of %s could not be looked up: %s: %s", model, type(error).__name__, error)
+        log.warning("the price of %s could not be looked up: %s", model, describe(error))
         return None

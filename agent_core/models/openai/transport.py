@@ -12,7 +12,7 @@ import openai
 from agent_core.errors import DefinitionError
 from agent_core.models.openai.connections import Connections, Transport
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
-from utools.error_text import os_reason
+from utools.error_text import describe, os_reason
 from utools.net.trace_headers import TRACE_HEADERS
 
 MAX_REPLY_BYTES = 16 * 2**20
@@ -70,7 +70,7 @@ class EndpointTransport:
         except (openai.OpenAIError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream, OSError) as error:
             yield _explain_unreached(error)
         except Exception as error:  # some faults leave a transport unwrapped; they must not end a run either
-            unknown = Refusal(f"could not be asked: {type(error).__name__}: {error}")
+            unknown = Refusal(f"could not be asked: {describe(error)}")
             yield _explain_unreached(error) if _is_aiohttp_error(error) else unknown
         finally:
             self._under_way -= 1

@@ -19,7 +19,7 @@ from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.session import CLOSING, McpSession
 from utools.sources.pinned_source import check_unchanged
 from utools.sources.tool_lock_file import Definition
-from utools.words.text import Text
+from utools.words.text import Text, error_words
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -90,7 +90,7 @@ class McpConnection:
         except TimeoutError:
             raise self._too_late(seconds) from None
         except (MCPError, RuntimeError, ValueError) as error:
-            text = str(error)[:SHOWN]
+            text = error_words(error)[:SHOWN]
             raise ToolError("the MCP server {name} refused: {text}", name=self._name, text=text) from None
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ class McpConnection:
             except MCPError as error:
                 raise await self._explain(session, error, exchange) from None
             except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
-                text = str(error)[:SHOWN]
+                text = error_words(error)[:SHOWN]
                 raise ToolError(
                     "the answer of the MCP server {server} is not sound: {text}", server=self._name, text=text
                 ) from None

@@ -22,7 +22,7 @@ from utools.sources.mcp.session import CLOSING
 from utools.sources.pinned_source import PinnedSource
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Check, Execute, Tool, ToolContext, ToolResult
-from utools.words.text import translate
+from utools.words.text import error_words, translate
 
 __all__ = ["Change", "McpServer", "McpServers"]
 
@@ -74,7 +74,7 @@ class McpServers(PinnedSource):
             try:
                 found[name] = listing.result()
             except (ToolError, DefinitionError) as error:
-                text = redactor_of(self._servers[name].env).text(str(error))
+                text = redactor_of(self._servers[name].env).text(error_words(error))
                 raise DefinitionError(text, where=f"{self.where}/{name}") from None
         return found
 

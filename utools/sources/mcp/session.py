@@ -17,7 +17,7 @@ from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
 from utools.sources.mcp.secrets import redactor_for
 from utools.sources.tool_lock_file import Definition
-from utools.words.text import Text, text_of
+from utools.words.text import Text, error_words, text_of
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -159,7 +159,7 @@ class McpSession:
         if (said := text_of(error)) is not None and len(said) <= SHOWN:
             return said
         text = error.strerror if isinstance(error, OSError) else None
-        return (text or str(error) or type(error).__name__)[:SHOWN]
+        return (text or error_words(error))[:SHOWN]
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator["Client"]:

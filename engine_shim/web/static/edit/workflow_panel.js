@@ -65,7 +65,7 @@ function Inputs({ edit }) {
 /** What it gives, each a name and a text with placeholders, or any JSON. */
 function Outputs({ edit }) {
   const outputs = isObject(edit.data.outputs) ? edit.data.outputs : {};
-  return html`<section class="group" aria-label=${t("Outputs")} data-path="outputs" tabindex="-1"><h3>${t("Outputs")}</h3><p class="help">${t("What a run gives, beside the outputs of its nodes.")}</p><${Said} edit=${edit} path=${["outputs"]} />
+  return html`<section class="group" aria-label=${t("Outputs")} data-path="outputs" tabindex="-1"><h3>${t("Outputs")}</h3><p class="help">${t("What a run gives. A workflow that runs this one, and a caller over HTTP, get these alone.")}</p><${Said} edit=${edit} path=${["outputs"]} />
     ${Object.entries(outputs).map(([name, value]) => html`<div class="row nowrap top" key=${name}><div class="grow"><${Slot} edit=${edit} path=${["outputs", name]} below label=${name} render=${(props) =>
       typeof value === "string" ? html`<${TextField} ...${props} label=${name} value=${value} variables=${edit.variables} onText=${(text) => edit.write(["outputs", name], text)} />` : html`<div><${JsonField} ...${props} label=${name} value=${value} variables=${edit.variables} onValue=${(wanted) => edit.write(["outputs", name], wanted)} /></div>`} /></div>
       <${Button} kind="quiet small" disabled=${edit.disabled} aria-label=${t("Remove {name}", { name: show(name) })} onClick=${() => edit.write(["outputs", name], undefined)}>✕<//></div>`)}

@@ -187,7 +187,7 @@ export const chineseEdit = {
   "Description of {name}": "{name} 的说明",
   "Name of a new input": "新输入的名称",
   "The whole JSON Schema": "完整的 JSON Schema",
-  "What a run gives, beside the outputs of its nodes.": "除各节点输出之外，运行给出的内容。",
+  "What a run gives. A workflow that runs this one, and a caller over HTTP, get these alone.": "运行给出的内容。调用此工作流的工作流和 HTTP 调用方只得到这些。",
   "Name of a new output": "新输出的名称",
   "What it may read of the host's environment. Secrets reach tools alone; plain ones are recorded.": "可以读取的主机环境变量。密文只到达工具；明文会被记录。",
   "{name} is plain, no secret": "{name} 是明文，不是密文",

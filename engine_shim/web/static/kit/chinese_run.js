@@ -146,6 +146,7 @@ export const chineseRun = {
   "What if": "假设",
   Inputs: "输入",
   Outputs: "输出",
+  "Outputs of the nodes": "各节点的输出",
   "The outputs cannot be read.": "无法读取输出。",
   "{used} of {limit}": "{used} / {limit}",
   Graph: "图",

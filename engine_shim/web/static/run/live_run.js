@@ -98,7 +98,7 @@ class LiveReader {
   async #read() {
     const { signal } = this.#control;
     try {
-      const viewed = ask(this.#path, { signal }).catch((error) => ([404, 409].includes(error.status) ? null : Promise.reject(error)));
+      const viewed = ask(`${this.#path}?nodes=true`, { signal }).catch((error) => ([404, 409].includes(error.status) ? null : Promise.reject(error)));
       viewed.catch(() => {}); // it is told below, after what can be read without it
       const tail = await ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text" });
       const found = readJournal(tail.text);

@@ -127,6 +127,7 @@ function Result({ view, summary }) {
   return html`<div class="stack">
     <section><h2>${t("Inputs")}</h2><${Block} value=${summary.inputs ?? {}} /></section>
     <section><h2>${t("Outputs")}</h2>${view ? html`<${Block} value=${view.outputs} />` : html`<p class="soft">${t("The outputs cannot be read.")}</p>`}</section>
+    ${view && Object.keys(view.nodes ?? {}).some((node) => !Object.is(view.nodes[node], view.outputs[node]) && JSON.stringify(view.nodes[node]) !== JSON.stringify(view.outputs[node])) && html`<section><h2>${t("Outputs of the nodes")}</h2><${Block} value=${view.nodes} /></section>`}
   </div>`;
 }
 

@@ -1,0 +1,112 @@
+"""Whether a tool is still the one that a person was shown with the call that waits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent_core.decisions import Approve, Decision, Edit, Retry
+from agent_core.effects import Json
+from agent_core.errors import DecisionError
+from agent_core.journal.control import Decisions, start_of
+from agent_core.journal.record import Record, Tape
+from agent_core.loop.plan_check import PLAN
+from utools.registry import ToolRegistry
+
+OURS = ("x-preset", "x-author")
+"""Marks on an argument that the host or the author sets, and that nobody was shown."""
+
+
+def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry) -> Decisions:
+    """The decisions, with the schema of the tool as it is now in each edit of a call whose tool has changed.
+
+    DecisionError for an approval or a retry of such a call: what was approved is not what would be made. A denial
+    always stands.
+    """
+    return {key: _compare(tape, key, decision, registry) for key, decision in decisions.items()}
+
+
+def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
+    """The tools of the calls that these decisions keep from being made: the host need not have them any more."""
+    refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
+    return {waiting["tool"] for key in refused if (waiting := _waiting_at(tape, key)) is not None}
+
+
+def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -> Decision:
+    waiting = _waiting_at(tape, key)
+    if waiting is None or not isinstance(decision, Approve | Edit | Retry):
+        return decision  # what fits nothing is told elsewhere
+    tools, tool = start_of(tape, key[0])["tools"], waiting["tool"]
+    if tool == PLAN and tool not in tools:
+        _check_plan(tools, decision.args if isinstance(decision, Edit) else waiting["args"], registry)
+    elif change := _change_of(tools, tool, registry):
+        if not isinstance(decision, Edit) or not _has(registry, tool):
+            raise DecisionError(f"nothing was decided. {change}")
+        return replace(decision, schema=registry.schema(tool).schema)
+    return decision
+
+
+def _waiting_at(tape: Tape, key: Any) -> Record | None:
+    match key:
+        case (str(strand), int(n)) if 0 <= n < len(tape.get(strand, ())):
+            record = tape[strand][n].record()
+            return record if record["kind"] == "waiting" and record.get("ask") == "tool" else None
+    return None
+
+
+def _check_plan(tools: Json, plan: Json, registry: ToolRegistry) -> None:
+    steps = plan.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        tool = step.get("tool") if isinstance(step, dict) else None
+        if isinstance(tool, str) and (change := _change_of(tools, tool, registry)):
+            raise DecisionError(f"nothing was decided. {change}")
+
+
+def _change_of(tools: Json, tool: str, registry: ToolRegistry) -> str | None:
+    """How a tool differs from the one that was shown, and what can be done; None where it is the same."""
+    shown = tools.get(tool)
+    if shown is None or shown["effect"] == "nested":  # a run of its own is shown as a run
+        return None
+    if not _has(registry, tool):
+        return f"The tool {tool!r} is gone from this host: deny the call, or approve it where the tool is there"
+    before, now = _shown(shown["schema"]), _shown(registry.schema(tool).schema)
+    if before == now:
+        return None
+    changes = "; ".join(_differences(before, now)) or "other rules for its arguments"
+    way = "deny the call, or edit its arguments: they are then judged by the tool as it is now"
+    return f"The tool {tool!r} has changed since this call was shown ({changes}): {way}"
+
+
+def _has(registry: ToolRegistry, tool: str) -> bool:
+    return any(each.code == tool for each in registry.all())
+
+
+def _shown(schema: Any) -> Any:
+    """A schema without the arguments that are not a model's, nor a person's, to choose."""
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+        return schema
+    own = {name: rule for name, rule in schema["properties"].items() if not _is_ours(rule)}
+    required = sorted(name for name in schema.get("required", ()) if name in own)
+    return {**schema, "properties": own, "required": required}
+
+
+def _is_ours(rule: Any) -> bool:
+    return isinstance(rule, dict) and any(mark in rule for mark in OURS)
+
+
+def _differences(before: Any, now: Any) -> Iterator[str]:
+    """What is new, gone or other among the arguments."""
+    old, new = _arguments(before), _arguments(now)
+    if gone := sorted(old.keys() - new.keys()):
+        yield f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"
+    if added := sorted(new.keys() - old.keys()):
+        yield f"{', '.join(added)} {'is' if len(added) == 1 else 'are'} new"
+    if other := sorted(name for name in old.keys() & new.keys() if old[name] != new[name]):
+        yield f"{', '.join(other)} {'is' if len(other) == 1 else 'are'} another"
+    required = set(now.get("required", ())) - set(before.get("required", ())) - set(added)
+    if required:
+        yield f"{', '.join(sorted(required))} must be given now"
+
+
+def _arguments(schema: Any) -> Mapping[str, Any]:
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
