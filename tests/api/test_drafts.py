@@ -89,7 +89,7 @@ def test_faults_are_those_of_validate_each_at_its_place(host: Served, capsys: py
     found = check(host, FAULTY)
     file = host.folder / "faulty.yaml"
     file.write_text(FAULTY)
-    validate_definitions([file], None, host.folder / "agent-core.yaml", as_json=True)
+    validate_definitions([file], None, host.folder / "agent-core.yaml", as_json=True, show_prompt=False)
     expected = [(each["message"], each["line"]) for each in json.loads(capsys.readouterr().out)["problems"]]
     assert [(each["message"], each["line"]) for each in found["problems"]] == expected
     paths = [each["path"] for each in found["problems"]]
