@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 class RuleVersions(TypedDict):
     """The version of each set of rules.
 
-    `cuts`: how a conversation is cut to size. `texts`: what code says to a model: faults, refusals, protocol
-    errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
+    `cuts`: how a conversation and a trace are cut to size. `texts`: what code says to a model: faults, refusals,
+    protocol errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits, what a sub-workflow gives. `plans`: how a plan's
     references are read. `masking`: what becomes of a call whose arguments hold something masked. `replies`: how a
@@ -33,19 +33,20 @@ class RuleVersions(TypedDict):
 
 
 CURRENT: Final[RuleVersions] = {
-    "cuts": 3,
+    "cuts": 4,
     "texts": 6,
     "comparison": 3,
     "prompts": 6,
     "flow": 3,
-    "plans": 2,
+    "plans": 3,
     "masking": 2,
     "replies": 2,
 }
 """The rules that a new run follows.
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
-run's own steps were never dropped, and its last observation was shortened like any other.
+run's own steps were never dropped, and its last observation was shortened like any other. cuts 3: the trace showed the
+beginning and the end of long JSON, which was none any more.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
 of earlier turns were shown as actions. texts 5: without those of calls with something masked, left in a text, or
@@ -58,8 +59,9 @@ comparison 1: provenance looked for a text in trusted texts, folded, and did not
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
 question to a person named the value that is not proven.
 flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
-beside those that it declares.
-plans 1: brackets were a part of a key, and what only looked like a reference was a text.
+beside those that it declares, and the judge of an edge read all that an agent or a workflow gave.
+plans 1: brackets were a part of a key, and what only looked like a reference was a text. plans 2: what a reference
+led to kept its type where only a text may stand.
 masking 1: a tool was called with the marks of masked secrets as values.
 replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
 known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.

@@ -30,6 +30,8 @@ from utools.errors import ToolError
 
 LONGEST_ID = 256
 """Characters of a conversation's id."""
+TURN_TOKENS = 10_000
+"""Tokens of a turn where its caller names no limit: enough for a prompt with a dozen tools, and a few calls."""
 OnEvent = Callable[[Event], None]
 FindWaiting = Callable[[str], str | None]
 
@@ -78,7 +80,7 @@ class Conversations:
         user_message: str,
         conversation_id: str | None = None,
         max_tool_calls: int | None = 5,
-        max_tokens: int | None = 2000,
+        max_tokens: int | None = TURN_TOKENS,
         *,
         agent: str | None = None,
         run_id: str | None = None,

@@ -63,7 +63,8 @@ class McpPolicy(_Strict):
 
 
 class AgentDefinition(_Strict):
-    """One agent. `runtime_policy` has the keys of the node's config that limit a run, such as max_steps."""
+    """One agent. `runtime_policy` has the keys of the node's config that limit a run, such as max_steps;
+    `max_conversation_tokens` is what all turns of a stored conversation may cost, read and written."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     description: str = ""
@@ -72,6 +73,7 @@ class AgentDefinition(_Strict):
     skill_policy: SkillPolicy = SkillPolicy()
     runtime_policy: dict[str, Any] = {}
     mcp_policy: McpPolicy = McpPolicy()
+    max_conversation_tokens: int | None = Field(default=None, ge=1)
 
     @field_validator("runtime_policy")
     @classmethod

@@ -31,7 +31,10 @@ class AgentNotFound(AgentError):
         close = get_close_matches(name, names, 1)
         known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
         if not names:
-            known = "this host has none; a file agents/NAME.yaml makes one, which a server reads when it starts"
+            known = (
+                "this host has none; a file agents/NAME.yaml makes one, which a server reads when it starts, and one "
+                "that is started with --model has an assistant"
+            )
         super().__init__(f"there is no agent {name!r}; {known}" if name else f"no agent is named; {known}")
 
 

@@ -184,7 +184,8 @@ def _run_step(state: RunState, planned: Planned, step: PlanStep) -> Generator[Ef
     """One step: its references filled in, judged, run; what came of it stands in `planned`."""
     planned.failure = None
     try:
-        args = fill_references(step.parameters, planned.outputs, state.references, state.words)
+        shape = state.shape_of_arguments(step.tool)
+        args = fill_references(step.parameters, planned.outputs, state.references, state.words, shape)
     except MissingValue as error:
         missing = Verdict("refuse", "invalid_action", str(error))
         yield from _close_step(state, planned, step, "skipped", missing)

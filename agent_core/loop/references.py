@@ -11,6 +11,7 @@ from agent_core.effects import Json
 from agent_core.protocol.clip import as_text
 from agent_core.words.catalogue import Words
 from utools.schema.pointer import pointer_of
+from utools.schema.value_shape import ANYTHING, Shape
 
 
 class Grammar(NamedTuple):
@@ -34,6 +35,7 @@ def _grammar(step: str, key: str, lookalike: str) -> Grammar:
 GRAMMARS: Final[Mapping[int, Grammar]] = {
     1: _grammar(r"steps\.(\d{1,6})", _DOTTED, "(?!)"),
     2: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
+    3: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
 }
 """By the version of the rules for plans (agent_core/rules.py)."""
 EXAMPLE: Final = "{{steps.1.name}}"
@@ -68,28 +70,32 @@ def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
             yield from _texts(below, (*at, key))
 
 
-def fill_references(parameters: Json, outputs: Mapping[int, Any], grammar: Grammar, words: Words) -> Json:
-    """The parameters with each reference replaced by what that step gave: a whole text keeps its JSON type.
+def fill_references(
+    parameters: Json, outputs: Mapping[int, Any], grammar: Grammar, words: Words, shape: Shape = ANYTHING
+) -> Json:
+    """The parameters with each reference replaced by what that step gave: a whole text keeps its JSON type, unless by
+    their `shape` only a text may stand there, as which it is written then.
 
     What is filled in is not looked at again. MissingValue for a step without an output, and for a path that leads
     nowhere.
     """
 
-    def fill(value: Any) -> Any:
+    def fill(value: Any, shape: Shape) -> Any:
         if isinstance(value, dict):
-            return {key: fill(below) for key, below in value.items()}
+            return {key: fill(below, shape.at(key)) for key, below in value.items()}
         if isinstance(value, list):
-            return [fill(below) for below in value]
+            return [fill(below, shape.items()) for below in value]
         if not isinstance(value, str):
             return value
         if whole := grammar.reference.fullmatch(value.strip()):
-            return look_up(whole)
+            found = look_up(whole)
+            return as_text(found) if shape.kinds() == ["string"] else found
         return grammar.reference.sub(lambda match: as_text(look_up(match)), value)
 
     def look_up(match: "re.Match[str]") -> Any:
         return _look_up(match, [_name_of(key) for key in grammar.key.findall(match[2])], outputs, words)
 
-    filled: Json = fill(parameters)
+    filled: Json = fill(parameters, shape)
     return filled
 
 

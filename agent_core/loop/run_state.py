@@ -16,7 +16,7 @@ from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
 from agent_core.policy import Policies, arguments_of
-from agent_core.protocol.clip import as_text, clip
+from agent_core.protocol.clip import as_text, clip, clip_value
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
 from agent_core.protocol.feedback import Feedback, Repair, Status
 from agent_core.protocol.json_dialect import JsonDialect
@@ -28,6 +28,7 @@ from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, words_of
+from utools.schema.value_shape import ANYTHING, Shape, shape_of
 
 UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
@@ -61,8 +62,10 @@ class RunState:
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
-        self.references = GRAMMARS[rules_of(started)["plans"]]
-        self.rules = rules_of(started)["replies"]
+        rules = rules_of(started)
+        self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
+        self._keeps_json = rules["cuts"] > 3
+        self.rules = rules["replies"]
         self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
         self._call_prefix = started["call_prefix"]
@@ -143,6 +146,11 @@ class RunState:
             language=self.words.language,
             origins=origins,
         )
+
+    def shape_of_arguments(self, tool: str) -> Shape:
+        """What the arguments of a tool may be, for the references of a plan; anything under the rules before them."""
+        policy = self.tools.get(tool)
+        return shape_of(policy["schema"]) if policy is not None and self._writes_texts else ANYTHING
 
     def call_id(self, index: int, count: int) -> str:
         suffix = f"_{index}" if count > 1 else ""
@@ -230,6 +238,8 @@ class RunState:
             cached = isinstance(result, ToolReply) and result.cached
             self._count_call(call, index, result, is_failure=is_failure)
         shown = clip(text, limit, self.words)
+        if not isinstance(result, Verdict) and status == "seen" and self._keeps_json:
+            shown = clip_value(output_of(result), limit, self.words)
         self.trace.add(
             self.budget.steps,
             at=reply.at,

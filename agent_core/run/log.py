@@ -64,8 +64,8 @@ class RunLog:
 
     def _log_start(self, path: str) -> None:
         run = self.runs[path]
-        model = {} if run.model is None else {"model": run.model}
-        limit = {} if run.max_steps is None else {"max_steps": run.max_steps}
+        model: Json = {} if run.model is None else {"model": run.model}
+        limit: Json = {} if run.max_steps is None else {"max_steps": run.max_steps}
         self._log("run_started", run, strand=path, **model, **limit, **run.chosen)
 
     def __call__(self, row: Row) -> None:
@@ -106,11 +106,12 @@ class RunLog:
         fields = {"tool": asked.get("tool"), "success": success, "seconds": round(record["seconds"], 3)}
         if "reason" in record:
             fields["reason"] = record["reason"]
-        if log.isEnabledFor(logging.DEBUG):
-            fields["args"] = self.redactor.value(asked.get("args"))
         if error := record.get("error") or record.get("message"):
             fields["error"] = _in_line(error)
         self._log("tool_call", owner, **fields)
+        if log.isEnabledFor(logging.DEBUG):
+            args = self.redactor.value(asked.get("args"))
+            self._log("tool_call", owner, level=logging.DEBUG, tool=asked.get("tool"), args=args)
 
     def _log_end(self, owner: LoggedRun | None, record: Json) -> None:
         fields: Json = {"reason": record.get("finish_reason") or record.get("status")}
@@ -125,14 +126,14 @@ class RunLog:
             fields["seconds"] = round(passed.total_seconds(), 3)
         self._log("run_finished", owner, **fields)
 
-    def _log(self, event: str, owner: LoggedRun | None, **fields: Any) -> None:
+    def _log(self, event: str, owner: LoggedRun | None, *, level: int = logging.INFO, **fields: Any) -> None:
         shown = {**(owner.fields() if owner else {}), **fields}
         step = f" {shown['step']}/{shown['max_steps']}" if event == "step" else ""
         hidden = ("step",) if event == "run_started" else ("step", "max_steps")
         rest = (f"{key}={value}" for key, value in shown.items() if key not in hidden)
         traced = {} if self.observer is None or owner is None else self.observer.ids_of(owner.path)
         extra = {"event": event, "run_id": self.run, "fields": shown, **traced}
-        log.info("%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
+        log.log(level, "%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
 
     def _follow(self, path: str, record: Json) -> None:
         match record:

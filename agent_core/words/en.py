@@ -180,6 +180,8 @@ class English(utools_words.English):
 
     # ── what became of a call ──
     clipped = " …[{count} characters left out]… "
+    items_left_out = "…[{count} items left out]"
+    keys_left_out = "[{count} keys left out]"
     no_reply_text = "(an empty reply)"
     a_tool = "a tool"
     unanswered = "no answer was recorded"

@@ -157,6 +157,8 @@ class Chinese(utools_words.Chinese, English):
 
     # ── what became of a call ──
     clipped = " …[省略 {count} 个字符]… "
+    items_left_out = "…[省略 {count} 项]"
+    keys_left_out = "[省略 {count} 个键]"
     no_reply_text = "（空回复）"
     a_tool = "某个工具"
     unanswered = "没有记录到答复"

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from agent_core.agents.chat import TURN_TOKENS
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
 
@@ -272,7 +273,10 @@ class ChatRequest(_In):
     agent: Name | None = None
     max_tool_calls: Whole = Field(default=5, ge=1, le=1000)
     max_tokens: Whole = Field(
-        default=2000, ge=1, le=10_000_000, description="Read and written in all steps of the turn, prompts included."
+        default=TURN_TOKENS,
+        ge=1,
+        le=10_000_000,
+        description="Read and written in all steps of the turn, prompts included.",
     )
 
 

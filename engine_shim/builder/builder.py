@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Self
 
 from agent_core.config import AllowedTool
@@ -120,7 +121,7 @@ class AgentBuilder:
         if not self._entries:
             problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
         whole = {
-            "id": re.sub(r"[^A-Za-z0-9_-]+", "-", self._name).strip("-") or "graph",
+            "id": _id_of(self._name),
             "name": self._name,
             "description": self._description or None,
             "inputs": INPUTS,
@@ -140,6 +141,15 @@ class AgentBuilder:
             return edge
         models = [node.model for node in self._nodes if node.key == source]
         return {**edge, "ask": sentence, **({"model": models[0]} if models else {})}
+
+
+def _id_of(name: str) -> str:
+    """The id of the workflow of a graph: its name, with a digest of that where other letters or digits than ASCII's are
+    left out, so that two names stay apart."""
+    latin = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
+    if latin and not any(each.isalnum() for each in name if not each.isascii()):
+        return latin
+    return f"{latin or 'graph'}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def _misplaced_ends(graph: Graph) -> Iterator[Problem]:

@@ -89,10 +89,16 @@ class Server(uvicorn.Server):
 
 
 def serve_host(
-    host: str, port: int, hosts: Sequence[str], origins: Sequence[str], model: str | None, options: Options
+    host: str,
+    port: int,
+    hosts: Sequence[str],
+    origins: Sequence[str],
+    model: str | None,
+    options: Options,
+    conversation_tokens: int | None = None,
 ) -> int:
     """Serve this host. BadParameter for an address that others reach while it asks for no token."""
-    service = open_service(host, hosts, model, options)
+    service = open_service(host, hosts, model, options, conversation_tokens)
     app = create_app(service, hosts=list_names(host, hosts), origins=origins)
     serve_page(app, service)
     if find_spec("mcp"):
@@ -102,10 +108,14 @@ def serve_host(
     return run_server(app, service, host, port, lambda port: describe_served(host, port, service))
 
 
-def open_service(host: str, hosts: Sequence[str], model: str | None, options: Options) -> Service:
+def open_service(
+    host: str, hosts: Sequence[str], model: str | None, options: Options, conversation_tokens: int | None = None
+) -> Service:
     """The service of this host, open where only this machine reaches it and there is no token. BadParameter for an
     address that others reach while it asks for no token."""
     config, store = with_engine(load_host_config(options.config), options), find_address(options.store, options.config)
+    if conversation_tokens is not None:
+        config = config.model_copy(update={"max_conversation_tokens": conversation_tokens})
     service = Service.of_host(config, store, model=model)
     if not service.tokens.any_exist():
         if not _is_local(host, hosts):

@@ -28,6 +28,10 @@ def serve(
         list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
     ] = None,
     model: Model = None,
+    max_conversation_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="<n>", help="Tokens of a whole conversation; else as the host says."),
+    ] = None,
     store: Store = None,
     config: Config = None,
     engine: EngineKind = None,
@@ -49,7 +53,7 @@ def serve(
     from engine_shim.cli.serve import serve_host
 
     options = Options(store, config, engine=engine, temporal=temporal)
-    return serve_host(host, port, allow_host or (), allow_origin or (), model, options)
+    return serve_host(host, port, allow_host or (), allow_origin or (), model, options, max_conversation_tokens)
 
 
 def worker(

@@ -7,6 +7,7 @@ is true of the output.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -14,6 +15,7 @@ from agent_core.effects import Json
 from agent_core.journal.path import nesting_depth, parse_segment, segments
 from agent_core.protocol.clip import clip
 from engine_shim.definition.graph import Edge
+from engine_shim.definition.model import AGENT, INVOKE, Node
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.state import OutputsBefore, State, VisitState
 from utools.query import QueryError, holds, query
@@ -95,6 +97,30 @@ def judgement_name(edge: Edge) -> str:
 def is_of_node(strand: str) -> bool:
     """Whether a strand of a workflow's run is a visit of a node: no judgement, and no run nested below a visit."""
     return nesting_depth(strand) == 1 and not re.search("[>!]", parse_segment(segments(strand)[0]).name or "")
+
+
+def judged_part(node: Node, output: Any) -> Any:
+    """What of a node's output an edge is judged by: of an agent its answer, of a sub-workflow its outputs, of each item
+    of a list likewise. Of what failed, how it ended and why as well."""
+    if node.foreach is not None and isinstance(output, dict) and isinstance(output.get("results"), list):
+        return {**output, "results": [_answer_in(node.tool, each) for each in output["results"]]}
+    return _answer_in(node.tool, output)
+
+
+def _answer_in(tool: str, output: Any) -> Any:
+    if not isinstance(output, dict):
+        return output
+    if tool == AGENT and "finish_reason" in output:
+        is_done = output["finish_reason"] == "final"
+        return output["final_answer"] if is_done else _parts(output, "finish_reason", "error")
+    if tool == INVOKE and "status" in output:
+        is_done = output["status"] == "completed"
+        return output["outputs"] if is_done else _parts(output, "status", "outputs", "error")
+    return output
+
+
+def _parts(output: Json, *keys: str) -> Json:
+    return {key: output[key] for key in keys if key in output}
 
 
 def judgement_config(edge: Edge, output: object, model: str) -> Json:

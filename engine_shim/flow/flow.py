@@ -11,7 +11,7 @@ from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.approval import LetThrough, ask_and_call, needs_person
-from engine_shim.flow.branch import NeedsJudgement, choose_edges, judgement_config, judgement_name
+from engine_shim.flow.branch import NeedsJudgement, choose_edges, judged_part, judgement_config, judgement_name
 from engine_shim.flow.call import build_call
 from engine_shim.flow.ending import End, nested_output, read_end
 from engine_shim.flow.foreach import ForeachEnd, build_items, foreach
@@ -216,7 +216,8 @@ def _start_judgement(state: State, judged: VisitState, edge: Edge) -> Visit:
     name = judgement_name(edge)
     state.judging[name, judged.n] = judged, edge
     state.under_way.add((name, judged.n))
-    config = judgement_config(edge, judged.output, edge.model or state.definition.model or "")
+    output = judged_part(state.nodes[judged.node], judged.output) if state.judges_answer else judged.output
+    config = judgement_config(edge, output, edge.model or state.definition.model or "")
     call = state.bind(ToolCall(name, AGENT, config, config, "nested", None), state.seconds_left(judged))
     edges = state.graph.outgoing[judged.node]
     earlier = [(judgement_name(other), judged.n) for other in edges if other.index in judged.judgements]

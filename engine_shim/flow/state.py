@@ -100,7 +100,7 @@ class State:
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
         self.has_quoted_keys = rules_of(started)["flow"] > 1
         self.marks = marks_of(started)
-        self.gives_declared = rules_of(started)["flow"] > 2
+        self.gives_declared = self.judges_answer = rules_of(started)["flow"] > 2
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         plan = plan or read_plan(started["definition"])

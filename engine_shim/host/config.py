@@ -111,6 +111,7 @@ class HostConfig(BaseModel):
     base_urls: dict[str, str] = {}
     default_provider: str = "openai"
     summary_model: str | None = None
+    max_conversation_tokens: Annotated[int, Field(ge=1)] | None = None
     agents: str = "agents"
     workflows: str = "workflows"
     triggers: str = "triggers"

@@ -50,7 +50,14 @@ class HostConversations:
 
     def of(self, agent: str) -> Conversations:
         """The conversations with one agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
-        return Conversations(self.executor(agent), self.store, agent=agent, find_waiting=self.find_waiting)
+        limits = (self.config.max_conversation_tokens, self.catalog.get(agent).max_conversation_tokens)
+        return Conversations(
+            self.executor(agent),
+            self.store,
+            agent=agent,
+            max_conversation_tokens=min((each for each in limits if each is not None), default=None),
+            find_waiting=self.find_waiting,
+        )
 
     def executor(self, agent: str) -> AgentExecutor:
         """What executes single turns of an agent. AgentNotFound; DefinitionError for a model that cannot be asked."""

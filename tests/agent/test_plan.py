@@ -16,6 +16,9 @@ from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.run.prepare import prepare_agent
 from agent_core.words.catalogue import ENGLISH, words_of
 from utools import Tool, ToolRegistry, ToolResult
+from utools.builtin.calculator import calculator
+from utools.builtin.echo import echo
+from utools.schema.value_shape import shape_of
 
 FIND = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
 ADD = {
@@ -325,6 +328,50 @@ class TestConfirmation:
         assert output.final_answer == "As you wish."
         assert "too much" in output.trace[0]["error"]
         assert world.calls == []
+
+
+TEXTS = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "either": {"type": ["string", "integer"]},
+        "rows": {"type": "array", "items": {"type": "object", "properties": {"note": {"type": "string"}}}},
+        "any": {},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "filled"),
+    [
+        ({"text": "{{steps.1.status}}"}, {"text": "200"}),
+        ({"text": "{{steps.1.ok}}"}, {"text": "true"}),
+        ({"text": "{{steps.1.body}}"}, {"text": '{"a":1}'}),
+        ({"text": "{{steps.1.name}}"}, {"text": "Ada"}),
+        ({"count": "{{steps.1.status}}"}, {"count": 200}),
+        ({"either": "{{steps.1.status}}"}, {"either": 200}),
+        ({"any": "{{steps.1.status}}"}, {"any": 200}),
+        ({"unknown": "{{steps.1.status}}"}, {"unknown": 200}),
+        ({"rows": [{"note": "{{steps.1.status}}", "n": "{{steps.1.status}}"}]}, {"rows": [{"note": "200", "n": 200}]}),
+    ],
+    ids=str,
+)
+def test_a_value_is_written_as_a_text_where_only_a_text_may_stand(parameters: Any, filled: Any) -> None:
+    outputs = {1: {"status": 200, "ok": True, "body": {"a": 1}, "name": "Ada"}}
+    assert fill_references(parameters, outputs, GRAMMARS[3], ENGLISH, shape_of(TEXTS)) == filled
+
+
+async def test_a_number_goes_into_a_text_parameter_of_the_next_step() -> None:
+    registry = ToolRegistry([calculator(), echo()])
+    steps = [
+        {"step": 1, "description": "Add", "tool": "calculator", "parameters": {"expression": "1 + 1"}},
+        {"step": 2, "description": "Say", "tool": "echo", "parameters": {"text": "{{steps.1}}"}},
+    ]
+    plan = orjson.dumps({"type": "plan", "steps": steps}).decode()
+    config = {"model": "m", "max_steps": 4, "mode": "plan", "allowed_tools": ["calculator", "echo"], "prompt": "Go."}
+    output = await run_agent(config, registry=registry, model=ScriptedModel([plan, '{"type":"final","answer":"2"}']))
+    assert (output.finish_reason, output.trace[-2]["action"]["args"]) == ("final", {"text": "2"})
 
 
 @pytest.mark.parametrize(

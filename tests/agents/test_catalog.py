@@ -173,3 +173,9 @@ def test_recorded_replies_beside_the_agents_are_passed_over(tmp_path: Path) -> N
         with pytest.raises(DefinitionError, match=file):
             AgentCatalog.from_directory(tmp_path, CODES)
         (tmp_path / file).unlink()
+
+
+def test_an_agent_may_limit_what_a_whole_conversation_costs() -> None:
+    assert read_agent(agent(max_conversation_tokens=500)).max_conversation_tokens == 500
+    with pytest.raises(DefinitionError, match="max_conversation_tokens"):
+        read_agent(agent(max_conversation_tokens=0))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from agent_core import Approve, Deny, MemoryJournal, replay, run_agent, verify
@@ -16,13 +17,13 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.models import ScriptedModel
 from agent_core.models.client import Completion, ModelError, Question
 from support.by_hand import action, final
-from utools import default_registry
+from utools import ToolRegistry, default_registry
 from utools.context.manager import context_manager
 from utools.context.store import ContextStore
 from utools.context.store_memory import MemoryContextStore
 from utools.context.store_sqlite import SqliteContextStore
 from utools.context.turns import Message
-from utools.tool import ToolContext
+from utools.tool import Tool, ToolContext
 
 SUM = action("calculator", operation="sum", numbers=[2, 3])
 ANSWERS = [SUM, final("It is 5.")]
@@ -354,3 +355,22 @@ async def test_the_tools_of_a_turn_go_to_the_model_as_function_schemas() -> None
     assert search.keys() == {"name", "description", "parameters"}
     assert (search["parameters"]["type"], "query" in search["parameters"]["required"]) == ("object", True)
     assert (reply.response, reply.tool_calls[0]["result"]) == ("It is 3.", 3)
+
+
+@pytest.mark.parametrize("size", [40, 400, 4_000, 100_000])
+async def test_a_long_result_stays_json_shortened_inside(size: int, tmp_path: Path) -> None:
+    rows = [{"id": number, "name": f"row {number} " + "x" * (size // 40)} for number in range(size // 20)]
+    big = Tool("rows", "Gives rows.", {"type": "object"}, lambda args, context: {"rows": rows, "ok": True}, "read")
+    catalog = AgentCatalog(["rows"])
+    catalog.register({"name": "desk", "model": "scripted:x", "skill_policy": {"allow": ["rows"]}})
+    model = ScriptedModel([action("rows"), final("Many.")])
+    executor = AgentExecutor(catalog, model=model, tools_at=lambda _: ToolRegistry([big]))
+    reply = await Conversations(executor, MemoryContextStore()).chat("Rows?", max_tokens=None)
+    (call,) = reply.tool_calls
+    assert isinstance(call["result"], dict)
+    assert len(orjson.dumps(call["result"])) <= 2048 * 4
+    if size == 40:
+        assert call["result"] == {"rows": rows, "ok": True}
+    else:
+        assert call["result"]["ok"] is True
+    assert (size < 4_000) or "left out]" in str(call["result"])

@@ -7,7 +7,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 
+from engine_shim.api import create_router
+from engine_shim.host.find import load_host_config
+from engine_shim.service.service import Service
 from support.served_host import Served, served
 
 
@@ -174,3 +179,44 @@ def test_conversations_are_listed_with_the_newest_first(tmp_path: Path) -> None:
         stored = host.client.get("/agent/conversations/first").json()["messages"]
         assert listed[0]["messages"] == len(stored)
         assert listed[0]["updated_at"] > listed[1]["updated_at"]
+
+
+# ── a whole conversation ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("of_host", [True, False], ids=["the host's", "the agent's"])
+def test_a_whole_conversation_has_a_budget(tmp_path: Path, of_host: bool) -> None:
+    keys = {"max_conversation_tokens": 50} if of_host else {}
+    with served(tmp_path, **keys) as host:
+        if not of_host:
+            agent = host.folder / "agents" / "clerk.yaml"
+            agent.write_text(agent.read_text() + "max_conversation_tokens: 50\n")
+    with served(tmp_path, **keys) as host:
+        first = chat(host, conversation_id="c")
+        assert first["finish_reason"] == "token_budget"
+        again = chat(host, conversation_id="c")
+        assert (again["success"], again["finish_reason"]) == (False, first["finish_reason"])
+
+
+def test_a_host_without_agents_has_the_assistant_that_chat_has(tmp_path: Path) -> None:
+    (tmp_path / "replies.json").write_text(
+        '[{"type":"action","tool":"calculator","args":{"expression":"6 * 7"}},{"type":"final","answer":"42."}]'
+    )
+    (tmp_path / "agent-core.yaml").write_text("{}")
+    config = load_host_config(tmp_path / "agent-core.yaml")
+    service = Service.of_host(config, tmp_path / "runs.db", model=f"scripted:{tmp_path / 'replies.json'}", is_open=True)
+    app = FastAPI(lifespan=lambda _: service.running())
+    app.include_router(create_router(service), prefix="/agents")
+    with TestClient(app) as client:
+        turn = client.post("/agents/agent/chat", json={"message": "What is 6 times 7?"}).json()
+    assert (turn["success"], turn["response"], turn["tool_calls"][0]["tool"]) == (True, "42.", "calculator")
+
+
+def test_a_mounted_api_asks_for_a_token_until_it_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "agent-core.yaml").write_text("{}")
+    for is_open, status in ((False, 401), (True, 200)):
+        service = Service.of_host(load_host_config(tmp_path / "agent-core.yaml"), tmp_path / "runs.db", is_open=is_open)
+        app = FastAPI(lifespan=lambda _, service=service: service.running())
+        app.include_router(create_router(service), prefix="/agents")
+        with TestClient(app) as client:
+            assert client.get("/agents/workflows").status_code == status

@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.effects import Cancelled, Failed, Suspended, ToolReply, Visit
+from agent_core.rules import CURRENT
+from engine_shim.definition.model import Node
+from engine_shim.flow.branch import judged_part
 from support.by_hand import AT
-from support.flow_by_hand import Answer, Run, definition, did, node
+from support.flow_by_hand import TOOLS, Answer, Run, definition, did, node
 
 
 def broke(message: str = "it broke", partial: Any = None, seconds: float = 0.0) -> ToolReply:
@@ -538,3 +541,51 @@ def test_which_visits_a_limit_leaves_does_not_depend_on_the_order_in_which_branc
     assert len(first.output["path"]) == min(most, len(unlimited.output["path"]))
     if len(unlimited.output["path"]) <= most:
         assert first.output == unlimited.output
+
+
+BOOKKEEPING = {"trace": [{"step": 1}], "usage": {"total_tokens": 7}, "messages_json": [], "run_id": "r"}
+JUDGED = {
+    "an answer": ("agent_core", {"finish_reason": "final", "final_answer": "Well.", "error": None}, "Well."),
+    "an answer in fields": (
+        "agent_core",
+        {"finish_reason": "final", "final_answer": {"a": 1}, "error": None},
+        {"a": 1},
+    ),
+    "a failed agent": (
+        "agent_core",
+        {"finish_reason": "max_steps", "final_answer": None, "error": {"kind": "max_steps"}},
+        {"finish_reason": "max_steps", "error": {"kind": "max_steps"}},
+    ),
+    "a workflow": ("invoke_workflow", {"status": "completed", "outputs": {"answer": 1}, "error": None}, {"answer": 1}),
+    "a failed workflow": (
+        "invoke_workflow",
+        {"status": "failed", "outputs": {}, "error": {"kind": "x"}},
+        {"status": "failed", "outputs": {}, "error": {"kind": "x"}},
+    ),
+    "any other tool": ("echo", {"finish_reason": "final", "x": 1}, {"finish_reason": "final", "x": 1, **BOOKKEEPING}),
+    "a failed node": ("agent_core", {"error": {"kind": "x"}, "output": None}, None),
+}
+
+
+@pytest.mark.parametrize(("tool", "output", "judged"), JUDGED.values(), ids=JUDGED)
+def test_an_edge_is_judged_by_the_answer_and_not_by_all_bookkeeping(tool: str, output: Any, judged: Any) -> None:
+    whole = {**output, **BOOKKEEPING}
+    one = Node.model_validate({"id": "a", "tool": tool, "config": {}})
+    assert judged_part(one, whole) == (whole if judged is None else judged)
+    each = Node.model_validate({"id": "a", "tool": tool, "config": {}, "foreach": [1]})
+    assert judged_part(each, {"results": [whole], "errors": []}) == {
+        "results": [whole if judged is None else judged],
+        "errors": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rules", "data"), [(CURRENT, '"Well."'), ({**CURRENT, "flow": 2}, '{"finish_reason":"final",')]
+)
+def test_a_run_under_earlier_rules_is_judged_by_all_of_it(rules: dict[str, int], data: str) -> None:
+    whole = definition([{"id": "a", "tool": "agent_core", "config": {}}, "b", "c"], ASKS[:2], model="m:judge")
+    output = {"finish_reason": "final", "final_answer": "Well."}
+    answer = given_by({"a": Ended("final", answer=output), "a>b": Ended("final", answer=True)})
+    assert (
+        data in Run(whole, answer, rules=rules, tools={**TOOLS, "agent_core": TOOLS["agent"]}).calls("a>b")[0]["prompt"]
+    )

@@ -1,6 +1,7 @@
 """Graphs that the builder makes: their definitions, their faults, and what their nodes read."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -287,3 +288,16 @@ def test_the_command_line_tells_of_a_limit_that_was_reached_and_shows_added_mess
     shown = [line.split(maxsplit=3)[2:] for line in cli("show", "told").out.splitlines()]
     for kind in ("message", "received"):
         assert [kind, "user by ann: In German."] in shown
+
+
+def test_graphs_whose_names_have_no_latin_letters_have_ids_of_their_own() -> None:
+    def id_of(name: str) -> str:
+        made = AgentBuilder(name).add_llm_node("a", "A.", "m", [], "").set_entry_point("a").build()
+        return str(made.to_definition()["id"])
+
+    names = ["订单助手", "客户助手", "订单 A", "客户 A", "Büro", "Bro", "…", "!!"]
+    ids = [id_of(name) for name in names]
+    assert len(set(ids[:6])) == 6
+    assert ids == [id_of(name) for name in names]
+    assert all(re.fullmatch("[A-Za-z0-9_-]+", each) for each in ids)
+    assert [id_of(name) for name in ("my-agent", "my agent", "Bro")] == ["my-agent", "my-agent", "Bro"]
