@@ -198,7 +198,7 @@ def test_page_shows_a_run_and_gives_it_as_a_file(host: Served) -> None:
     assert (page.status_code, run_id in page.text, "There are 12." in page.text) == (200, True, True)
     journal = host.client.get(f"/runs/{run_id}/journal")
     assert (journal.status_code, int(journal.headers["journal-position"]) > 0) == (200, True)
-    assert host.client.get(f"/runs/{run_id}/verify").json()["identical"]
+    assert host.client.post(f"/runs/{run_id}/replay", json={}).json()["identical"]
 
 
 @pytest.mark.parametrize(
