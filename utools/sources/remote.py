@@ -5,7 +5,8 @@ A host offers them to another as JSON: `GET /tools` and `POST /tools/{code}/exec
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +14,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
+from utools.left_out import LeftOut
 from utools.schema.model_faults import word_fault
 from utools.sources.http_call import HttpPolicy, Url, read_response, refuse_truncated, send
 from utools.sources.loop_thread import LoopThread
-from utools.sources.pinned_source import PinnedSource, check_unchanged
+from utools.sources.pinned_source import PinnedSource, UsableTool, check_unchanged
 from utools.sources.request import Request, encode_segment
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
@@ -116,25 +118,29 @@ class RemoteHosts(PinnedSource):
         self._context = ToolContext(secret=secret or ToolContext().secret)
         self._listings: dict[str, tuple[float, list[Definition]]] = {}
 
-    def tools(self) -> list[Tool]:
-        """The approved tools. DefinitionError for a new host that cannot be asked."""
-        return [
-            self._make_tool(name, each)
-            for name, approved in self.approved().items()
-            for each in approved
-            if any(fnmatchcase(each.name, glob) for glob in self._hosts[name].tools)
-        ]
+    def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
+        for each in usable:
+            own = each.definition.name
+            if any(fnmatchcase(own, glob) for glob in self._hosts[name].tools):
+                try:
+                    yield self._make_tool(name, each)
+                except DefinitionError as error:
+                    yield LeftOut(f"{name}.{own}", f"{self._key(name)}/{own}", error.message)
 
-    def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
+    def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
         """What these hosts offer now."""
         thread = LoopThread(seconds=1.0)
         try:
             listings = {name: thread.submit(self._list_tools(name, self._context)) for name in names}
-            return {name: listing.result() for name, listing in listings.items()}
-        except (ToolError, ConnectionError, TimeoutError) as error:
-            raise DefinitionError(f"cannot be asked for its tools: {error}", where=self.where) from None
+            return {name: self._listed(name, listing) for name, listing in listings.items()}
         finally:
             thread.close()
+
+    def _listed(self, name: str, listing: "Future[list[Definition]]") -> list[Definition] | DefinitionError:
+        try:
+            return listing.result()
+        except (ToolError, DefinitionError, OSError) as error:  # what is away is an OSError
+            return DefinitionError(f"cannot be asked for its tools: {error}", where=self._key(name))
 
     async def _list_tools(self, name: str, context: ToolContext) -> list[Definition]:
         host = self._hosts[name]
@@ -167,12 +173,13 @@ class RemoteHosts(PinnedSource):
                 "{name} cannot be asked for its tools: {error}", name=name, error=error, transient=True
             ) from None
 
-    def _make_tool(self, name: str, approved: Definition) -> Tool:
-        trusted = self._hosts[name].trust_effects
+    def _make_tool(self, name: str, usable: UsableTool) -> Tool:
+        trusted, approved = self._hosts[name].trust_effects, usable.definition
         return Tool(
             code=f"{name}.{approved.name}",
             description=approved.description,
-            config_schema=approved.input_schema,
+            config_schema=usable.schema,
+            output_schema=usable.output_schema,
             execute=self._make_execute(name, approved),
             effect=self._effect(name, approved),
             idempotent=trusted and approved.idempotent,
