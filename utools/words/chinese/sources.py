@@ -57,6 +57,13 @@ TEXTS: Final[Mapping[str, str]] = {
         "：它要求用 token_env 提供令牌，或用 secret_headers 提供密钥"
     ),
     ": it does not accept the secret {secret}": "：它不接受密钥 {secret}",
+    "its tool has an output schema, and the answer holds no structured content that fits it{beside}": (
+        "该工具有输出模式，但回答中没有符合它的结构化内容{beside}"
+    ),
+    "its structured content breaks the tool's output schema: {faults} It is {structured}{beside}": (
+        "其结构化内容不符合该工具的输出模式：{faults}内容为 {structured}{beside}"
+    ),
+    "; it says: {text}": "；它说：{text}",
     "the MCP server {name} cannot be reached": "无法连接 MCP 服务器 {name}",
     "the MCP server {name} ended in mid-call": "MCP 服务器 {name} 在调用途中结束了",
     "the MCP server {name} answered with the HTTP status {status}{hint}": (
