@@ -17,4 +17,4 @@ class LeftOut:
         return code == self.name or code.startswith(f"{self.name}.")
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.why}"
+        return f"{self.name}: {self.where}: {self.why}"

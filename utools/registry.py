@@ -31,8 +31,8 @@ ReadDocument = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
 class ToolRegistry:
-    """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
-    share the registry.
+    """The tools of one host, and what their calls share. Threads and event loops may share the registry: tools are
+    added at start, and when a source that was away is back.
 
     `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name. `origins`
     say where tools come from that are not built in, by code; `left_out` are sources and tools that cannot be used.
@@ -98,8 +98,8 @@ class ToolRegistry:
             self._outputs[tool.code] = output
         if tool.examples:
             self._check_examples(tool, schema)
-        self._tools[tool.code] = tool
         self._schemas[tool.code] = schema
+        self._tools = {**self._tools, tool.code: tool}  # a source that comes back is added while others read
 
     def _check_examples(self, tool: Tool, schema: ConfigSchema) -> None:
         """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
@@ -142,6 +142,10 @@ class ToolRegistry:
             if each.covers(code) or (is_glob and fnmatchcase(f"{each.name}.x", code)):
                 return f"there is no {code}, since {each.name} cannot be used: {each.why}"
         return self._refused.get(code)
+
+    def is_due_to_left_out(self, message: str) -> bool:
+        """Whether a fault is told by `refusal` of a source or tool that is left out: it is not its author's."""
+        return any(each.why in message for each in self.left_out)
 
     def all(self) -> list[Tool]:
         """All tools, by code."""

@@ -18,8 +18,9 @@ def tool_routes(access: Access) -> APIRouter:
 
     @router.get("/tools", response_model=ToolList, responses=responses())
     async def list_tools(caller: Caller = read) -> Response:
-        """The tools that workflows and agents may use."""
-        return write_json({"tools": await asyncio.to_thread(caller.tenant.tools.describe)})
+        """The tools that workflows and agents may use, and which sources of tools cannot be used, and why."""
+        tools = caller.tenant.tools
+        return write_json({"tools": await asyncio.to_thread(tools.describe), "left_out": tools.describe_left_out()})
 
     @router.get("/tools/changes", response_model=ToolChanges, responses=responses())
     async def list_tool_changes(caller: Caller = admin) -> Response:

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -80,6 +81,31 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
     problems += _unknown_tools(config, registry)
     refuse(problems)
     return registry
+
+
+def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
+    """Ask the sources that are left out once more, and register the tools of those that are back; whether any is."""
+    away = {each.name for each in registry.left_out}
+    servers = {name: each for name, each in config.mcp_servers.items() if f"mcp.{name}" in away}
+    hosts = {name: each for name, each in config.remote.items() if name in away}
+    documents = {name: each for name, each in config.openapi.items() if name in away}
+    part = config.model_copy(update={"mcp_servers": servers, "remote": hosts, "openapi": documents})
+    pinned, asked = pinned_sources(part), {*(f"mcp.{name}" for name in servers), *hosts, *documents}
+    loaded = list(_load_sources(part, pinned))
+    still = {each.name for _, _, found in loaded for each in found.left_out}
+    registry.left_out = [each for each in registry.left_out if each.name in still or each.name not in asked]
+    for where, name, found in loaded:
+        own = [each for each in found.left_out if each.name not in away]
+        _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
+    for source in pinned:
+        if isinstance(source, McpServers):
+            back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
+            registry.readers.update(back)
+            if not back:
+                source.close()
+    for name in sorted(asked - still):
+        log.info("%s can be used again", name)
+    return bool(asked - still)
 
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:

@@ -55,6 +55,10 @@ class HostTools:
             for tool in registry.all()
         ]
 
+    def describe_left_out(self) -> list[Json]:
+        """The sources, and single tools of them, that this host has to do without, and why."""
+        return [{"name": each.name, "why": each.why} for each in self.engine.registry.left_out]
+
     async def execute(
         self, code: str, args: Mapping[str, Any], *, by: str, key: str | None, trace: str | None = None
     ) -> Json:

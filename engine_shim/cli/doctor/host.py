@@ -6,10 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.definition.errors import message_of
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, find_host_config, open_host
-from engine_shim.host.registry import LOCK
+from engine_shim.host.registry import LOCK, pinned_sources
 from utools.sources.tool_lock_file import ToolLockFile
 
 PART = "configuration"
@@ -37,17 +38,32 @@ def _find_unset(config: HostConfig) -> Iterator[Finding]:
 
 
 def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
-    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it; and whether all are."""
+    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it, or what is in the way;
+    and whether the host's tools are known without an approval."""
     lock = ToolLockFile(config.base / LOCK)
     names = [f"{where}/{name}" for where in ("mcp_servers", "remote") for name in getattr(config, where)]
-    found = [_check_source(name, lock) for name in names]
+    away = _find_away(config, lock)
+    found = [_check_source(name, lock, away.get(name)) for name in names]
     if config.mcp_servers and find_spec("mcp") is None:
         message = "the configuration names MCP servers, and the extra mcp is not installed"
         found.append(Finding("mcp_servers", "problem", message, "pip install 'agent-core[mcp]'"))
-    return found, all(each.status == "ok" for each in found)
+    return found, not any(each.status == "warning" for each in found)
 
 
-def _check_source(name: str, lock: ToolLockFile) -> Finding:
+def _find_away(config: HostConfig, lock: ToolLockFile) -> dict[str, str]:
+    """Why sources that nobody has looked at yet cannot be asked for their tools. Nothing is approved."""
+    away: dict[str, str] = {}
+    for source in pinned_sources(config):
+        new = [name for name in source.names if f"{source.where}/{name}" not in lock.sources()]
+        offered = source.offered(new) if new else {}
+        faults = {name: each for name, each in offered.items() if isinstance(each, DefinitionError)}
+        away |= {f"{source.where}/{name}": message_of(each) for name, each in faults.items()}
+    return away
+
+
+def _check_source(name: str, lock: ToolLockFile, away: str | None) -> Finding:
+    if away is not None:
+        return Finding(name, "problem", f"its tools are left out: {away}")
     try:
         approved = lock.approved(name)
     except DefinitionError as error:
