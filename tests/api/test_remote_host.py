@@ -114,7 +114,7 @@ async def test_call_that_waits_for_a_person_goes_on_once_it_is_decided(tmp_path:
         decided.set()
 
     context = ToolContext(idempotency_key="approve", progress=progress)
-    args = {"path": "note.txt", "content": "hello"}
+    args = {"path": "note.txt", "text": "hello"}
     call = asyncio.create_task(registry.execute("lab.write_file", args, context))
     await asyncio.wait_for(decided.wait(), 30)
     (run,) = [each["run_id"] for each in runs_of(shop, "tool-write_file") if each["status"] == "waiting"]
@@ -128,13 +128,13 @@ async def test_call_that_waits_for_a_person_goes_on_once_it_is_decided(tmp_path:
 
 async def test_call_that_nobody_decides_in_time_says_where_and_finds_its_run(tmp_path: Path, shop: Served) -> None:
     registry = await tools_of(hosts(tmp_path, shop.url, timeout=1))
-    late = await called(registry, "write_file", "late", path="late.txt", content="x")
+    late = await called(registry, "write_file", "late", path="late.txt", text="x")
     assert late.metadata == {"transient": True, "cut_off": True}  # a write in doubt, which a person may try again
     assert "POST " in str(late.error)
     (run,) = [each["run_id"] for each in runs_of(shop, "tool-write_file") if each["status"] == "waiting"]
     assert run in str(late.error)
     await asyncio.to_thread(shop.client.post, f"/runs/{run}/decide", json={"decision": "approve"})
-    again = await called(registry, "write_file", "late", path="late.txt", content="x")
+    again = await called(registry, "write_file", "late", path="late.txt", text="x")
     assert again.success
     assert len([each for each in runs_of(shop, "tool-write_file") if each["run_id"] == run]) == 1
 
@@ -143,7 +143,7 @@ async def test_denied_call_fails_with_the_words_of_who_denied_it(tmp_path: Path,
     registry = await tools_of(hosts(tmp_path, shop.url))
     asked = asyncio.Event()
     context = ToolContext(idempotency_key="deny", progress=lambda text, fraction=None: asked.set())
-    call = asyncio.create_task(registry.execute("lab.write_file", {"path": "no.txt", "content": "x"}, context))
+    call = asyncio.create_task(registry.execute("lab.write_file", {"path": "no.txt", "text": "x"}, context))
     await asyncio.wait_for(asked.wait(), 30)
     (run,) = [each["run_id"] for each in runs_of(shop, "tool-write_file") if each["status"] == "waiting"]
     decision = {"decision": "deny", "message": "not in this house"}

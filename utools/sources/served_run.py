@@ -27,6 +27,7 @@ CANCEL_S: Final = 5.0
 WITHIN: Final = 0.95
 """The part of a call's time that is waited for its run: then the call says where the run is."""
 LONGEST_KEY: Final = 200
+SHOWN: Final = 1000
 HELD: Final = ("waiting", "paused")
 Json = Mapping[str, Any]
 
@@ -167,7 +168,7 @@ def _refused(name: str, status: int, body: Any, *, reads: bool) -> ToolResult:
 
 def _words_of(body: Any) -> str:
     if not isinstance(body, Mapping):
-        return str(body)[:500]
+        return str(body)[:SHOWN]
     fields = body.get("errors")
     faults = [
         f"{each.get('where', '')}: {each.get('message', '')}"
@@ -175,7 +176,8 @@ def _words_of(body: Any) -> str:
         if isinstance(each, Mapping)
     ]
     detail = body.get("detail") or body.get("error") or json.dumps(dict(body), ensure_ascii=False)
-    return "; ".join(dict.fromkeys([str(detail)[:500], *faults]))
+    said = str(detail)[:SHOWN]
+    return "; ".join([said, *(each for each in dict.fromkeys(faults) if each not in said)])[: 2 * SHOWN]
 
 
 def _lost(run: str, name: str, refused: ToolResult, *, reads: bool) -> ToolResult:
