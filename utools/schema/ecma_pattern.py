@@ -8,7 +8,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from time import thread_time
 from typing import Final
 
 IDENTITY: Final = frozenset("CEFGHIJKLMNOPQRTUVXYZceghijklmopqyz")
@@ -27,11 +26,6 @@ HAN_RANGES: Final = (
 CODE_POINT: Final = re.compile(r"u\{([0-9A-Fa-f]{1,6})\}|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 NAMED: Final = re.compile(r"\(\?P?<([A-Za-z_$][\w$]*)>")
 BACK: Final = re.compile(r"k<([A-Za-z_$][\w$]*)>")
-SIZES: Final = (8, 12, 16, 20, 24, 32, 48, 64, 100, 150, 200, 300, 400, 600, 1000, 2000, 4000)
-SECONDS: Final = 0.004
-"""Time of the processor that a search in these texts may take: a pattern in linear time needs a hundredth of it, one in
-quadratic time twice as much."""
-TRIES: Final = 3
 
 
 class _UntranslatableError(ValueError):
@@ -40,15 +34,15 @@ class _UntranslatableError(ValueError):
 
 @lru_cache(1024)
 def translate_pattern(pattern: str) -> str | None:
-    """The pattern for Python's `re`; None where Python cannot read it, or not match it in bounded time."""
+    """The pattern for Python's `re`; None where Python cannot read it."""
     try:
         translated = _Scanner(pattern).translate()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            compiled = re.compile(translated)
+            re.compile(translated)
     except (_UntranslatableError, re.error, OverflowError, RecursionError, Warning):
         return None
-    return translated if _is_quick(compiled, pattern) else None
+    return translated
 
 
 class _Scanner:
@@ -176,25 +170,3 @@ def _number_groups(pattern: str) -> dict[str, int]:
     bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", lambda found: " " * len(found[0]), pattern, flags=re.DOTALL)
     groups = re.finditer(r"\((?!\?)|\(\?P?<([A-Za-z_$][\w$]*)>", bare)
     return {found[1]: number for number, found in enumerate(groups, 1) if found[1]}
-
-
-def _is_quick(compiled: re.Pattern[str], pattern: str) -> bool:
-    """Whether the pattern is quick with each text for which such patterns take for ever, the short ones first."""
-    if not re.search(r"[*+}]", pattern):
-        return True
-    for sign in _signs(pattern):
-        for size in SIZES:
-            if all(_measure(compiled, f"{(sign * size)[:size]}!") > SECONDS for _ in range(TRIES)):
-                return False
-    return True
-
-
-def _measure(compiled: re.Pattern[str], text: str) -> float:
-    began = thread_time()
-    compiled.search(text)
-    return thread_time() - began
-
-
-def _signs(pattern: str) -> list[str]:
-    own = dict.fromkeys(char for char in pattern if char.isalnum() or char in "-_./:@, ")
-    return list(dict.fromkeys(["a", "A", "0", " ", "a ", "0-", "A0", "a.", "ab", *own]))[:32]

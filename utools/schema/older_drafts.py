@@ -16,6 +16,8 @@ from utools.schema.shape import APPLICATORS
 
 Schema = dict[str, Any]
 Say = Callable[[str], None]
+IsQuick = Callable[[str], bool]
+"""Whether a pattern is matched in bounded time; one that is not is not checked."""
 
 BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 TEXTS: Final = frozenset({"title", "description", "format", "$comment", "$schema", "$anchor"})
@@ -35,7 +37,11 @@ OTHER_NAMES: Final = {
 OLD_INDEX: Final = re.compile(r"/items/(\d+)")
 
 
-def read_arguments_schema(written: Any) -> tuple[Schema, list[str]]:
+def _any_pattern(pattern: str) -> bool:
+    return True
+
+
+def read_arguments_schema(written: Any, is_quick: IsQuick = _any_pattern) -> tuple[Schema, list[str]]:
     """The schema of a tool's arguments, and what of it is not checked. DefinitionError where it describes none.
 
     Null, `{}`, `true` and an object without a type describe an object.
@@ -44,19 +50,19 @@ def read_arguments_schema(written: Any) -> tuple[Schema, list[str]]:
         return {"type": "object"}, []
     if not isinstance(written, dict):
         raise DefinitionError("its schema is no JSON object", value=written)
-    schema, told = translate_schema(written)
+    schema, told = translate_schema(written, is_quick)
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise DefinitionError("its schema describes something else than an object of arguments", value=kind)
     return {**schema, "type": "object"}, told
 
 
-def translate_schema(written: Schema) -> tuple[Schema, list[str]]:
+def translate_schema(written: Schema, is_quick: IsQuick = _any_pattern) -> tuple[Schema, list[str]]:
     """The schema in Draft 2020-12, and what of it is not checked; itself where there is nothing to translate."""
     told: list[str] = []
     try:
         places = _Identities(written)
-        translated: Schema = _Translation(places, told.append).convert(written, "")
+        translated: Schema = _Translation(places, told.append, is_quick).convert(written, "")
     except RecursionError:  # whoever compiles it says so
         return written, []
     return translated, told
@@ -95,8 +101,8 @@ class _Identities:
 class _Translation:
     """One schema and those within it."""
 
-    def __init__(self, places: _Identities, say: Say) -> None:
-        self._places, self._say = places, say
+    def __init__(self, places: _Identities, say: Say, is_quick: IsQuick) -> None:
+        self._places, self._say, self._is_quick = places, say, is_quick
 
     def convert(self, schema: Any, at: str) -> Any:
         if schema is None:
@@ -157,7 +163,7 @@ class _Translation:
 
     def _translate_patterns(self, made: Schema, at: str) -> None:
         if isinstance(pattern := made.get("pattern"), str):
-            translated = translate_pattern(pattern)
+            translated = self._translate(pattern)
             if translated is None:
                 del made["pattern"]
                 self._say(f"the pattern of {at or 'the whole'} is not checked here: {pattern[:80]!r}")
@@ -165,12 +171,16 @@ class _Translation:
                 made["pattern"] = translated
         if not isinstance(patterns := made.get("patternProperties"), dict):
             return
-        readable = {translate_pattern(name): (name, each) for name, each in patterns.items()}
+        readable = {self._translate(name): (name, each) for name, each in patterns.items()}
         if None in readable:  # the properties that it names are not refused for want of it
             self._say(f"the pattern of {at}/patternProperties is not checked here: {readable.pop(None)[0][:80]!r}")
             for closed in ("additionalProperties", "unevaluatedProperties"):
                 made.pop(closed, None)
         made["patternProperties"] = {name: each for name, (_, each) in readable.items() if name is not None}
+
+    def _translate(self, pattern: str) -> str | None:
+        translated = translate_pattern(pattern)
+        return translated if translated is not None and self._is_quick(translated) else None
 
 
 def _identity(schema: Any) -> str | None:

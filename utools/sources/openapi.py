@@ -20,6 +20,7 @@ from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read
 from utools.sources.loaded import Loaded
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
+from utools.sources.quick_patterns import is_quick
 from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
@@ -151,7 +152,7 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
     for each in operation.parameters:
         if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
-    own, _ = read_arguments_schema(operation.schema)
+    own, _ = read_arguments_schema(operation.schema, is_quick)
     schema = {**own, "properties": {**own["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)
     fields = item[method]

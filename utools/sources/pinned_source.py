@@ -13,6 +13,7 @@ from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.older_drafts import read_arguments_schema, translate_schema
 from utools.sources.loaded import Loaded
+from utools.sources.quick_patterns import is_quick
 from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, find_changes
 from utools.tool import Tool
 from utools.words.text import join_and
@@ -175,13 +176,13 @@ def _usable(source: str, offered: Definition) -> UsableTool:
     """The definition with its schemas. DefinitionError if that of its arguments is not valid; another is left out."""
     if offered.fault is not None:
         raise DefinitionError(offered.fault)
-    schema, unchecked = read_arguments_schema(offered.input_schema)
+    schema, unchecked = read_arguments_schema(offered.input_schema, is_quick)
     ConfigSchema(schema, foreign=True, where="schema")
     for each in unchecked:
         log.info("the tool %s of %s: %s", offered.name, source, each)
     if offered.output_schema is None:
         return UsableTool(offered, schema, None)
-    output, _ = translate_schema(offered.output_schema)
+    output, _ = translate_schema(offered.output_schema, is_quick)
     try:
         ConfigSchema(output, foreign=True, where="output_schema")
     except DefinitionError as error:

@@ -89,13 +89,6 @@ class ToolLockFile:
                 )
         return None if entries is None else [each.definition() for each in entries]
 
-    def sources(self) -> frozenset[str]:
-        """The sources that somebody has looked at; none in a file that cannot be read."""
-        try:
-            return frozenset(self._read())
-        except DefinitionError:
-            return frozenset()
-
     def recorded(self, source: str) -> list[Definition]:
         """The definitions in the file, approved or changed by hand."""
         return [each.definition() for each in self._read().get(source, ())]

@@ -102,7 +102,6 @@ TEXTS: Final[Mapping[str, str]] = {
         "{source}` 重新批准"
     ),
     # ── sources/served_run.py ──
-    "no answer within {seconds:g} seconds": "{seconds:g} 秒内没有应答",
     "the run {run} of this call was cancelled at {name}": "本次调用的运行 {run} 在 {name} 被取消了",
     "the run {run} failed at {name}": "运行 {run} 在 {name} 失败了",
     "{name} answered {status}: {said}": "{name} 的应答是 {status}：{said}",
