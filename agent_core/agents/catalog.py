@@ -67,7 +67,7 @@ class AgentCatalog:
         try:
             return self._agents[name]
         except KeyError:
-            why = "\n".join(map(str, self.left_out.get(name, ())))
+            why = "; ".join(f"{each.where}: {each.message}" for each in self.left_out.get(name, ()))
             raise AgentNotFound(name, list(self._agents), why=why) from None
 
     def config_of(self, name: str) -> tuple[Json, AgentNote]:

@@ -79,7 +79,7 @@ class WorkflowCatalog:
         versions = self._by_name.get(identity, {})
         if not versions or (version and version not in versions):
             if why := self.left_out.get(identity):
-                raise WorkflowNotFound(name, [], why="\n".join(map(str, why)))
+                raise WorkflowNotFound(name, [], why="; ".join(f"{each.where}: {each.message}" for each in why))
             raise WorkflowNotFound(name, [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys])
         return versions[version or next(iter(versions))]
 

@@ -2,7 +2,8 @@
 
 `faulty.py DIR [hang|crash|junk|no-tools|deaf]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
 each start appends its process id to DIR/starts, each message to a server that hangs a dot to DIR/unanswered. A deaf one
-passes over what it does not know. The tool `result` answers with the result that it is given as text.
+passes over what it does not know. The tool `result` answers with the result that it is given as text, a tool whose
+name is in another script with its name.
 """
 
 import json
@@ -90,6 +91,8 @@ def answer(home: Path, method: str, params: Any) -> dict[str, Any]:
 
 
 def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
+    if not name.isascii():
+        return text(name)
     match name:
         case "die":
             print("out of memory", file=sys.stderr, flush=True)
