@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ResultError, ToolError, UnknownTool
 from utools.host_policy import HostPolicy
+from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
@@ -30,11 +31,11 @@ ReadDocument = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
 class ToolRegistry:
-    """The tools of one host, and what their calls share. Tools are added at start; then threads and event loops may
-    share the registry.
+    """The tools of one host, and what their calls share. Threads and event loops may share the registry: tools are
+    added at start, and when a source that was away is back.
 
     `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name. `origins`
-    say where tools come from that are not built in, by code.
+    say where tools come from that are not built in, by code; `left_out` are sources and tools that cannot be used.
     `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'.
     """
 
@@ -51,6 +52,7 @@ class ToolRegistry:
         self.policy = policy or HostPolicy()
         self.readers: dict[str, ReadDocument] = {}
         self.origins: dict[str, str] = {}
+        self.left_out: list[LeftOut] = []
         self._refused: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
@@ -96,8 +98,8 @@ class ToolRegistry:
             self._outputs[tool.code] = output
         if tool.examples:
             self._check_examples(tool, schema)
-        self._tools[tool.code] = tool
         self._schemas[tool.code] = schema
+        self._tools = {**self._tools, tool.code: tool}  # a source that comes back is added while others read
 
     def _check_examples(self, tool: Tool, schema: ConfigSchema) -> None:
         """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
@@ -129,8 +131,21 @@ class ToolRegistry:
             raise UnknownTool(code, self._tools, self.refusal(code)) from None
 
     def refusal(self, code: str) -> str | None:
-        """Why the host's policy does not offer a tool that was registered."""
+        """Why this host does not offer a tool: its policy refuses it, or its source, or the tool, is left out.
+
+        For a glob: why nothing fits it.
+        """
+        if code in self._tools:
+            return None
+        is_glob = any(char in code for char in "*?[")
+        for each in self.left_out if not is_glob or not self.matching([code]) else ():
+            if each.covers(code) or (is_glob and fnmatchcase(f"{each.name}.x", code)):
+                return f"there is no {code}, since {each.name} cannot be used: {each.why}"
         return self._refused.get(code)
+
+    def is_due_to_left_out(self, message: str) -> bool:
+        """Whether a fault is told by `refusal` of a source or tool that is left out: it is not its author's."""
+        return any(each.why in message for each in self.left_out)
 
     def all(self) -> list[Tool]:
         """All tools, by code."""

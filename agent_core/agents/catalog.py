@@ -1,6 +1,6 @@
 """AgentCatalog: the agents of a host by name, as its YAML files define them."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,16 @@ SUFFIXES = (".yaml", ".yml", ".json")
 class AgentCatalog:
     """Agents whose policies fit the tools of one host: its registry, or their codes alone.
 
-    With a registry, a tool that needs a preset of its author is none of the default tools.
+    With a registry, a tool that needs a preset of its author is none of the default tools. `left_out` says of agents in
+    files why they cannot be used: they need a tool of a source that the host has to do without.
     """
 
     def __init__(self, tools: ToolRegistry | Sequence[str]) -> None:
         registry = tools if isinstance(tools, ToolRegistry) else None
         codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.all()]
         self.codes = tuple(codes)
+        self.left_out: dict[str, tuple[Problem, ...]] = {}
+        self._registry = registry
         self._readers = None if registry is None else frozenset(registry.readers)
         self._servers = _servers_of(codes) | (self._readers or frozenset())
         self._bound = {code for code in codes if registry is not None and _needs_author(registry, code)}
@@ -40,7 +43,7 @@ class AgentCatalog:
         """The agents of all files there, in the order of their names. JSON files that are no agents, such as recorded
         replies, are passed over.
 
-        DefinitionErrors with file and line of each fault.
+        DefinitionErrors with file and line of each fault; one that a source is to blame for leaves the agent out.
         """
         catalog, problems = cls(tools), list[Problem]()
         for path in sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES):
@@ -53,10 +56,10 @@ class AgentCatalog:
         agent = agent if isinstance(agent, AgentDefinition) else read_agent(agent)
         if agent.name in self._agents:
             raise DefinitionError("another agent already has this name", where="name", value=agent.name)
-        problems = [*_unknown_servers(agent.mcp_policy, self._servers, self._readers)]
+        problems = [*_unknown_servers(agent.mcp_policy, self._servers, self._readers), *self._servers_away(agent)]
         with gathering(problems):
-            self._configs[agent.name] = config_of(agent, self.codes, self._bound)
-        refuse(problems)
+            self._configs[agent.name] = config_of(self._without_absent(agent), self.codes, self._bound)
+        refuse(self._explain(problems, agent))
         self._agents[agent.name] = agent
         return agent
 
@@ -65,7 +68,8 @@ class AgentCatalog:
         try:
             return self._agents[name]
         except KeyError:
-            raise AgentNotFound(name, list(self._agents)) from None
+            why = "; ".join(f"{each.where}: {each.message}" for each in self.left_out.get(name, ()))
+            raise AgentNotFound(name, list(self._agents), why=why) from None
 
     def config_of(self, name: str) -> tuple[Json, AgentNote]:
         """The config of an agent's runs, without its task, and what their records say of the agent; AgentNotFound."""
@@ -86,7 +90,52 @@ class AgentCatalog:
         try:
             self.register(document.data)
         except DefinitionError as error:
-            yield from (_in_file(each, document) for each in problems_in(error))
+            problems = tuple(_in_file(each, document) for each in problems_in(error))
+            if self._registry is None or not all(map(self._registry.is_due_to_left_out, map(_message, problems))):
+                yield from problems
+            else:
+                self.left_out[str(document.data["name"])] = problems
+
+    def _servers_away(self, agent: AgentDefinition) -> Iterator[Problem]:
+        """The servers that a policy names and this host has to do without."""
+        policy = agent.mcp_policy
+        named = [(f"servers/{index}", name) for index, name in enumerate(policy.servers or ())]
+        named += [(f"resources/{index}/server", each.server) for index, each in enumerate(policy.resources)]
+        named += [(f"prompts/{index}/server", each.server) for index, each in enumerate(policy.prompts)]
+        for each in self._registry.left_out if self._registry is not None else ():
+            yield from (
+                Problem(f"mcp_policy/{where}", f"{each.name} cannot be used: {each.why}")
+                for where, name in named
+                if each.name == f"mcp.{name}"
+            )
+
+    def _explain(self, problems: Iterable[Problem], agent: AgentDefinition) -> Iterator[Problem]:
+        """The problems; those with tools that are left out in the words of the registry."""
+        allowed = {f"skill_policy/allow/{at}": _code_of(each) for at, each in enumerate(agent.skill_policy.allow)}
+        for each in problems:
+            refusal = self._refusal(allowed.get(each.where))
+            yield each if refusal is None else Problem(each.where, refusal)
+
+    def _without_absent(self, agent: AgentDefinition) -> AgentDefinition:
+        """The agent without denials of tools that are left out: they deny what is not there."""
+        kept = [each for each in agent.skill_policy.deny if self._refusal(each) is None]
+        if len(kept) == len(agent.skill_policy.deny):
+            return agent
+        return agent.model_copy(update={"skill_policy": agent.skill_policy.model_copy(update={"deny": kept})})
+
+    def _refusal(self, code: str | None) -> str | None:
+        """Why a tool is left out that is named here."""
+        refusal = None if self._registry is None or code is None else self._registry.refusal(code)
+        is_due = refusal is not None and self._registry is not None and self._registry.is_due_to_left_out(refusal)
+        return refusal if is_due else None
+
+
+def _code_of(allowed: Any) -> str:
+    return allowed if isinstance(allowed, str) else str(allowed.tool)
+
+
+def _message(problem: Problem) -> str:
+    return problem.message
 
 
 def _is_agent(data: Any) -> bool:

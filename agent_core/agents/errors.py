@@ -25,9 +25,12 @@ class AgentError(AgentCoreError):
 
 
 class AgentNotFound(AgentError):
-    """A name that no agent has."""
+    """A name that no agent has; `why` is given for one that cannot be used here."""
 
-    def __init__(self, name: str, names: Sequence[str]) -> None:
+    def __init__(self, name: str, names: Sequence[str], *, why: str = "") -> None:
+        if why:
+            super().__init__(f"the agent {name!r} cannot be used: {why}")
+            return
         close = get_close_matches(name, names, 1)
         known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
         if not names:

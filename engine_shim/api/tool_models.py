@@ -33,8 +33,16 @@ class Tool(BaseModel):
     agents: list[str]
 
 
+class LeftOutSource(BaseModel):
+    """A source of tools, or one tool of it, that cannot be used, and why."""
+
+    name: str
+    why: str
+
+
 class ToolList(BaseModel):
     tools: list[Tool]
+    left_out: list[LeftOutSource]
 
 
 class ExecuteRequest(_In):

@@ -1,14 +1,18 @@
 """Routes for tools: what there is, what has changed since its approval, and the execution of some."""
 
 import asyncio
+from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import Key
+from engine_shim.api.run_answers import Key, Wait
 from engine_shim.api.tool_models import Approval, ApproveRequest, ExecuteRequest, Execution, ToolChanges, ToolList
+from engine_shim.runs.store import OPEN
+
+GOES_ON: Final[dict[int | str, dict[str, Any]]] = {202: {"model": Execution, "description": "The run goes on"}}
 
 
 def tool_routes(access: Access) -> APIRouter:
@@ -18,8 +22,9 @@ def tool_routes(access: Access) -> APIRouter:
 
     @router.get("/tools", response_model=ToolList, responses=responses())
     async def list_tools(caller: Caller = read) -> Response:
-        """The tools that workflows and agents may use."""
-        return write_json({"tools": await asyncio.to_thread(caller.tenant.tools.describe)})
+        """The tools that workflows and agents may use, and which sources of tools cannot be used, and why."""
+        tools = caller.tenant.tools
+        return write_json({"tools": await asyncio.to_thread(tools.describe), "left_out": tools.describe_left_out()})
 
     @router.get("/tools/changes", response_model=ToolChanges, responses=responses())
     async def list_tool_changes(caller: Caller = admin) -> Response:
@@ -31,17 +36,19 @@ def tool_routes(access: Access) -> APIRouter:
         """Approve the changes that a digest names, and no others, as `agent-core tools approve` does."""
         return write_json(await access.service.review_tools(caller.principal, body.digest))
 
-    @router.post("/tools/{code}/execute", response_model=Execution, responses=responses(404, 409, 429))
+    @router.post("/tools/{code}/execute", response_model=Execution, responses={**GOES_ON, **responses(404, 409, 429)})
     async def execute_tool(
         code: str,
         body: ExecuteRequest,
+        wait: Wait = True,
         idempotency_key: Key = None,
         traceparent: TraceParent = None,
         caller: Caller = admin,
     ) -> Response:
-        """Execute a tool by itself, as a run of one step: checked, recorded, with the operator's presets."""
+        """Execute a tool by itself, as a run of one step: checked, recorded, with the operator's presets. It is 202
+        while the run goes on, which `GET /runs/{id}` shows, and `POST /runs/{id}/cancel` ends."""
         tools, key = caller.tenant.tools, idempotency_key
-        done = await tools.execute(code, body.args, by=caller.name, key=key, trace=traceparent)
-        return write_json(done)
+        done = await tools.execute(code, body.args, by=caller.name, key=key, trace=traceparent, wait=wait)
+        return write_json(done, 202 if done["status"] in OPEN else 200, {"Location": f"/runs/{done['run_id']}"})
 
     return router

@@ -42,7 +42,7 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
     host = load_host_config(config, file)
     registry = tools_of(host)
-    filled = fill_agents(workflow.nodes[name].config, build_catalog(host))
+    filled = fill_agents(workflow.nodes[name].config, build_catalog(host, registry))
     probe = {**known_config(filled), "response_format": "json_schema"}
     options = prepare_agent("schema", "agent", probe, {}, registry=registry, at="", base=workflow.base)["options"]
     output.document(options["step_schema"] if "step_schema" in options else options.get("tools", []))
@@ -93,7 +93,8 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
         workflow, faults = load_parts(file)
         problems: list[Problem] = []
         with gathering(problems):
-            registry, catalog = tools_of(host), build_catalog(host)
+            registry = tools_of(host)
+            catalog = build_catalog(host, registry)
         if workflow is None or problems:
             return [*problems, *faults], ()
         workflow = with_model(workflow, model) if model is not None and not faults else workflow

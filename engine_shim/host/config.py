@@ -55,6 +55,15 @@ def _check_names(patterns: list[MaskPattern]) -> list[MaskPattern]:
     return patterns
 
 
+class ExecutableTool(BaseModel):
+    """Tools that a server executes by themselves, by code or glob, and whether a person has to let a call through."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tool: str = Field(min_length=1)
+    approval: Literal["never", "on_write", "always"] = "never"
+
+
 class TenantConfig(BaseModel):
     """What a tenant of a server has otherwise than its host: directories, webhooks, and globs of the tools that it may
     use."""
@@ -66,7 +75,7 @@ class TenantConfig(BaseModel):
     workflows: str | None = None
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []
-    execute_tools: list[str] = []
+    execute_tools: list[str | ExecutableTool] = []
     triggers: str | None = None
     webhooks: list[WebhookConfig] = []
 
@@ -116,7 +125,7 @@ class HostConfig(BaseModel):
     workflows: str = "workflows"
     triggers: str = "triggers"
     webhooks: list[WebhookConfig] = []
-    execute_tools: list[str] = []
+    execute_tools: list[str | ExecutableTool] = []
     tenants: dict[TenantName, TenantConfig] = {}
     engine: Literal["process", "temporal"] = "process"
     temporal: TemporalConfig = TemporalConfig()

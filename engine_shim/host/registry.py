@@ -1,8 +1,11 @@
 """The tools of a host: built in, of installed packages, and from each source that its configuration names."""
 
 import inspect
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -21,10 +24,12 @@ from utools.defaults import host_registry
 from utools.error_text import describe, raised_at
 from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
+from utools.left_out import LeftOut
 from utools.registry import ToolRegistry
+from utools.sources.loaded import Loaded
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServers
-from utools.sources.openapi import openapi_tools
+from utools.sources.openapi import load_openapi
 from utools.sources.python_object import load_object
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
@@ -32,6 +37,7 @@ from utools.tool import Tool, name_as_words
 if TYPE_CHECKING:
     from utools.postgres_database import PostgresDatabase
 
+log = logging.getLogger("engine_shim")
 LOCK = "agent-core.lock.json"
 MANIFESTS = (".yaml", ".yml", ".json")
 Source = tuple[str, str, Callable[[], list[Tool]]]
@@ -42,8 +48,9 @@ KINDS = {"mcp_servers": "mcp", "remote": "remote"}
 def build_registry(config: HostConfig, database: "PostgresDatabase | None" = None) -> ToolRegistry:
     """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
 
-    Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise.
-    DefinitionErrors for every entry of the file that cannot be used.
+    Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise. A source from
+    elsewhere that is away or odd, and a single tool of one, is left out, and told in the log; `left_out` of the
+    registry lists them. DefinitionErrors for every other entry of the file that cannot be used.
     """
     root = config.base / config.root
     if not root.is_dir():
@@ -57,19 +64,48 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
         raise DefinitionError(error.message, where=config.at(error.where)) from None
     registry.discover()
     problems: list[Problem] = []
-    pinned = pinned_sources(config)
-    for where, origin, tools in _tool_sources(config, root, pinned, problems):
+    for where, origin, tools in _tool_sources(config, root, problems):
         try:
             for tool in tools():
                 _register(tool, registry, where)
-                registry.origins[tool.code] = origin or name_source(tool.code, pinned)
+                registry.origins[tool.code] = origin
         except DefinitionError as error:
             problems += problems_in(error)
+    pinned = pinned_sources(config)
+    for where, name, loaded in _load_sources(config, pinned):
+        _take(loaded, registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
         registry.readers.update(source.readers() if isinstance(source, McpServers) else {})
+    for each in registry.left_out:
+        log.warning("left out: %s", each)
     problems += _unknown_tools(config, registry)
     refuse(problems)
     return registry
+
+
+def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
+    """Ask the sources that are left out once more, and register the tools of those that are back; whether any is."""
+    away = {each.name for each in registry.left_out}
+    servers = {name: each for name, each in config.mcp_servers.items() if f"mcp.{name}" in away}
+    hosts = {name: each for name, each in config.remote.items() if name in away}
+    documents = {name: each for name, each in config.openapi.items() if name in away}
+    part = config.model_copy(update={"mcp_servers": servers, "remote": hosts, "openapi": documents})
+    pinned, asked = pinned_sources(part), {*(f"mcp.{name}" for name in servers), *hosts, *documents}
+    loaded = list(_load_sources(part, pinned))
+    still = {each.name for _, _, found in loaded for each in found.left_out}
+    registry.left_out = [each for each in registry.left_out if each.name in still or each.name not in asked]
+    for where, name, found in loaded:
+        own = [each for each in found.left_out if each.name not in away]
+        _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
+    for source in pinned:
+        if isinstance(source, McpServers):
+            back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
+            registry.readers.update(back)
+            if not back:
+                source.close()
+    for name in sorted(asked - still):
+        log.info("%s can be used again", name)
+    return bool(asked - still)
 
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
@@ -79,10 +115,30 @@ def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
             yield f"the tool {tool.code} has no description for the model: give its function a docstring"
 
 
-def _tool_sources(
-    config: HostConfig, root: Path, pinned: Sequence[McpServers | RemoteHosts], problems: list[Problem]
-) -> Iterator[Source]:
-    """Each entry of the file that brings tools, with its place; patterns that match nothing go to `problems`."""
+def _load_sources(config: HostConfig, pinned: Sequence[McpServers | RemoteHosts]) -> Iterator[tuple[str, str, Loaded]]:
+    """What each kind of source from elsewhere gives, with its place in the file, and its name where it has one. All are
+    asked at once, so that several that are away take no longer than one."""
+    with ThreadPoolExecutor(max_workers=max(1, len(pinned))) as asking:
+        loading = [(source, asking.submit(source.load)) for source in pinned]
+        for name, document in config.openapi.items():
+            yield config.at(f"openapi/{name}"), f"openapi.{name}", load_openapi(name, document, config.base)
+        for source, loaded in loading:
+            yield config.at(source.where), "", loaded.result()
+
+
+def _take(loaded: Loaded, registry: ToolRegistry, where: str, origin_of: Callable[[str], str]) -> None:
+    """Register tools from elsewhere; one that cannot be is left out."""
+    registry.left_out += loaded.left_out
+    for tool in loaded.tools:
+        try:
+            registry.register(tool)
+            registry.origins[tool.code] = origin_of(tool.code)
+        except DefinitionError as error:
+            registry.left_out.append(LeftOut(tool.code, f"{where}: {error.where}", error.message))
+
+
+def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:
+    """Each entry of the file that brings the host's own tools; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
         yield where, reference.rpartition("/")[2], partial(_load_tools, reference, config.base, where)
@@ -93,10 +149,6 @@ def _tool_sources(
             problems += problems_in(error)
             continue
         yield from ((str(file), file.name, partial(manifest_tools, file, root=root, trusted=True)) for file in files)
-    for name, document in config.openapi.items():
-        yield config.at(f"openapi/{name}"), f"openapi.{name}", partial(openapi_tools, name, document, config.base)
-    for source in pinned:
-        yield config.at(source.where), "", source.tools
 
 
 def name_source(code: str, pinned: Sequence[McpServers | RemoteHosts]) -> str:

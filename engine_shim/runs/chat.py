@@ -103,6 +103,7 @@ def open_conversations(
     catalog = build_catalog(config, registry)
     agents = [_with_model(agent, model) for agent in catalog.list()] or [_default_agent(model)]
     chosen = AgentCatalog(registry)
+    chosen.left_out |= catalog.left_out
     for agent in agents:
         chosen.register(agent)
     models = HostModels(

@@ -26,6 +26,10 @@ class FileStamps:
         self._seen = found
         return [self.directory / name for name in sorted(found)]
 
+    def forget(self) -> None:
+        """Take all files for changed at the next look."""
+        self._seen = None
+
     def _find(self) -> dict[str, Stamp]:
         found: dict[str, Stamp] = {}
         if not self.directory.is_dir():

@@ -12,6 +12,7 @@ from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.uses import uses_of
 from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.host.config import ExecutableTool
 from engine_shim.runs.engine import Engine
 from engine_shim.service.run_service import RunService
 from engine_shim.service.workflows import WorkflowCatalog
@@ -22,16 +23,18 @@ from utools.tool import Tool
 
 NODE: Final = "call"
 BUILT_IN: Final = "built in"
+STRICTNESS: Final = ("never", "on_write", "always")
 WAIT_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostTools:
-    """The tools of one tenant. `listed` are codes and globs of those that may be executed by themselves."""
+    """The tools of one tenant. `listed` are codes and globs of those that may be executed by themselves, each as it is
+    or with a person's approval."""
 
     engine: Engine
     runs: RunService
-    listed: Sequence[str]
+    listed: Sequence[str | ExecutableTool]
     workflows: WorkflowCatalog
 
     def describe(self) -> list[Json]:
@@ -55,10 +58,22 @@ class HostTools:
             for tool in registry.all()
         ]
 
+    def describe_left_out(self) -> list[Json]:
+        """The sources, and single tools of them, that this host has to do without, and why."""
+        return [{"name": each.name, "why": each.why} for each in self.engine.registry.left_out]
+
     async def execute(
-        self, code: str, args: Mapping[str, Any], *, by: str, key: str | None, trace: str | None = None
+        self,
+        code: str,
+        args: Mapping[str, Any],
+        *,
+        by: str,
+        key: str | None,
+        trace: str | None = None,
+        wait: bool = True,
     ) -> Json:
-        """Execute a tool, as a run of one step: {run_id, status, success, output, error}.
+        """Execute a tool, as a run of one step: {run_id, status, success, output, error}; with `wait`, once it has
+        ended or waits for a person, or after WAIT_S.
 
         UnknownTool for one that the operator does not list, DefinitionErrors for arguments that do not fit, and for
         those that only an operator may set.
@@ -70,11 +85,12 @@ class HostTools:
         config = {name: f'{{{{external.args["{name}"]}}}}' for name in args}
         definition = {
             "id": f"tool-{re.sub('[^A-Za-z0-9_-]', '-', code)}",
-            "nodes": [{"id": NODE, "tool": code, "config": config}],
+            "nodes": [{"id": NODE, "tool": code, "config": config, **self._approval(code)}],
         }
         checked = check(load_workflow(definition), self.engine.registry)
         run, _ = await self.runs.submit(checked, {"args": dict(args)}, by=by, key=key, trace=trace)
-        await self.runs.wait(run, WAIT_S)
+        if wait:
+            await self.runs.wait(run, WAIT_S)
         view = await self.runs.view(run)
         succeeded = view.status == "completed"
         output = view.outputs.get(NODE) if succeeded else None
@@ -87,7 +103,18 @@ class HostTools:
             yield Problem(f"args{fault.pointer}", fault.message)
 
     def _may_execute(self, tool: Tool) -> bool:
-        return tool.effect != "nested" and any(fnmatchcase(tool.code, glob) for glob in self.listed)
+        return tool.effect != "nested" and any(True for _ in self._entries(tool.code))
+
+    def _entries(self, code: str) -> Iterator[ExecutableTool]:
+        for each in self.listed:
+            entry = ExecutableTool(tool=each) if isinstance(each, str) else each
+            if fnmatchcase(code, entry.tool):
+                yield entry
+
+    def _approval(self, code: str) -> dict[str, str]:
+        """The strictest approval of the entries that list a tool, as a node has it."""
+        strictest = max((entry.approval for entry in self._entries(code)), key=STRICTNESS.index)
+        return {} if strictest == "never" else {"approval": strictest}
 
 
 def find_users(workflows: Mapping[str, Mapping[str, CheckedWorkflow]], registry: ToolRegistry) -> dict[str, list[Json]]:

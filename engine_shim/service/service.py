@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from agent_core.effects import Json
@@ -20,6 +21,8 @@ from engine_shim.service.turns import Turns
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.store_address import StoreAddress
 
+TAKE_UP_S: Final = 30.0
+"""How often a server asks the sources of tools again that were away when it started."""
 RECOVERY_S: Final = 2.0
 """How often a server looks for runs that another process has left."""
 GRACE_S: Final = 20.0
@@ -108,6 +111,8 @@ class Service:
         """What goes on while the server serves."""
         yield self._recover_forever
         for tenant in self.tenants.values():
+            if tenant.engine.registry.left_out:
+                yield partial(_take_up_forever, tenant)
             yield tenant.triggers.run_forever
             yield from (webhook.run_forever for webhook in tenant.webhooks)
 
@@ -117,6 +122,13 @@ class Service:
                 if taken := await tenant.runs.recover():
                     log.info("took up %d runs that another process had left", taken)
             await asyncio.sleep(RECOVERY_S)
+
+
+async def _take_up_forever(tenant: Tenant) -> None:
+    """Take up the sources that are back, with the workflows that need them. Agents that need them need a restart."""
+    while tenant.engine.registry.left_out:
+        await asyncio.sleep(TAKE_UP_S)
+        await asyncio.to_thread(tenant.take_up_again)
 
 
 async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:

@@ -234,9 +234,9 @@ class Talks:
         names = [each.name for each in self.host.catalog.list()]
         if agent is None and len(names) == 1:
             return names[0]
-        if agent not in names:
-            raise AgentNotFound(agent or "", names)
-        return agent
+        if agent is None:
+            raise AgentNotFound("", names)
+        return self.host.catalog.get(agent).name
 
     @property
     def open(self) -> int:

@@ -13,6 +13,7 @@ from engine_shim.definition.load import load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
+from engine_shim.host.registry import take_up_again
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.open_store import open_store
@@ -55,6 +56,11 @@ class Tenant:
     @property
     def name(self) -> str | None:
         return self.config.tenant
+
+    def take_up_again(self) -> None:
+        """Ask the sources of tools that are left out once more. With one that is back, so are the workflows of it."""
+        if take_up_again(self.config, self.engine.registry):
+            self.workflows.reload()
 
     async def view(self, run: str) -> RunView:
         """A run of this tenant. RunNotFound."""
@@ -152,7 +158,7 @@ def open_tenant(
     directory = _workflows_of(config)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
-    workflows = WorkflowCatalog(directory, check_file)
+    workflows = WorkflowCatalog(directory, check_file, engine.registry.is_due_to_left_out)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
     runs = RunService(engine)

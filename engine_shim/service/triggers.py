@@ -83,6 +83,8 @@ class Triggers:
         for path in files:
             try:
                 found[path.stem] = check_trigger(path, self._workflows)
+            except WorkflowNotFound as error:
+                log.warning("left out: the trigger %s: %s", path.name, error)
             except DefinitionError as error:
                 problems += problems_in(error)
         refuse(problems)
@@ -206,11 +208,13 @@ class Triggers:
 
 def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
     """The trigger of a file. DefinitionError for any fault in it, for a workflow that is not there or does not take its
-    inputs, and for a secret that is not set."""
+    inputs, and for a secret that is not set; WorkflowNotFound for a workflow that is left out."""
     trigger = read_trigger(path)
     try:
         workflow = workflows.get(trigger.workflow)
     except WorkflowNotFound as error:
+        if error.why:
+            raise
         raise file_error(path, str(error), "workflow") from None
     for problem in unlisted_inputs(workflow.definition, trigger.inputs or {}):
         raise file_error(path, problem.message, "inputs")

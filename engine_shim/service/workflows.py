@@ -13,28 +13,32 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.service.changed_files import FileStamps
 from utools.document import read_document
 
+IsDue = Callable[[str], bool]
 Check = Callable[[Path], CheckedWorkflow]
 """Loads the workflow of a file and checks it; DefinitionError for each fault."""
 log = logging.getLogger("engine_shim")
 
 
 class WorkflowNotFound(EngineError):
-    """The catalogue has no such workflow, or no such version of it."""
+    """The catalogue has no such workflow, or no such version of it; `why` is given for one that cannot be used here."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"there is no workflow {name!r}; there are {', '.join(known) or 'none'}")
-        self.name = name
+    def __init__(self, name: str, known: list[str], *, why: str = "") -> None:
+        told = f"there is no workflow {name!r}; there are {', '.join(known) or 'none'}"
+        super().__init__(f"the workflow {name!r} cannot be used: {why}" if why else told)
+        self.name, self.why = name, why
 
 
 class WorkflowCatalog:
     """Workflows in files, each file one version of one. A name without a version is the newest.
 
     Changed and new files are taken up when a workflow is next asked for; while the directory has a fault, what was
-    known before stays. Other files of the directory, such as recorded replies, are passed over.
+    known before stays. Other files of the directory, such as recorded replies, are passed over. One whose faults
+    `is_due` says are not its own, since it needs what the host has to do without, is left out.
     """
 
-    def __init__(self, directory: Path, check: Check) -> None:
-        self._files, self._check = FileStamps(directory), check
+    def __init__(self, directory: Path, check: Check, is_due: IsDue | None = None) -> None:
+        self._files, self._check, self._is_due = FileStamps(directory), check, is_due
+        self.left_out: dict[str, tuple[Problem, ...]] = {}
         self._by_name: dict[str, dict[str, CheckedWorkflow]] = {}
         self._lock = Lock()
 
@@ -43,19 +47,30 @@ class WorkflowCatalog:
         with self._lock:
             self._load()
 
+    def reload(self) -> None:
+        """Read the directory whether it has changed or not: what the workflows need has. Faults are told in the log."""
+        self._files.forget()
+        self._refresh()
+
     def _load(self) -> None:
         files = self._files.find_changed()
         if files is None:
             return
         problems: list[Problem] = []
         found: dict[str, dict[str, CheckedWorkflow]] = {}
+        left_out: dict[str, tuple[Problem, ...]] = {}
         for path in files:
             try:
                 self._add(path, found)
             except DefinitionError as error:
-                problems += problems_in(error)
+                own = problems_in(error)
+                if self._is_due is not None and all(self._is_due(each.message) for each in own):
+                    left_out[_id_in(path)] = own
+                    log.warning("left out: the workflow %s: %s", path.name, "; ".join(map(str, own)))
+                else:
+                    problems += own
         refuse(problems)
-        self._by_name = found
+        self._by_name, self.left_out = found, left_out
 
     def get(self, name: str) -> CheckedWorkflow:
         """The workflow `id@version`, or the newest version of `id`. WorkflowNotFound for any other name."""
@@ -63,6 +78,8 @@ class WorkflowCatalog:
         identity, _, version = name.partition("@")
         versions = self._by_name.get(identity, {})
         if not versions or (version and version not in versions):
+            if why := self.left_out.get(identity):
+                raise WorkflowNotFound(name, [], why="; ".join(f"{each.where}: {each.message}" for each in why))
             raise WorkflowNotFound(name, [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys])
         return versions[version or next(iter(versions))]
 
@@ -88,6 +105,12 @@ class WorkflowCatalog:
             raise DefinitionError(f"another file has version {version!r} of {identity!r} already", where=str(path))
         versions[version] = checked
         found[identity] = dict(sorted(versions.items(), key=lambda each: _order(each[0]), reverse=True))
+
+
+def _id_in(path: Path) -> str:
+    """The id of the workflow in a file that was read before."""
+    data = read_document(path, "the definition").data
+    return str(data.get("id", path.stem)) if isinstance(data, Mapping) else path.stem
 
 
 def _is_definition(data: Any) -> bool:

@@ -147,22 +147,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"mcp_servers": {"a": {"comand": ["x"]}}},
         "mcp_servers/a/comand: unknown key; did you mean command?",
     ),
-    "server_words": (
-        {"mcp_servers": {"a": {"command": ["nope-nope", "-c", "x" * 5000]}}},
-        "mcp_servers/a: the MCP server a cannot be used",
-    ),
     "server_env": (
         {"mcp_servers": {"a": {"command": ["x"], "env": ["A_TOKEN=hunter2hunter2"]}}},
         "mcp_servers/a/env: these are names of variables, such as CITY; values belong in the host's environment: "
         "give A_TOKEN alone\n",
     ),
     "server_name": ({"mcp_servers": {"a b": {"command": ["x"]}}}, "mcp_servers: a name here is 1 to 40 letters"),
-    "no_program": (
-        {"mcp_servers": {"a": {"command": ["nope-nope"]}}},
-        "mcp_servers/a: the MCP server a cannot be used",
-    ),
-    "document": ({"openapi": {"a": {"file": "nope.yaml"}}}, "nope.yaml: the OpenAPI document cannot be read"),
-    "remote": ({"remote": {"a": {"url": "http://127.0.0.1:9"}}}, "remote: cannot be asked for its tools: 127.0.0.1"),
 }
 
 

@@ -207,7 +207,7 @@ async def test_a_new_host_that_cannot_be_asked_is_told(tmp_path: Path, reply: An
     async with serving(reply) as server:
         with pytest.raises(DefinitionError) as error:
             await tools_of(hosts(tmp_path, f"http://127.0.0.1:{server.port}"))
-    assert str(error.value).startswith("remote: cannot be asked for its tools: ")
+    assert str(error.value).startswith("remote/lab: cannot be asked for its tools: ")
     assert expected in str(error.value)
     assert not (tmp_path / "lock.json").exists()
 

@@ -18,6 +18,7 @@ from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
 from utools.net.decompress import Damaged, Decompressor
 from utools.net.guard import NetworkGuard
+from utools.net.proxies import note_unused
 from utools.net.trace_headers import TRACE_HEADERS
 from utools.words.text import Text
 
@@ -126,7 +127,11 @@ async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
         response = await client.send(request, stream=True, follow_redirects=False)
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
         raise ToolError(
-            "{host} cannot be reached: {reason}", host=host, reason=reason_of(error), transient=True
+            "{host} cannot be reached: {reason}{proxy}",
+            host=host,
+            reason=reason_of(error),
+            proxy=note_unused(str(request.url)),
+            transient=True,
         ) from None
     except httpx2.LocalProtocolError as error:
         raise ToolError("the request cannot be sent: {error}", error=error) from None

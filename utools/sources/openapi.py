@@ -1,8 +1,8 @@
 """The operations of an OpenAPI document (3.0, 3.1) as tools, named `<name>.<operationId>`."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,16 @@ from utools.builtin.http_request import FRAMING_HEADERS, READS
 from utools.document import Document, read_document
 from utools.error_text import describe
 from utools.errors import DefinitionError
+from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.model_faults import Position
+from utools.schema.older_drafts import read_arguments_schema
 from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read_response, send
+from utools.sources.loaded import Loaded
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
+from utools.sources.quick_patterns import is_quick
+from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
@@ -36,47 +42,110 @@ class OpenApi(HttpPolicy):
     headers: Headers = Field(default={})
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An operation in its document: its path with its method, and what stands there."""
+
+    path: str
+    item: dict[str, Any]
+    method: str
+
+    @property
+    def name(self) -> str:
+        return str(self.item[self.method].get("operationId") or "") or f"{self.method}{self.path}"
+
+    @property
+    def position(self) -> Position:
+        return "paths", self.path, self.method
+
+
 def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
-    """A tool for each operation that is taken. DefinitionError names the document, the line and the operation."""
+    """A tool for each operation that is taken. DefinitionError, which names the document, the line and the operation,
+    for the first that cannot be used."""
+    loaded = load_openapi(name, config, base)
+    for each in loaded.left_out:
+        raise DefinitionError(each.why, where=each.where)
+    return loaded.tools
+
+
+def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
+    """The same without what cannot be used: single operations, or all of the document."""
+    try:
+        return _load_document(name, config, base)
+    except DefinitionError as error:
+        why = str(error).removeprefix(f"{error.where}: ")
+        return Loaded(left_out=[LeftOut(name, error.where or f"openapi/{name}", why)])
+
+
+def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
     document = read_document(base / config.file, "the OpenAPI document")
     data = document.data
     version = data.get("openapi", data.get("swagger")) if isinstance(data, dict) else None
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
         raise document.error("must be an OpenAPI document of version 3.0 or 3.1", ("openapi",), value=version)
-    tools: dict[str, Tool] = {}
-    for path, item, method in _find_operations(document):
-        operation_id = item[method].get("operationId") or f"{method}{path}"
-        operation_id = NOT_IN_CODES.sub("_", str(operation_id)).strip("_")
-        if not any(fnmatchcase(operation_id, glob) for glob in config.operations):
+    loaded, found = Loaded(), dict[str, _Found]()
+    for each in _find_operations(document, name, loaded):
+        if not _is_taken(each.name, config.operations):
             continue
-        position = ("paths", path, method)
-        code = f"{name}.{operation_id}"
-        if code in tools:
-            raise document.error(f"another operation is called {operation_id!r}", position)
-        try:
-            tools[code] = _make_tool(code, config, document, path, item, method)
-        except DefinitionError as error:
-            where = f"{document.where(position)}: {error.where}".removesuffix(": ")
-            raise DefinitionError(f"{error.message}; or leave it out by `operations`", where=where) from None
-        except (AttributeError, KeyError, TypeError) as error:  # a list where an object belongs, and the like
-            fault = f"this operation is not written as OpenAPI has it: {describe(error)}"
-            raise document.error(fault, position) from None
-    if not tools:
+        if each.name in found:
+            error = document.error(f"another operation is called {each.name!r}", each.position)
+            loaded.left_out.append(_leave_out(f"{name}.{each.name}", error))
+        else:
+            found[each.name] = each
+    if not found and not loaded.left_out:
         raise document.error("no operation fits", ("paths",), value=config.operations)
-    return list(tools.values())
+    codes = assign_codes(f"{name}.", {own: _plain_id(own) for own in found})
+    for own, each in found.items():
+        try:
+            if own not in codes:
+                raise document.error("its code is that of another operation", each.position)
+            loaded.tools.append(_make_tool_of(each, codes[own], config, document))
+        except DefinitionError as error:
+            loaded.left_out.append(_leave_out(codes.get(own, f"{name}.{own}"), error))
+    return loaded
 
 
-def _find_operations(document: Document) -> Iterator[tuple[str, dict[str, Any], str]]:
+def _is_taken(name: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(each, glob) for glob in globs for each in (_plain_id(name), name) if each)
+
+
+def _plain_id(name: str) -> str:
+    """An operation's name in the characters of a code; empty for one in another script."""
+    return NOT_IN_CODES.sub("_", name).strip("_") if name.isascii() else ""
+
+
+def _leave_out(code: str, error: DefinitionError) -> LeftOut:
+    return LeftOut(code, error.where, str(error).removeprefix(f"{error.where}: "))
+
+
+def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document) -> Tool:
+    """The tool of an operation; DefinitionError with its place for one that none can be made of."""
+    try:
+        return _make_tool(code, config, document, found.path, found.item, found.method)
+    except DefinitionError as error:
+        where = f"{document.where(found.position)}: {error.where}".removesuffix(": ")
+        raise DefinitionError(f"{error.message}; or leave it out by `operations`", where=where) from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a list where an object belongs, and the like
+        fault = f"this operation is not written as OpenAPI has it: {describe(error)}"
+        raise document.error(fault, found.position) from None
+
+
+def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[_Found]:
+    """All operations; a path that cannot be read is left out with all of them."""
     paths = document.data.get("paths", {})
     if not isinstance(paths, dict):
         raise document.error("must be an object", ("paths",), value=paths)
     for path, value in paths.items():
-        if not path.startswith("/"):  # it would continue the host's name
-            raise document.error("must begin with a slash", ("paths", path), value=path)
-        item = follow(document.data, value, document.where(("paths", path)))
+        try:
+            if not path.startswith("/"):  # it would continue the host's name
+                raise document.error("must begin with a slash", ("paths", path), value=path)
+            item = follow(document.data, value, document.where(("paths", path)))
+        except DefinitionError as error:
+            loaded.left_out.append(_leave_out(f"{name}.{path}", error))
+            continue
         for method in METHODS:
             if isinstance(item, dict) and isinstance(item.get(method), dict):
-                yield path, item, method
+                yield _Found(path, item, method)
 
 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
@@ -84,12 +153,13 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
     for each in operation.parameters:
         if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
-    schema = {**operation.schema, "properties": {**operation.schema["properties"], **AUTHOR_PROPERTIES}}
+    own, _ = read_arguments_schema(operation.schema, is_quick)
+    schema = {**own, "properties": {**own["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)
     fields = item[method]
     texts = [fields.get("summary", ""), fields.get("description", "")]
     return Tool(
-        code=code[:128],
+        code=code,
         description="\n\n".join(dict.fromkeys(each.strip() for each in texts if each)) or f"{method.upper()} {path}",
         config_schema=schema,
         execute=_make_execute(operation, config, _find_server(config, document, item, fields)),

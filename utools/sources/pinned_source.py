@@ -3,15 +3,22 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.older_drafts import read_arguments_schema, translate_schema
+from utools.sources.loaded import Loaded
+from utools.sources.quick_patterns import is_quick
 from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, find_changes
+from utools.tool import Tool
 from utools.words.text import join_and
 
+log = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -23,14 +30,25 @@ class Review:
     accept: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class UsableTool:
+    """A definition with its schemas as they are judged by here."""
+
+    definition: Definition
+    schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+
+
 class PinnedSource(ABC):
     """Sources by name. Their tools are those in the `lock` file.
 
     What a source offers when nobody has looked at it yet is approved, and written there. `where` is the key of the
-    host's configuration; in the file it separates the names of one kind of source from those of another.
+    host's configuration; in the file it separates the names of one kind of source from those of another. `prefix` is
+    what the codes of all its tools begin with, before the name of their source.
     """
 
     where: str
+    prefix: str = ""
 
     def __init__(self, names: Collection[str], lock: Path) -> None:
         for name in names:
@@ -41,19 +59,46 @@ class PinnedSource(ABC):
         self._lock_file = ToolLockFile(lock)
 
     @abstractmethod
-    def offered(self, names: Sequence[str]) -> Mapping[str, list[Definition]]:
-        """What these sources offer now. DefinitionError for one that cannot be asked."""
+    def offered(self, names: Sequence[str]) -> Mapping[str, list[Definition] | DefinitionError]:
+        """What these sources offer now, all asked at once; an error in place of what one of them offers that cannot be
+        asked."""
 
-    def approved(self) -> dict[str, list[Definition]]:
-        """The approved tools of each source. DefinitionError for a new one that cannot be asked."""
-        if new := [name for name in self.names if self._lock_file.approved(self._key(name)) is None]:
-            self._write(self._offered_usable(new))
-        return {name: self._lock_file.approved(self._key(name)) or [] for name in self.names}
+    @abstractmethod
+    def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
+        """The tools of one source, without those that its operator does not take. DefinitionError for a fault in what
+        the host says of the source."""
+
+    def load(self) -> Loaded:
+        """The approved tools. A new source is asked; one that cannot be used is left out, and so is a single tool."""
+        loaded = Loaded()
+        for name, approved in self._approved().items():
+            try:
+                if isinstance(approved, DefinitionError):
+                    raise approved
+                self._load_source(name, approved, loaded)
+            except DefinitionError as error:
+                where = error.where or self._key(name)
+                told = str(error).removeprefix(f"{error.where}: ")
+                loaded.left_out.append(LeftOut(f"{self.prefix}{name}", where, told))
+        return loaded
+
+    def tools(self) -> list[Tool]:
+        """The approved tools. DefinitionError for the first source that cannot be used."""
+        loaded = self.load()
+        sources = {f"{self.prefix}{name}" for name in self.names}
+        for each in loaded.left_out:
+            if each.name in sources:
+                raise DefinitionError(each.why, where=each.where)
+        return loaded.tools
 
     def review(self, *names: str) -> Review:
-        """What an approval of these sources, or all, would change."""
-        offered = self._offered_usable(names or self.names)
-        return Review(self._compare(offered), lambda: self._write(offered))
+        """What an approval of these sources, or all, would change. DefinitionError for one that cannot be asked."""
+        offered = self._ask(names or self.names)
+        for each in offered.values():
+            if isinstance(each, DefinitionError):
+                raise each
+        found = {name: each for name, each in offered.items() if not isinstance(each, DefinitionError)}
+        return Review(self._compare(found), lambda: self._write(found))
 
     def approve(self, *names: str) -> list[Change]:
         """Approve what these sources, or all, offer now; returns what that changed."""
@@ -61,20 +106,53 @@ class PinnedSource(ABC):
         review.accept()
         return review.changes
 
-    def _offered_usable(self, names: Sequence[str]) -> dict[str, list[Definition]]:
+    def _approved(self) -> dict[str, list[Definition] | DefinitionError]:
+        """What is approved of each source, or why nothing is."""
+        found: dict[str, list[Definition] | DefinitionError] = {}
+        for name in self.names:
+            try:
+                approved = self._lock_file.approved(self._key(name))
+            except DefinitionError as error:
+                found[name] = error
+            else:
+                found |= {} if approved is None else {name: approved}
+        new = [name for name in self.names if name not in found]
+        asked = self._ask(new) if new else {}
+        try:
+            self._write({name: each for name, each in asked.items() if not isinstance(each, DefinitionError)})
+        except DefinitionError as error:
+            asked = {name: each if isinstance(each, DefinitionError) else error for name, each in asked.items()}
+        return {name: {**found, **asked}[name] for name in self.names}
+
+    def _load_source(self, name: str, approved: Sequence[Definition], loaded: Loaded) -> None:
+        usable: list[UsableTool] = []
+        odd: list[LeftOut] = []
+        for each in approved:
+            try:
+                usable.append(_usable(name, each))
+            except DefinitionError as error:
+                place = f"{self._key(name)}/{each.name}"
+                odd.append(LeftOut(f"{self.prefix}{name}.{each.name}", place, str(error)))
+        made = list(self.make_tools(name, usable))
+        loaded.tools += [each for each in made if isinstance(each, Tool)]
+        loaded.left_out += [*odd, *(each for each in made if isinstance(each, LeftOut))]
+        for tool in odd:
+            log.warning("the tool %s of %s is left out: %s", tool.where.rpartition("/")[2], name, tool.why)
+
+    def _ask(self, names: Sequence[str]) -> Mapping[str, list[Definition] | DefinitionError]:
         for name in names:
             if name not in self.names:
                 known = ", ".join(self.names) or "none"
                 raise DefinitionError(f"there is no such source; there are {known}", where=self.where, value=name)
-        offered = self.offered(names).items()
-        return {name: [usable for each in found if (usable := _usable(name, each))] for name, found in offered}
+        return self.offered(names)
 
     def _compare(self, offered: Mapping[str, list[Definition]]) -> list[Change]:
         before = {name: self._lock_file.recorded(self._key(name)) for name in offered}
         return [each for name, now in offered.items() for each in find_changes(name, before[name], now)]
 
     def _write(self, offered: Mapping[str, list[Definition]]) -> None:
-        self._lock_file.write({self._key(name): found for name, found in offered.items()})
+        if offered:
+            self._lock_file.write({self._key(name): found for name, found in offered.items()})
 
     def _key(self, name: str) -> str:
         return f"{self.where}/{name}"
@@ -94,17 +172,20 @@ def check_unchanged(source: str, approved: Definition, now: Definition | None) -
         )
 
 
-def _usable(source: str, offered: Definition) -> Definition | None:
-    """The definition without an invalid output schema; None if its own schema is invalid."""
-    log = logging.getLogger(__name__)
+def _usable(source: str, offered: Definition) -> UsableTool:
+    """The definition with its schemas. DefinitionError if that of its arguments is not valid; another is left out."""
+    if offered.fault is not None:
+        raise DefinitionError(offered.fault)
+    schema, unchecked = read_arguments_schema(offered.input_schema, is_quick)
+    ConfigSchema(schema, foreign=True, where="schema")
+    for each in unchecked:
+        log.info("the tool %s of %s: %s", offered.name, source, each)
+    if offered.output_schema is None:
+        return UsableTool(offered, schema, None)
+    output, _ = translate_schema(offered.output_schema, is_quick)
     try:
-        ConfigSchema(offered.input_schema, foreign=True, where="schema")
-    except DefinitionError as error:
-        log.warning("the tool %s of %s is left out: %s", offered.name, source, error)
-        return None
-    try:
-        ConfigSchema(offered.output_schema or {}, foreign=True, where="output_schema")
+        ConfigSchema(output, foreign=True, where="output_schema")
     except DefinitionError as error:
         log.warning("the output of the tool %s of %s is not checked: %s", offered.name, source, error)
-        return offered.model_copy(update={"output_schema": None})
-    return offered
+        return UsableTool(offered, schema, None)
+    return UsableTool(offered, schema, output)

@@ -1,26 +1,35 @@
 """The tools of other hosts, named `<host>.<code>`, as their operator approved them.
 
-A host offers them to another as JSON: `GET /tools` and `POST /tools/{code}/execute`.
+Another host is an `agent-core serve`, whose calls are runs (`served_run.py`), or any program that offers tools as JSON
+by two routes: `GET /tools` with a list, and `POST /tools/{code}/execute`.
 """
 
 import json
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
+from utools.left_out import LeftOut
+from utools.schema.config_schema import author_keys, visible
 from utools.schema.model_faults import word_fault
 from utools.sources.http_call import HttpPolicy, Url, read_response, refuse_truncated, send
 from utools.sources.loop_thread import LoopThread
-from utools.sources.pinned_source import PinnedSource, check_unchanged
+from utools.sources.pinned_source import PinnedSource, UsableTool, check_unchanged
 from utools.sources.request import Request, encode_segment
+from utools.sources.served_run import ServedCall
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
+T = TypeVar("T", bound=BaseModel)
+log = logging.getLogger(__name__)
 __all__ = ["Change", "RemoteHost", "RemoteHosts"]
 
 LISTING_AGE = 300.0
@@ -58,6 +67,39 @@ class _Offer(BaseModel):
             read_only=self.effect == "read",
             idempotent=self.idempotent,
         )
+
+
+class _ServedTool(BaseModel):
+    """One tool of the list that `GET /tools` of `agent-core serve` answers. Only an `executable` one can be called."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    code: str
+    description: str = ""
+    effect: str = "write"
+    executable: bool
+    config_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    idempotent: bool = False
+
+    def definition(self) -> Definition:
+        return Definition(
+            name=self.code,
+            description=self.description or self.code,
+            input_schema=visible(self.config_schema, author_keys(self.config_schema)),
+            output_schema=self.output_schema,
+            read_only=self.effect == "read",
+            idempotent=self.idempotent,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a host offered at a time; `is_served` says that it is an `agent-core serve`."""
+
+    at: float = float("-inf")
+    definitions: tuple[Definition, ...] = ()
+    is_served: bool = False
 
 
 class _Execution(BaseModel):
@@ -114,29 +156,36 @@ class RemoteHosts(PinnedSource):
         super().__init__(hosts, lock)
         self._hosts = dict(hosts)
         self._context = ToolContext(secret=secret or ToolContext().secret)
-        self._listings: dict[str, tuple[float, list[Definition]]] = {}
+        self._listings: dict[str, _Listing] = {}
 
-    def tools(self) -> list[Tool]:
-        """The approved tools. DefinitionError for a new host that cannot be asked."""
-        return [
-            self._make_tool(name, each)
-            for name, approved in self.approved().items()
-            for each in approved
-            if any(fnmatchcase(each.name, glob) for glob in self._hosts[name].tools)
-        ]
+    def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
+        for each in usable:
+            own = each.definition.name
+            if any(fnmatchcase(own, glob) for glob in self._hosts[name].tools):
+                try:
+                    yield self._make_tool(name, each)
+                except DefinitionError as error:
+                    yield LeftOut(f"{name}.{own}", f"{self._key(name)}/{own}", error.message)
 
-    def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
+    def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
         """What these hosts offer now."""
         thread = LoopThread(seconds=1.0)
         try:
-            listings = {name: thread.submit(self._list_tools(name, self._context)) for name in names}
-            return {name: listing.result() for name, listing in listings.items()}
-        except (ToolError, ConnectionError, TimeoutError) as error:
-            raise DefinitionError(f"cannot be asked for its tools: {error}", where=self.where) from None
+            listings = {name: thread.submit(self._list_definitions(name)) for name in names}
+            return {name: self._listed(name, listing) for name, listing in listings.items()}
         finally:
             thread.close()
 
-    async def _list_tools(self, name: str, context: ToolContext) -> list[Definition]:
+    def _listed(self, name: str, listing: "Future[list[Definition]]") -> list[Definition] | DefinitionError:
+        try:
+            return listing.result()
+        except (ToolError, DefinitionError, OSError) as error:  # what is away is an OSError
+            return DefinitionError(f"cannot be asked for its tools: {error}", where=self._key(name))
+
+    async def _list_definitions(self, name: str) -> list[Definition]:
+        return list((await self._list_tools(name, self._context)).definitions)
+
+    async def _list_tools(self, name: str, context: ToolContext) -> _Listing:
         host = self._hosts[name]
         response = await send(Request("GET", f"{host.url}/tools", {"accept": "application/json"}), host, context)
         result = read_response(response, reads=True)
@@ -146,20 +195,21 @@ class RemoteHosts(PinnedSource):
             raise ToolError(
                 "{name}: the list of its tools is larger than {most} bytes (max_bytes)", name=name, most=host.max_bytes
             )
+        served = result.output.get("tools") if isinstance(result.output, dict) else None
         try:
-            found = [each.definition() for each in OFFERS.validate_python(result.output)]
+            found = _read_served(served, name) if isinstance(served, list) else _read_offers(result.output, name)
         except ValidationError as error:
             raise ToolError(
                 "{name}: its answer is no list of tools: {fault}", name=name, fault=_first_fault(error)
             ) from None
-        self._listings[name] = (time.monotonic(), found)
-        return found
+        self._listings[name] = _Listing(time.monotonic(), tuple(found), isinstance(served, list))
+        return self._listings[name]
 
-    async def _recent_tools(self, name: str, context: ToolContext) -> list[Definition]:
+    async def _recent_tools(self, name: str, context: ToolContext) -> _Listing:
         """What the host offers, asked at most LISTING_AGE ago. Where it does not say, no call was made."""
-        listed_at, found = self._listings.get(name, (float("-inf"), []))
-        if time.monotonic() - listed_at < LISTING_AGE:
-            return found
+        listing = self._listings.get(name, _Listing())
+        if time.monotonic() - listing.at < LISTING_AGE:
+            return listing
         try:
             return await self._list_tools(name, context)
         except (ConnectionError, TimeoutError) as error:
@@ -167,12 +217,13 @@ class RemoteHosts(PinnedSource):
                 "{name} cannot be asked for its tools: {error}", name=name, error=error, transient=True
             ) from None
 
-    def _make_tool(self, name: str, approved: Definition) -> Tool:
-        trusted = self._hosts[name].trust_effects
+    def _make_tool(self, name: str, usable: UsableTool) -> Tool:
+        trusted, approved = self._hosts[name].trust_effects, usable.definition
         return Tool(
             code=f"{name}.{approved.name}",
             description=approved.description,
-            config_schema=approved.input_schema,
+            config_schema=usable.schema,
+            output_schema=usable.output_schema,
             execute=self._make_execute(name, approved),
             effect=self._effect(name, approved),
             idempotent=trusted and approved.idempotent,
@@ -184,8 +235,12 @@ class RemoteHosts(PinnedSource):
         host = self._hosts[name]
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
-            now = {each.name: each for each in await self._recent_tools(name, context)}
+            listing = await self._recent_tools(name, context)
+            now = {each.name: each for each in listing.definitions}
             check_unchanged(self._key(name), approved, now.get(approved.name))
+            if listing.is_served:
+                reads = self._effect(name, approved) == "read"
+                return await ServedCall(name, host.url, host, context, reads).execute(approved.name, args)
             url = f"{host.url}/tools/{encode_segment(approved.name)}/execute"
             body = _Execution(args=args, idempotency_key=context.idempotency_key or None)
             content = json.dumps(body.model_dump(), ensure_ascii=False).encode()
@@ -199,6 +254,38 @@ class RemoteHosts(PinnedSource):
 
     def _effect(self, name: str, approved: Definition) -> Literal["read", "write"]:
         return "read" if self._hosts[name].trust_effects and approved.read_only else "write"
+
+
+def _read_served(tools: list[Any], name: str) -> list[Definition]:
+    """The tools that another `agent-core serve` executes by themselves."""
+    found = [each for each in _read_each(_ServedTool, tools, name) if each.executable]
+    if not found:
+        raise ToolError(
+            "{name}: it executes no tool by itself: its operator lists them in execute_tools, in its agent-core.yaml",
+            name=name,
+        )
+    return [each.definition() for each in found]
+
+
+def _read_offers(offers: Any, name: str) -> list[Definition]:
+    """ValidationError where there is no list, or nothing in it is a tool."""
+    if not isinstance(offers, list) or not offers:
+        return [each.definition() for each in OFFERS.validate_python(offers)]
+    return [each.definition() for each in _read_each(_Offer, offers, name)]
+
+
+def _read_each(model: type[T], entries: list[Any], name: str) -> list[T]:
+    """Each entry that is a tool. ValidationError, of the first, where none is."""
+    found, faults = list[T](), list[ValidationError]()
+    for entry in entries:
+        try:
+            found.append(model.model_validate(entry))
+        except ValidationError as error:
+            faults.append(error)
+            log.warning("a tool of %s is left out: %s", name, _first_fault(error))
+    if faults and not found:
+        TypeAdapter(list[model]).validate_python(entries)  # type: ignore[valid-type] # names the place in the list
+    return found
 
 
 def _read_outcome(name: str, answer: object) -> ToolResult:

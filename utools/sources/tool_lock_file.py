@@ -18,7 +18,7 @@ from utools.files.atomic import locked, replace_file
 
 
 class Definition(BaseModel):
-    """A tool as its server describes it."""
+    """A tool as its server describes it; `fault` says why one cannot be used, whatever is approved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -28,6 +28,7 @@ class Definition(BaseModel):
     output_schema: dict[str, Any] | None = None
     read_only: bool = False
     idempotent: bool = False
+    fault: str | None = None
 
     @property
     def fingerprint(self) -> str:

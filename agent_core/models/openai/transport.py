@@ -13,6 +13,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.openai.connections import Connections, Transport
 from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
 from utools.error_text import describe, os_reason
+from utools.net.proxies import explain_unusable, find_proxy
 from utools.net.trace_headers import TRACE_HEADERS
 
 MAX_REPLY_BYTES = 16 * 2**20
@@ -32,6 +33,9 @@ class EndpointTransport:
         url = _parse_url(base_url)
         self._base_url, self._api_key = base_url, api_key
         # other hosts are reached by the environment's proxies
+        self._proxy = None if url.host in LOOPBACK else find_proxy(base_url)
+        by_socks = self._proxy is not None and self._proxy.is_socks  # aiohttp passes it over, and connects directly
+        transport = "httpx2" if by_socks else transport
         self._connections = Connections(transport, trust_env=url.host not in LOOPBACK)
         self._sdk = openai.AsyncOpenAI if (url.scheme, url.host, url.port) == OWN_VENDOR else _OtherVendorClient
         self._sdk_request: httpx2.Request | None = None
@@ -47,6 +51,9 @@ class EndpointTransport:
         """
         self._under_way += 1
         try:
+            if self._proxy is not None and (unusable := explain_unusable(self._proxy)):
+                yield Refusal(f"could not be asked: {unusable}")
+                return
             if self._open is None:
                 self._open = self._until_closed()
                 await anext(self._open)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +49,23 @@ def check_definitions(config: HostConfig) -> Iterator[Finding]:
         yield from find_faults(part("tools"), error)
         return
     yield Finding(part("tools"), "ok", output.count(len(registry.all()), "tool"))
+    pinned = {*(f"mcp.{name}" for name in config.mcp_servers), *config.remote}  # check_sources tells of these
+    for left_out in registry.left_out if config.tenant is None else ():
+        if left_out.name not in pinned:
+            yield Finding(left_out.name, "problem", f"left out: {left_out.where}: {left_out.why}")
     catalog: AgentCatalog | None = None
     try:
         catalog = build_catalog(config, registry)
         yield Finding(part("agents"), "ok", ", ".join(each.name for each in catalog.list()) or "none")
+        for name, faults in catalog.left_out.items():
+            named = (replace(each, message=f"{name}: {each.message}") for each in faults)
+            yield from list_problems(part("agents"), named)
     except DefinitionError as error:
         yield from find_faults(part("agents"), error)
     found, loaded = _load_workflows(config, registry, catalog)
     yield from found
     workflows = [each for versions in loaded.list().values() for each in versions.values()]
-    if all(each.status == "ok" for each in found):
+    if found[0].status == "ok":
         yield from check_triggers(config, loaded, part=part("triggers"), hooks=part("webhooks"))
     models = [*_models_of_agents(config, catalog), *_models_of_workflows(workflows)]
     judged = list(_check_models(config, part("model"), models))
@@ -70,7 +77,9 @@ def _load_workflows(
     config: HostConfig, registry: ToolRegistry, catalog: AgentCatalog | None
 ) -> tuple[list[Finding], WorkflowCatalog]:
     part, directory = Parts(config.tenant)("workflows"), config.base / config.workflows
-    workflows = WorkflowCatalog(directory, lambda file: check(load_workflow(file), registry, catalog))
+    workflows = WorkflowCatalog(
+        directory, lambda file: check(load_workflow(file), registry, catalog), registry.is_due_to_left_out
+    )
     if "workflows" in config.model_fields_set and not directory.is_dir():
         return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], workflows
     try:
@@ -78,7 +87,8 @@ def _load_workflows(
     except DefinitionError as error:
         return find_faults(part, error), workflows
     names = ", ".join(f"{name}@{version}" for name, versions in workflows.list().items() for version in versions)
-    return [Finding(part, "ok", names or "none")], workflows
+    left_out = (each for faults in workflows.left_out.values() for each in faults)
+    return [Finding(part, "ok", names or "none"), *list_problems(part, left_out)], workflows
 
 
 def _models_of_agents(config: HostConfig, catalog: AgentCatalog | None) -> Iterator[Model]:

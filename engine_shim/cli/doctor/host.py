@@ -6,10 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.definition.errors import message_of
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME, find_host_config, open_host
-from engine_shim.host.registry import LOCK
+from engine_shim.host.registry import LOCK, pinned_sources
+from utools.command import check_program
+from utools.sources.mcp.servers import McpServers
 from utools.sources.tool_lock_file import ToolLockFile
 
 PART = "configuration"
@@ -37,21 +40,48 @@ def _find_unset(config: HostConfig) -> Iterator[Finding]:
 
 
 def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
-    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it; and whether all are."""
+    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it, or what is in the way;
+    and whether the host's tools are known without an approval."""
     lock = ToolLockFile(config.base / LOCK)
     names = [f"{where}/{name}" for where in ("mcp_servers", "remote") for name in getattr(config, where)]
-    found = [_check_source(name, lock) for name in names]
+    away = _find_away(config)
+    found = [_check_source(name, lock, away.get(name)) for name in names]
     if config.mcp_servers and find_spec("mcp") is None:
         message = "the configuration names MCP servers, and the extra mcp is not installed"
         found.append(Finding("mcp_servers", "problem", message, "pip install 'agent-core[mcp]'"))
-    return found, all(each.status == "ok" for each in found)
+    return found, not any(each.status == "warning" for each in found)
 
 
-def _check_source(name: str, lock: ToolLockFile) -> Finding:
+def _find_away(config: HostConfig) -> dict[str, str]:
+    """Why sources cannot be used now: a program that is not there, a server that does not answer. Nothing is started,
+    and nothing approved."""
+    away: dict[str, str] = {}
+    for name, server in config.mcp_servers.items():
+        if server.command is not None:
+            try:
+                check_program(server.command[0], config.base / (server.cwd or "."), f"the MCP server {name!r}")
+            except DefinitionError as error:
+                away[f"mcp_servers/{name}"] = error.message
+    for source in pinned_sources(config):
+        is_mcp = isinstance(source, McpServers)
+        if asked := [name for name in source.names if not is_mcp or config.mcp_servers[name].command is None]:
+            faults = {name: each for name, each in source.offered(asked).items() if isinstance(each, DefinitionError)}
+            away |= {f"{source.where}/{name}": message_of(each) for name, each in faults.items()}
+        if isinstance(source, McpServers):
+            source.close()
+    return away
+
+
+def _check_source(name: str, lock: ToolLockFile, away: str | None) -> Finding:
     try:
         approved = lock.approved(name)
     except DefinitionError as error:
         return Finding(name, "problem", error.message, f"`agent-core tools approve {name}`")
+    if approved is None and away is not None:
+        return Finding(name, "problem", f"its tools are left out: {away}")
     if approved is None:
         return Finding(name, "warning", "nobody has looked at its tools yet", f"`agent-core tools approve {name}`")
-    return Finding(name, "ok", f"tools approved: {len(approved)}", facts={"tools": [each.name for each in approved]})
+    facts = {"tools": [each.name for each in approved]}
+    if away is not None:
+        return Finding(name, "problem", f"tools approved: {len(approved)}; it cannot be used now: {away}", facts=facts)
+    return Finding(name, "ok", f"tools approved: {len(approved)}", facts=facts)

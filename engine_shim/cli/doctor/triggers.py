@@ -8,7 +8,7 @@ from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.service.changed_files import FileStamps
-from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 
 NEEDED = ("cronsim", "standardwebhooks")
 
@@ -32,6 +32,8 @@ def _check_files(files: Sequence[Path], workflows: WorkflowCatalog, part: str) -
         try:
             check_trigger(file, workflows)
             sound.append(file.stem)
+        except WorkflowNotFound as error:
+            yield Finding(part, "problem", f"{file}: {error}")
         except DefinitionError as error:
             yield from find_faults(part, error)
     if sound or not files:

@@ -1,7 +1,9 @@
 """An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
 
-`faulty.py DIR [hang|crash|junk|no-tools]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
-each start appends its process id to DIR/starts, each message to a server that hangs a dot to DIR/unanswered.
+`faulty.py DIR [hang|crash|junk|no-tools|deaf]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
+each start appends its process id to DIR/starts, each message to a server that hangs a dot to DIR/unanswered. A deaf one
+passes over what it does not know. The tool `result` answers with the result that it is given as text, a tool whose
+name is in another script with its name.
 """
 
 import json
@@ -41,6 +43,8 @@ def main(home: Path, word: str) -> None:
         if "id" in message and "method" in message:
             method = message["method"] if word != "no-tools" else message["method"].replace("tools/", "no/")
             outcome = answer(home, method, message.get("params", {}))
+            if word == "deaf" and "error" in outcome:
+                continue
             if "raw" in outcome:
                 print(outcome["raw"].replace("ID", str(message["id"])), flush=True)
             else:
@@ -87,10 +91,14 @@ def answer(home: Path, method: str, params: Any) -> dict[str, Any]:
 
 
 def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
+    if not name.isascii():
+        return text(name)
     match name:
         case "die":
             print("out of memory", file=sys.stderr, flush=True)
             os._exit(1)
+        case "result":
+            return {"result": json.loads(args["text"])}
         case "hang":
             if args.get("text"):
                 say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

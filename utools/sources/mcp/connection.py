@@ -16,6 +16,7 @@ from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.documents import read_document
 from utools.sources.mcp.failure import SHOWN, Meaning, exception_of, meaning_of
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
+from utools.sources.mcp.raw_results import unwrap_result
 from utools.sources.mcp.session import CLOSING, McpSession
 from utools.sources.pinned_source import check_unchanged
 from utools.sources.tool_lock_file import Definition
@@ -60,7 +61,7 @@ class McpConnection:
         within: float | None = None,
         report: Progress,
     ) -> Any:
-        """What the server answers in so many seconds; `within` bounds the whole, with the start of the server.
+        """The result that the server sends in so many seconds, as JSON; `within` bounds the whole, with its start.
 
         ToolError if it refuses, or cannot be reached or is not ready in time, or if the tool is no longer the one that
         was approved; ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
@@ -132,7 +133,8 @@ class McpConnection:
 
         with record_exchange() as exchange:
             try:
-                return await session.client.call_tool(tool, args, progress_callback=on_progress)
+                answer = await session.client.call_tool(tool, args, progress_callback=on_progress)
+                return unwrap_result(answer.meta) or answer.model_dump(by_alias=True)
             except MCPError as error:
                 raise await self._explain(session, error, exchange) from None
             except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema

@@ -7,6 +7,7 @@ A connection moves forward only, and never leaves ENDED:
 """
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum
 
 from utools.sources.mcp.limits import BURST, UNANSWERED, TokenBucket
@@ -36,12 +37,19 @@ MOVES: dict[State, frozenset[State]] = {
 
 
 class ConnectionMonitor:
-    """Watches one connection. `reason` says why we ended it, if we did."""
+    """Watches one connection. `reason` says why we ended it, if we did.
+
+    `asked` are the methods of our requests that have no answer yet. `overdue` is one that is to be refused in the
+    server's stead, and `wake` makes whoever waits for the next message see that.
+    """
 
     def __init__(self) -> None:
         self.state = State.STARTING
         self.ended = asyncio.Event()
         self.reason = ""
+        self.asked: dict[int | str, str] = {}
+        self.overdue: int | str | None = None
+        self.wake: Callable[[], object] | None = None
         self._bucket = TokenBucket()
         self._unanswered = 0
         self._stderr = bytearray()
@@ -59,6 +67,13 @@ class ConnectionMonitor:
         self.reason = self.reason or reason
         if self.state is not State.ENDED:
             self.move(State.ENDED)
+
+    def give_up(self, request: int | str) -> None:
+        """Wait no longer for the answer to a request, if there is none."""
+        if request in self.asked:
+            self.overdue = request
+            if self.wake is not None:
+                self.wake()
 
     def count_unsolicited(self, size: int) -> None:
         """Pay for `size` bytes that nobody asked for. A server that does not stop is ended."""

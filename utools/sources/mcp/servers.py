@@ -1,8 +1,8 @@
 """The tools of MCP servers, named `mcp.<server>.<tool>`, as their operator approved them."""
 
 import asyncio
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from utools.command import check_program
-from utools.errors import DefinitionError, ToolError
+from utools.errors import DefinitionError, ResultError, ToolError
+from utools.left_out import LeftOut
 from utools.registry import ReadDocument
 from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
@@ -19,14 +20,13 @@ from utools.sources.mcp.connection import McpConnection
 from utools.sources.mcp.result import read_result
 from utools.sources.mcp.secrets import redactor_of
 from utools.sources.mcp.session import CLOSING
-from utools.sources.pinned_source import PinnedSource
+from utools.sources.pinned_source import PinnedSource, UsableTool
+from utools.sources.tool_codes import assign_codes, plain_form
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Check, Execute, Tool, ToolContext, ToolResult
-from utools.words.text import error_words, translate
+from utools.words.text import Text, error_words, translate
 
 __all__ = ["Change", "McpServer", "McpServers"]
-
-NOT_IN_CODES = re.compile(r"[^A-Za-z0-9_.:\-]")
 
 
 class McpServers(PinnedSource):
@@ -35,7 +35,7 @@ class McpServers(PinnedSource):
     A server is started when one of its tools is called, or when nobody has approved its tools yet.
     """
 
-    where = "mcp_servers"
+    where, prefix = "mcp_servers", "mcp."
 
     def __init__(
         self,
@@ -51,10 +51,6 @@ class McpServers(PinnedSource):
         self._connections: dict[str, McpConnection] = {}
         self._thread = LoopThread(self._close_connections, seconds=CLOSING)
 
-    def tools(self) -> list[Tool]:
-        """The approved tools. DefinitionError for a new server that cannot be asked."""
-        return [tool for name, approved in self.approved().items() for tool in self._make_tools(name, approved)]
-
     def readers(self) -> dict[str, ReadDocument]:
         """What reads the resources and prompts of each server, which is started if need be."""
         return {name: partial(self._read_document, name) for name in self._servers}
@@ -66,17 +62,17 @@ class McpServers(PinnedSource):
 
         return await self._thread.run(read())
 
-    def offered(self, names: Sequence[str]) -> dict[str, list[Definition]]:
+    def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
         """What these servers offer now; each is started, if need be, and goes on running."""
         listings = {name: self._thread.submit(self._list_tools(name)) for name in names}
-        found: dict[str, list[Definition]] = {}
-        for name, listing in listings.items():
-            try:
-                found[name] = listing.result()
-            except (ToolError, DefinitionError) as error:
-                text = redactor_of(self._servers[name].env).text(error_words(error))
-                raise DefinitionError(text, where=f"{self.where}/{name}") from None
-        return found
+        return {name: self._listed(name, listing) for name, listing in listings.items()}
+
+    def _listed(self, name: str, listing: "Future[list[Definition]]") -> list[Definition] | DefinitionError:
+        try:
+            return listing.result()
+        except (ToolError, DefinitionError) as error:
+            text = redactor_of(self._servers[name].env).text(error_words(error))
+            return DefinitionError(text, where=f"{self.where}/{name}")
 
     def close(self) -> None:
         """End all connections, and the servers that were started. They start again when they are needed."""
@@ -96,30 +92,27 @@ class McpServers(PinnedSource):
         connections, self._connections = self._connections, {}
         await asyncio.gather(*(each.close() for each in connections.values()), return_exceptions=True)
 
-    def _make_tools(self, name: str, approved: Sequence[Definition]) -> list[Tool]:
+    def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
         server, where = self._servers[name], f"{self.where}/{name}"
-        taken = [each for each in approved if _matches(each, server.tools)]
-        _check_globs(server.read_only, taken, f"{where}/read_only")
-        names: dict[str, str] = {}
-        tools: list[Tool] = []
-        for each in taken:
-            code = f"mcp.{name}.{NOT_IN_CODES.sub('_', each.name)}"[:128]
-            if code in names:
-                doubled = f"two of its tools would be called {code}: {names[code]!r} and {each.name!r}"
-                raise DefinitionError(f"{doubled}; leave one out by `tools`", where=where)
-            names[code] = each.name
-            tools.append(self._make_tool(code, name, server, each))
-        return tools
+        taken = {each.definition.name: each for each in usable if _matches(each.definition, server.tools)}
+        _check_globs(server.read_only, [each.definition for each in taken.values()], f"{where}/read_only")
+        codes = assign_codes(f"{self.prefix}{name}.", {each: plain_form(each) for each in taken})
+        for own, each in taken.items():
+            if own in codes:
+                yield self._make_tool(codes[own], name, server, each)
+            else:
+                code, place = f"{self.prefix}{name}.{own}", f"{where}/{own}"
+                yield LeftOut(code, place, "its code is that of another tool; take one of them by `tools`")
 
-    def _make_tool(self, code: str, name: str, server: McpServer, approved: Definition) -> Tool:
-        trusted = server.trust_annotations
+    def _make_tool(self, code: str, name: str, server: McpServer, usable: UsableTool) -> Tool:
+        trusted, approved = server.trust_annotations, usable.definition
         reads = _matches(approved, server.read_only) or (trusted and approved.read_only)
         return Tool(
             code=code,
             description=approved.description,
-            config_schema=approved.input_schema,
-            output_schema=approved.output_schema,
-            execute=self._make_execute(name, server, approved),
+            config_schema=usable.schema,
+            output_schema=usable.output_schema,
+            execute=self._make_execute(name, server, usable),
             effect="read" if reads else "write",
             idempotent=trusted and approved.idempotent,
             foreign=True,
@@ -134,7 +127,7 @@ class McpServers(PinnedSource):
         program, directory = server.command[0], self._base / (server.cwd or ".")
         return lambda args: check_program(program, directory, f"the MCP server {name!r}")
 
-    def _make_execute(self, name: str, server: McpServer, approved: Definition) -> Execute:
+    def _make_execute(self, name: str, server: McpServer, usable: UsableTool) -> Execute:
         async def execute(args: Args, context: ToolContext) -> ToolResult:
             within = context.deadline_s
             seconds = min(server.timeout, within or server.timeout)
@@ -148,10 +141,15 @@ class McpServers(PinnedSource):
             async def call() -> ToolResult:
                 """A large answer is read in that thread too, so that the caller's loop does not wait for it."""
                 connection = self._connection(name)
-                answer = await connection.call(approved, args, seconds=seconds, within=within, report=report)
-                result = read_result(answer)
+                definition = usable.definition
+                answer = await connection.call(definition, args, seconds=seconds, within=within, report=report)
+                try:
+                    result = read_result(answer, usable.output_schema)
+                except ResultError as lost:
+                    raise ResultError(Text(redactor.text(translate(lost, context.language)))) from None
                 error = None if result.error is None else redactor.text(translate(result.error, context.language))
-                return replace(result, output=redactor.value(result.output), error=error)
+                metadata = redactor.value(result.metadata)
+                return replace(result, output=redactor.value(result.output), error=error, metadata=metadata)
 
             return await self._thread.run(call())
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from utools.errors import DefinitionError, ToolError
 from utools.net.outgoing_secrets import secret_headers
+from utools.net.proxies import note_unused
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.failure import SHOWN, explain_start
@@ -76,6 +77,8 @@ class McpSession:
             else self._explain(error)
         )
         words = "" if isinstance(error, DefinitionError | ToolError) else self.monitor.last_words()
+        if self._exchange.unsent:
+            words = note_unused(str(self._server.url))
         raise ToolError("the MCP server {server} cannot be used: {why}{words}", server=self._name, why=why, words=words)
 
     async def wait_closed(self) -> None:

@@ -3,17 +3,22 @@
 Needs the extra `mcp`.
 """
 
+import asyncio
 import logging
 from typing import Any
 
-from anyio import EndOfStream
+from anyio import CancelScope, EndOfStream
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.failure import UNREADABLE, UNREADABLE_CODE
 from utools.sources.mcp.limits import result_fault
+from utools.sources.mcp.raw_results import wrap_result
 
+PROBE, PROBE_SECONDS = "server/discover", 2.0
+"""The library asks this first, and waits 10 seconds for servers that pass over what they do not know. It is refused in
+their stead after so many seconds; the handshake of older servers comes next."""
 TALK = frozenset({"notifications/progress", "notifications/message"})
 """What is left out where there is too much of it: nothing depends on it."""
 
@@ -40,7 +45,7 @@ class MonitoredReads(_Wrapped):
 
     async def receive(self) -> Any:
         try:
-            while (item := _admit(await self._inner.receive(), self._monitor)) is None and not self._monitor.reason:
+            while (item := _admit(await self._next(), self._monitor)) is None and not self._monitor.reason:
                 pass
         except Exception:  # whatever it is that ends it
             self._monitor.end()
@@ -48,6 +53,20 @@ class MonitoredReads(_Wrapped):
         if self._monitor.reason:
             raise EndOfStream
         return item
+
+    async def _next(self) -> Any:
+        """The next message, or our own refusal of the probe once it is overdue."""
+        monitor = self._monitor
+        with CancelScope() as scope:
+            monitor.wake = scope.cancel
+            try:
+                if monitor.overdue is None:
+                    return await self._inner.receive()
+            finally:
+                monitor.wake = None
+        request, monitor.overdue = monitor.overdue, None
+        error = ErrorData(code=METHOD_NOT_FOUND, message="it was not answered in time")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
 
     @property
     def last_context(self) -> Any:
@@ -65,21 +84,30 @@ class MonitoredReads(_Wrapped):
 
 
 class MonitoredWrites(_Wrapped):
-    """What is sent to the server. The monitor counts the answers that it takes."""
+    """What is sent to the server. The monitor knows which answers are due, and counts those that the server takes."""
 
     async def send(self, item: Any) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCRequest):
+            self._monitor.asked[message.id] = message.method
+            if message.method == PROBE:
+                asyncio.get_running_loop().call_later(PROBE_SECONDS, self._monitor.give_up, message.id)
         await self._inner.send(item)
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._monitor.count_answer()
 
 
 def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
-    """A message as the library gets it: an error in place of a result that is too large, None for talk that is left
-    out."""
+    """A message as the library gets it: an error in place of a result that is too large, an envelope of one that we
+    read ourselves, None for talk that is left out."""
     match message := getattr(item, "message", None):  # it may be an exception
         case JSONRPCResponse():
-            fault = result_fault(message.result)
-            return unreadable_answer(message.id, fault) if fault else item
+            wrapped, fault = wrap_result(monitor.asked.pop(message.id, ""), message.result)
+            if fault := result_fault(message.result) or fault:
+                return unreadable_answer(message.id, fault)
+            item.message = message.model_copy(update={"result": wrapped})
+        case JSONRPCError():
+            monitor.asked.pop(message.id or 0, None)
         case JSONRPCNotification(method=method) if method in TALK:
             return item if monitor.allows_talk(len(message.model_dump_json())) else None
         case JSONRPCRequest() | JSONRPCNotification():

@@ -93,7 +93,8 @@ TEXTS: Final[Mapping[str, str]] = {
     # ── net/transport.py ──
     "a socket of this machine may not be reached": "不能访问本机的套接字",
     "more than {redirects} redirects were followed": "重定向超过 {redirects} 次",
-    "{host} cannot be reached: {reason}": "无法连接 {host}：{reason}",
+    "{host} cannot be reached: {reason}{proxy}": "无法连接 {host}：{reason}{proxy}",
+    "; {variable} names a proxy, which is not used for this": "；{variable} 指定了代理，但此处不使用代理",
     "the request cannot be sent: {error}": "请求无法发送：{error}",
     "the answer of {host} is damaged: {error}": "{host} 的应答已损坏：{error}",
     "this is no URL: {error}": "这不是网址：{error}",

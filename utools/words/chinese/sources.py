@@ -57,6 +57,13 @@ TEXTS: Final[Mapping[str, str]] = {
         "：它要求用 token_env 提供令牌，或用 secret_headers 提供密钥"
     ),
     ": it does not accept the secret {secret}": "：它不接受密钥 {secret}",
+    "its tool has an output schema, and the answer holds no structured content that fits it{beside}": (
+        "该工具有输出模式，但回答中没有符合它的结构化内容{beside}"
+    ),
+    "its structured content breaks the tool's output schema: {faults} It is {structured}{beside}": (
+        "其结构化内容不符合该工具的输出模式：{faults}内容为 {structured}{beside}"
+    ),
+    "; it says: {text}": "；它说：{text}",
     "the MCP server {name} cannot be reached": "无法连接 MCP 服务器 {name}",
     "the MCP server {name} ended in mid-call": "MCP 服务器 {name} 在调用途中结束了",
     "the MCP server {name} answered with the HTTP status {status}{hint}": (
@@ -94,7 +101,30 @@ TEXTS: Final[Mapping[str, str]] = {
         "没有调用工具 {tool}：在运维人员批准之后，它的 {parts} 发生了变化；运维人员可以用 `agent-core tools approve "
         "{source}` 重新批准"
     ),
+    # ── sources/served_run.py ──
+    "the run {run} of this call was cancelled at {name}": "本次调用的运行 {run} 在 {name} 被取消了",
+    "the run {run} failed at {name}": "运行 {run} 在 {name} 失败了",
+    "{name} answered {status}: {said}": "{name} 的应答是 {status}：{said}",
+    "{name} answered something else than a run": "{name} 的应答不是一次运行",
+    "the run {run} of this call cannot be followed at {name}: {why}": ("无法在 {name} 跟踪本次调用的运行 {run}：{why}"),
+    "the run {run} of this call is paused at {name}: resume it there": (
+        "本次调用的运行 {run} 在 {name} 被暂停：请在那里恢复它"
+    ),
+    (
+        "{name} did not end the run {run} of this call within {seconds:g} seconds; it goes on there, and another "
+        "attempt of the call finds it"
+    ): "{name} 没有在 {seconds:g} 秒内结束本次调用的运行 {run}；它在那里继续，再次尝试本次调用时会找到它",
+    (
+        "the call waits for a person at {name}: decide it there, by `agent-core decide {run}` on that host or by "
+        "POST {url}/runs/{run}/decide; another attempt of the call then finds what came of it"
+    ): (
+        "调用在 {name} 等待人工决定：请在那里决定，在该主机上用 `agent-core decide {run}`，或用 POST "
+        "{url}/runs/{run}/decide；再次尝试本次调用时会得到结果"
+    ),
     # ── sources/remote.py ──
+    "{name}: it executes no tool by itself: its operator lists them in execute_tools, in its agent-core.yaml": (
+        "{name}：它不单独执行任何工具：其运维人员在它的 agent-core.yaml 的 execute_tools 中列出这些工具"
+    ),
     "{name}: {error}": "{name}：{error}",
     "{name}: the list of its tools is larger than {most} bytes (max_bytes)": (
         "{name}：工具列表超过 {most} 个字节（max_bytes）"
