@@ -1,6 +1,6 @@
 // The HTTP API of the server that the page comes from.
 
-import { parseJson } from "./json.js";
+import { parseJson, writeJson } from "./json.js";
 import { Problem } from "./problem.js";
 
 const KEY = "agent-core.token";
@@ -72,7 +72,7 @@ async function send(path, { method = "GET", body, headers = {}, signal }) {
   if (token.get()) all.Authorization = `Bearer ${token.get()}`;
   let response;
   try {
-    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const payload = body === undefined ? undefined : writeJson(body);
     response = await fetch(new URL(path, ROOT), { method, body: payload, headers: all, signal, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -80,7 +80,16 @@ async function send(path, { method = "GET", body, headers = {}, signal }) {
   }
   if (response.ok) return response;
   if (response.status === 401 && path !== "me") dispatchEvent(new Event(SIGNED_OUT));
-  throw new Problem(response.status, await response.json().catch(() => ({})));
+  throw new Problem(response.status, await readProblem(response));
+}
+
+/** The problem details of an answer; nothing of one that a proxy gave. */
+async function readProblem(response) {
+  try {
+    return parseJson(await response.text()) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** The server-sent events of a body: {id, data}. */

@@ -2,8 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
-import { parseJson } from "../kit/json.js";
+import { writeJson } from "../kit/json.js";
 import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
+import { readObjectToSend } from "../kit/typed.js";
 import { t } from "../kit/words.js";
 
 const OF_APPROVAL = [["approve", "Approve", "main"], ["deny", "Deny…", "bad"], ["edit", "Edit…", "plain"]];
@@ -51,16 +52,14 @@ function Deny({ busy, onDeny }) {
 }
 
 function Edit({ args, busy, onEdit }) {
-  const [text, setText] = useState(JSON.stringify(args, null, 2));
+  const [text, setText] = useState(writeJson(args, 2));
   const [fault, setFault] = useState("");
   const field = useFocus();
   const submit = (event) => {
     event.preventDefault();
     try {
-      const value = parseJson(text);
-      if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(t("must be a JSON object"));
+      onEdit(readObjectToSend(text));
       setFault("");
-      onEdit(value);
     } catch (error) {
       setFault(error.message);
     }

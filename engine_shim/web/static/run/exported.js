@@ -11,6 +11,7 @@ import { Budgets } from "./budgets.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
 import { FlowGraph } from "./flow_graph.js";
+import { readDigests, readHeldJournal } from "./page_parts.js";
 import { Proof } from "./proof.js";
 import { useReading } from "./reading.js";
 import { readSpans } from "./spans.js";
@@ -19,12 +20,22 @@ import { Timeline } from "./timeline.js";
 
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
 
-/** Fill an element with the run of a journal file. */
-export function showRun(box, text) {
+/** Show the run that this page holds, and whether the page and its records are what was written. */
+export function openPage() {
+  const { found, written } = readDigests();
   language();
+  showRun(document.getElementById("run") ?? document.body, readHeldJournal(), found === written);
+  document.documentElement.dataset.shown = "yes";
+  if (found !== written) tellDamage(t("its digest is another one")); // said twice, since either saying may be what was hit
+}
+
+function showRun(box, text, isAsWritten) {
   const journal = readJournal(text);
   const verdict = verifyJournal(journal);
-  render(html`<${ExportedRun} journal=${journal} verdict=${verdict} text=${text} />`, box);
+  if (!isAsWritten && verdict.faults.length === 0) verdict.faults.push({ why: "this page is not as it was written" });
+  const told = { ...verdict, ok: verdict.ok && isAsWritten };
+  box.replaceChildren();
+  render(html`<${ExportedRun} journal=${journal} verdict=${told} text=${text} />`, box);
 }
 
 function ExportedRun({ journal, verdict, text }) {

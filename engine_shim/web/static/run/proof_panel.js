@@ -7,6 +7,7 @@ import { show } from "../kit/text.js";
 import { number, t } from "../kit/words.js";
 import { readJournal, verifyJournal } from "../proof/journal.js";
 import { Proof } from "./proof.js";
+import { isBroken, sayWhatServerSays } from "./seal.js";
 
 /** The proof of a run. `onBad` is told the records that are not what was written. */
 export function ProofPanel({ run, live, onBad, hrefOf }) {
@@ -36,12 +37,14 @@ export function ProofPanel({ run, live, onBad, hrefOf }) {
 }
 
 function Verified({ verdict, hrefOf }) {
-  const { ok, complete, head, count, first_bad: firstBad } = verdict;
-  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : t("The records are whole so far, and not finished.");
-  return html`<${Notice} tone=${ok ? "good" : firstBad ? "bad" : "wait"} title=${title} live=${true}>
+  const { ok, complete, head, count, first_bad: firstBad, why, seal } = verdict;
+  const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok);
+  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : t("The records are whole so far, and not finished.");
+  return html`<${Notice} tone=${ok ? "good" : isBad ? "bad" : "wait"} title=${title} live=${true}>
     <p><${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} /> ${t("{n} records", { n: number(count) })}</p>
     <p class="head-line">${t("head")} <code>${head}</code></p>
-    ${firstBad && html`<p class="fault"><a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a> ${show(firstBad.why ?? "")}</p>`}
+    <p>${t("seal")}: ${show(sayWhatServerSays(seal))}</p>
+    ${why && html`<p class=${isBad ? "fault" : ""}>${firstBad && html`<a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a>: `}${show(t(why))}</p>`}
   <//>`;
 }
 

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { ask } from "../../kit/api.js";
+import { writeJson } from "../../kit/json.js";
 import { Badge, Button, Dialog, Failure, Notice, useAct } from "../../kit/parts.js";
 import { onOneLine, show } from "../../kit/text.js";
 import { count, t } from "../../kit/words.js";
@@ -65,5 +66,5 @@ function Change({ change }) {
 function asText(tool) {
   if (!tool) return "";
   const { description = "", ...rest } = tool;
-  return `${description}\n${JSON.stringify(rest, null, 2)}`;
+  return `${description}\n${writeJson(rest, 2)}`;
 }
