@@ -93,9 +93,13 @@ def _printable(text: str) -> str:
 
 def _write(part: _Part) -> str:
     """An element as HTML, with nothing around it that no digest is of."""
-    attributes = "".join(f' {name}="{html.escape(value)}"' for name, value in part.attributes.items())
+    attributes = "".join(f' {name}="{_quote(value)}"' for name, value in part.attributes.items())
     text = part.text if part.is_raw else html.escape(part.text, quote=False)
     return f"<{part.tag}{attributes}>" + ("" if part.tag in _VOID else f"{text}</{part.tag}>")
+
+
+def _quote(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;")
 
 
 def _digest(parts: tuple[_Part, ...]) -> str:

@@ -1,7 +1,7 @@
 // Verify and replay of a run: by the server, and the chains once more by this page itself.
 
 import { html, useState } from "../vendor/preact.js";
-import { ask } from "../kit/api.js";
+import { ask, LONG_S } from "../kit/api.js";
 import { Badge, Button, Failure, Notice, useAct } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { number, t } from "../kit/words.js";
@@ -14,13 +14,13 @@ export function ProofPanel({ run, live, onBad, hrefOf }) {
   const [own, setOwn] = useState(null);
   const path = `runs/${encodeURIComponent(run)}`;
   const verify = useAct(async () => {
-    const { text } = await ask(`${path}/journal`, { as: "text" });
+    const { text } = await ask(`${path}/journal`, { as: "text", limit: LONG_S });
     const verdict = verifyJournal(readJournal(text));
     setOwn(verdict);
     onBad(new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`)));
-    return ask(`${path}/verify`);
+    return ask(`${path}/verify`, { limit: LONG_S });
   });
-  const replay = useAct(() => ask(`${path}/replay`, { body: {} }));
+  const replay = useAct(() => ask(`${path}/replay`, { body: {}, limit: LONG_S }));
   const [verified, setVerified] = useState(null);
   const [replayed, setReplayed] = useState(null);
   return html`<div class="stack proof">

@@ -1,7 +1,7 @@
 // What if another policy had been in force: the recorded run judged again, side by side with how it was.
 
 import { html, useMemo, useState } from "../vendor/preact.js";
-import { ask } from "../kit/api.js";
+import { ask, LONG_S } from "../kit/api.js";
 import { writeJson } from "../kit/json.js";
 import { Badge, Button, Failure, Field, Notice, useAct } from "../kit/parts.js";
 import { own } from "../kit/own.js";
@@ -26,7 +26,7 @@ export function WhatIf({ run, rows, hrefOf }) {
   const [result, setResult] = useState(null);
   const [faults, setFaults] = useState({});
   const set = (change) => setForm((before) => ({ ...before, ...change }));
-  const { act, busy, error } = useAct((policy) => ask(`runs/${encodeURIComponent(run)}/replay`, { body: { policy, ...(form.strand ? { strand: form.strand } : {}) } }));
+  const { act, busy, error } = useAct((policy) => ask(`runs/${encodeURIComponent(run)}/replay`, { body: { policy, ...(form.strand ? { strand: form.strand } : {}) }, limit: LONG_S }));
   if (agents.length === 0) return html`<p class="soft">${t("No agent ran here: a policy has nothing to judge.")}</p>`;
   const judge = async (event) => {
     event.preventDefault();

@@ -1,7 +1,7 @@
 // The execution of a tool by itself, as a run of one step.
 
 import { html, useState } from "../../vendor/preact.js";
-import { ask } from "../../kit/api.js";
+import { ask, LONG_S } from "../../kit/api.js";
 import { writeJson } from "../../kit/json.js";
 import { Badge, Button, Failure, Field, useAct } from "../../kit/parts.js";
 import { link } from "../../kit/router.js";
@@ -16,7 +16,7 @@ export function ExecuteForm({ tool, me }) {
   const [done, setDone] = useState(null);
   const { args, fault } = readArgs(text);
   const mayNot = me.scopes.includes("admin") ? null : t("This needs a token with the scope {scope}.", { scope: "admin" });
-  const { act, busy, error } = useAct(async () => setDone(await ask(`tools/${encodeURIComponent(tool.code)}/execute`, { body: { args } })));
+  const { act, busy, error } = useAct(async () => setDone(await ask(`tools/${encodeURIComponent(tool.code)}/execute`, { body: { args }, limit: LONG_S })));
   const submit = (event) => (event.preventDefault(), fault || mayNot || act());
   return html`<form class="stack execute" onSubmit=${submit}>
     <${Field} label=${t("Arguments as JSON")} fault=${fault} help=${tool.effect === "read" ? "" : t("It may write: whatever it does is done when it returns.")}
