@@ -45,7 +45,8 @@ def write_run_page(run: str, journal: bytes) -> str:
     """The page of a run, by the lines of its journal file, which it holds byte for byte.
 
     Bytes that are no text are written out, which makes their line one that the page cannot read. What says that nothing
-    is checked yet, and the guard that says what went wrong, stand before all that may be damaged.
+    is checked yet, and the guard that says what went wrong, stand before all that may be damaged; tags that may be left
+    out are, since nothing would tell that they are hit.
     """
     data = _as_script_data(journal.decode(errors="backslashreplace"))
     start = (
@@ -63,7 +64,7 @@ def write_run_page(run: str, journal: bytes) -> str:
     )
     head, body, tail = ("".join(map(_write, parts)) for parts in (start, shown, rest))
     digest = _Part("meta", {"name": "digest", "content": _digest((*start, *shown, *rest))})
-    return f'<!doctype html><html lang="en">{head}{_write(digest)}<body><div id="run">{body}</div>{tail}</body></html>'
+    return f'<!doctype html><html lang="en">{head}{_write(digest)}{body}{tail}'
 
 
 def read_run_page(text: str, name: str = "the page") -> bytes | None:

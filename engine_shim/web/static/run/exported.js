@@ -24,7 +24,10 @@ const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisi
 export function openPage() {
   const { found, written } = readDigests();
   language();
-  showRun(document.getElementById("run") ?? document.body, readHeldJournal(), found === written);
+  const box = Object.assign(document.createElement("div"), { id: "run" });
+  showRun(box, readHeldJournal(), found === written);
+  for (const each of document.querySelectorAll("#unchecked, noscript")) each.remove();
+  document.body.prepend(box);
   document.documentElement.dataset.shown = "yes";
   if (found !== written) tellDamage(t("its digest is another one")); // said twice, since either saying may be what was hit
 }
@@ -34,7 +37,6 @@ function showRun(box, text, isAsWritten) {
   const verdict = verifyJournal(journal);
   if (!isAsWritten && verdict.faults.length === 0) verdict.faults.push({ why: "this page is not as it was written" });
   const told = { ...verdict, ok: verdict.ok && isAsWritten };
-  box.replaceChildren();
   render(html`<${ExportedRun} journal=${journal} verdict=${told} text=${text} />`, box);
 }
 

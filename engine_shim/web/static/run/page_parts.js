@@ -4,7 +4,7 @@ import { parseJson, writeJson } from "../kit/json.js";
 import { sha256, toHex } from "../proof/sha256.js";
 
 /** The elements in the order of their digest, as `run_page.py` wrote them. */
-const PARTS = ["meta[charset]", "meta[http-equiv]", "meta[name=viewport]", "html[lang=en] > body > div#run > #unchecked", "noscript", "#guard", "title", "#style", "#journal", "#page"];
+const PARTS = ["meta[charset]", "meta[http-equiv]", "meta[name=viewport]", "html[lang=en] > body > p#unchecked", "noscript", "#guard", "title", "#style", "#journal", "#page"];
 
 /** The digest of the page as it was read, and the one that was written: {found, written}. */
 export function readDigests() {
