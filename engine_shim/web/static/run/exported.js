@@ -53,7 +53,7 @@ function ExportedRun({ journal, verdict, text }) {
   const choose = (event) => (setLanguage(event.target.value), redraw((n) => n + 1));
   return html`<main class="alone-run">
     <header class="run-head">
-      <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.complete ? summary.status : "not finished"} /></h1>
+      <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.faults.length > 0 ? "damaged" : verdict.complete ? summary.status : "not finished"} /></h1>
         <a class="button" download="${journal.run || "run"}.jsonl" href=${file}>${t("The journal")}</a>
         <select aria-label=${t("Language")} value=${language()} onChange=${choose}>${Object.entries(LANGUAGES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
       ${summary.answer !== null && html`<div class="answer"><p class="part-label">${t("answer")}</p><${Answer} value=${summary.answer} /></div>`}

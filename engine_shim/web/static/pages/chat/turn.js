@@ -37,11 +37,11 @@ const READERS = {
     return add(turn, { kind: "call", tool, args, strand, state: "running", result: null, seconds: null, progress: "", at: null });
   },
 
-  waiting(turn, { tool, args, reason, strand, n }) {
+  waiting(turn, { tool, args, reason, message, strand, n }) {
     const state = reason === "in_doubt" ? "in_doubt" : "awaiting_approval";
     const at = { strand, n };
     const found = openCall(turn, strand, (call) => call.tool === tool && call.at === null && sameJson(call.args, args));
-    const fields = { state, at, args };
+    const fields = { state, at, args, why: message ?? null };
     const told = found ? change(turn, found, fields) : add(turn, { kind: "call", tool, strand, result: null, seconds: null, progress: "", ...fields });
     return { ...told, status: "waiting" };
   },
