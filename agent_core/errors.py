@@ -8,6 +8,7 @@ AgentCoreError
 │   └── Abandoned       this process has let go of the run
 ├── Divergence          the loop and its tape disagree
 ├── DecisionError       a person's decision that fits nothing that waits
+│   └── AlreadyDecided  somebody else has decided about the call
 └── NoEventLoop         an async function was called outside an event loop of asyncio (also a RuntimeError)
 
 DefinitionError (from utools)   a config, schema or definition that cannot be run
@@ -20,6 +21,7 @@ from utools.errors import DefinitionError
 __all__ = [
     "Abandoned",
     "AgentCoreError",
+    "AlreadyDecided",
     "Damaged",
     "DecisionError",
     "DefinitionError",
@@ -75,6 +77,10 @@ class Divergence(AgentCoreError):
 
 class DecisionError(AgentCoreError):
     """A decision that names nothing that waits, or that does not fit what waits there."""
+
+
+class AlreadyDecided(DecisionError):
+    """A decision about a call that is decided already, or was cancelled."""
 
 
 class NoEventLoop(AgentCoreError, RuntimeError):

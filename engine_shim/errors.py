@@ -5,6 +5,7 @@ EngineError
 ├── RunNotFound                 the store holds no such run
 ├── RunBusy                     somebody drives the run at this moment
 ├── EngineAway                  what drives the runs cannot be reached at this moment
+├── PageDamaged                 the journal in an exported page cannot be read any more
 └── WritesRepeated              a fork may make writes again that were made
 """
 
@@ -16,7 +17,15 @@ from utools.errors import DefinitionError
 if TYPE_CHECKING:
     from agent_core.audit.repeats import MadeWrite
 
-__all__ = ["DefinitionError", "EngineAway", "EngineError", "RunBusy", "RunNotFound", "WritesRepeated"]
+__all__ = [
+    "DefinitionError",
+    "EngineAway",
+    "EngineError",
+    "PageDamaged",
+    "RunBusy",
+    "RunNotFound",
+    "WritesRepeated",
+]
 
 
 class EngineError(Exception):
@@ -29,6 +38,10 @@ class RunNotFound(EngineError):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r} in this store")
         self.run_id = run_id
+
+
+class PageDamaged(EngineError):
+    """What an exported page holds in place of its journal cannot be read."""
 
 
 class RunBusy(EngineError):

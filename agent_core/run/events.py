@@ -28,7 +28,8 @@ def events_of(record: Json) -> Iterator[Event]:
         case {"kind": "answered", "reply": "failed"}:
             yield _observation(False, None, record["message"], record["seconds"])
         case {"kind": "waiting", "tool": tool}:
-            yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"]}
+            why = {"message": record["message"]} if record.get("message") else {}
+            yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"], **why}
         case {"kind": "run_finished"}:
             keys = ("finish_reason", "status", "final_answer", "error", "usage")
             yield {"event": "finished", **{key: record[key] for key in keys if key in record}}

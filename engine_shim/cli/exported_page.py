@@ -9,13 +9,17 @@ import typer
 
 
 def unpack_page(page: Path) -> Path:
-    """Write the journal of a page to a file that is gone when the process ends. BadParameter for a page without one."""
+    """Write the journal of a page to a file that is gone when the process ends.
+
+    BadParameter for a page without one, PageDamaged for one whose journal cannot be read any more.
+    """
     from engine_shim.web.run_page import read_run_page
 
     try:
-        journal = read_run_page(page.read_text("utf-8"))
-    except (OSError, UnicodeError) as error:
+        text = page.read_bytes().decode(errors="backslashreplace")  # bytes that are no text are damage of their line
+    except OSError as error:
         raise typer.BadParameter(f"{page} cannot be read: {error}") from None
+    journal = read_run_page(text, page.name)
     if journal is None:
         raise typer.BadParameter(f"{page} is no run that `agent-core export` wrote: it holds no journal")
     folder = tempfile.mkdtemp()

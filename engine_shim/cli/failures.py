@@ -11,7 +11,7 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import AgentCoreError, Damaged, DecisionError, DefinitionError, Divergence, JournalError
 from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import DefinitionErrors, message_of
-from engine_shim.errors import EngineError, RunBusy, RunNotFound, WritesRepeated
+from engine_shim.errors import EngineError, PageDamaged, RunBusy, RunNotFound, WritesRepeated
 from utools.error_text import describe
 from utools.errors import UnknownTool
 from utools.schema.model_faults import word_fault
@@ -50,6 +50,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.FAILED, "busy", "", str(error)
         case Damaged():
             return output.AUDIT, "damaged", f"{error.path}:{error.n}", str(error)
+        case PageDamaged():
+            return output.AUDIT, "damaged", "", str(error)
         case Divergence():
             return output.AUDIT, "diverged", f"{error.strand}:{error.n}", str(error)
         case AgentCoreError() | EngineError():

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -29,6 +29,8 @@ EXPECTED_S: Final = 5.0
 """How long what happens in a run is kept for somebody who asked for it to begin, and is about to follow it."""
 TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
+_OVER: Final = b"event: over\ndata: {}\n\n"
+_MISSING: Final = b"event: missing\ndata: {}\n\n"
 _FINISHED: Final = b'{"kind":"run_finished"'
 PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
@@ -255,6 +257,42 @@ class Feeds:
         finally:
             self._drop(run, feed)
 
+    async def follow_many(
+        self, wanted: Sequence[tuple[str, Position]], missing: Collection[int] = ()
+    ) -> AsyncGenerator[bytes]:
+        """The events of several runs as one stream, each after a position.
+
+        Each event begins with a line `of: N`, the number of its run among those that are wanted. An event `over` says
+        that no more come of a run, and `missing` that the run of a number in `missing` is none.
+        """
+        pieces: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
+
+        async def pump(number: int, run: str, after: Position) -> None:
+            try:
+                async with aclosing(self.frames(run, after)) as followed:
+                    async for frames in followed:
+                        for piece in _pieces([frame._replace(data=_of(number) + frame.data) for frame in frames]):
+                            await pieces.put(piece)
+                await pieces.put(_of(number) + _OVER)
+            except Exception as error:  # its follower comes again
+                log.error("the events of run %s cannot be read on: %s", run, error)
+                await pieces.put(None)
+
+        for number in missing:
+            yield _of(number) + _MISSING
+        left = [(number, *each) for number, each in enumerate(wanted) if number not in missing]
+        pumps = [asyncio.create_task(pump(*each)) for each in left]
+        try:
+            yield HEARTBEAT  # what there is to follow is followed from now on
+            while not (pieces.empty() and all(each.done() for each in pumps)):
+                if (piece := await pieces.get()) is None:
+                    return
+                yield piece
+        finally:
+            for each in pumps:
+                each.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+
     def close(self) -> None:
         """Let all followers go; a later one is served anew."""
         for feed in list(self._feeds.values()):
@@ -301,6 +339,10 @@ def _pieces(frames: list[Frame]) -> Iterator[bytes]:
             together, size = [], 0
     if together or not frames:
         yield b"".join(together) or HEARTBEAT
+
+
+def _of(number: int) -> bytes:
+    return b"of: %d\n" % number
 
 
 def _encode(event: Event, position: Position | None) -> bytes:

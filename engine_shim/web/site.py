@@ -5,16 +5,18 @@ import gzip
 import hashlib
 import html
 from functools import cache
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.errors import RunNotFound
+from engine_shim.service.feed import Position
 from engine_shim.service.service import Service
 from engine_shim.web.bundle import STATIC, join_modules
 from engine_shim.web.run_page import write_run_page
@@ -30,6 +32,10 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+
+
+MOST_RUNS: Final = 200
+"""How many runs one connection may follow."""
 
 
 class _Files(StaticFiles):
@@ -88,7 +94,28 @@ def _page_routes(access: Access) -> APIRouter:
         name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
         return HTMLResponse(page, headers={**HEADERS, "Content-Disposition": name})
 
+    @router.get("/events", include_in_schema=False)
+    async def follow_runs(
+        run: Annotated[list[str], Query(min_length=1, max_length=MOST_RUNS)],
+        after: Annotated[list[str], Query(max_length=MOST_RUNS)],
+        caller: Caller = read,
+    ) -> Response:
+        """The events of all runs that the tabs of a browser look at, each after its own position, by one connection."""
+        wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=False)]
+        missing = [at for at, (each, _) in enumerate(wanted) if not await _exists(caller, each)]
+        frames = caller.tenant.runs.feeds.follow_many(wanted, missing)
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+
     return router
+
+
+async def _exists(caller: Caller, run_id: str) -> bool:
+    try:
+        await caller.tenant.runs.check_exists(run_id)
+    except RunNotFound:
+        return False
+    return True
 
 
 def _write_page(caller: Caller, run: str) -> str:

@@ -49,3 +49,21 @@ def test_run_as_a_file_is_an_attachment_and_asks_for_a_token(host: Served, tmp_p
     answer = host.client.get(f"/runs/{run.json()['run_id']}/page", headers=reader)
     assert answer.headers["content-disposition"].startswith("attachment; filename")
     assert '"journal"' in answer.text
+
+
+def test_several_runs_are_followed_by_one_connection(host: Served) -> None:
+    reader = host.issue("many", "read", "run")
+    first, second = (
+        host.client.post("/workflows/count/runs", json={"external": {"sum": text}}, headers=reader).json()["run_id"]
+        for text in ("1+1", "2+2")
+    )
+    asked = {"run": [first, "none", second, second], "after": ["", "", "", "999.1"]}
+    assert host.client.get("/events", params=asked).status_code == 401
+    told: dict[str, list[str]] = {"0": [], "1": [], "2": [], "3": []}
+    for frame in host.client.get("/events", params=asked, headers=reader).text.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in frame.splitlines() if not line.startswith(":"))
+        if lines:
+            told[lines["of"]].append(lines["event"])
+    assert told["0"] == told["2"]
+    assert told["0"][-2:] == ["finished", "over"]
+    assert (told["1"], told["3"]) == (["missing"], ["over"])

@@ -17,7 +17,10 @@ LONGEST: Final = timedelta(days=1)
 STICKY: Final = timedelta(seconds=1)
 TASK: Final = timedelta(seconds=2)
 """How long Temporal waits for the worker that knows a run, and for one that is given its next step."""
-FINAL: Final = ("Lost", "Damaged", "Divergence", "DecisionError", "DefinitionError", "DefinitionErrors", "RunNotFound")
+FINAL: Final = (
+    *("Lost", "Damaged", "Divergence", "DecisionError", "AlreadyDecided"),
+    *("DefinitionError", "DefinitionErrors", "RunNotFound"),
+)
 """What no second attempt mends."""
 MAX_DRIVES: Final = 10
 """How often a run that lost a race is driven again from the tape."""

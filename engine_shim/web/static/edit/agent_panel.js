@@ -1,6 +1,7 @@
 // The config of an agent, in groups: model, prompts, limits, tools, answer, and what is rarely needed.
 
 import { html, useState } from "../vendor/preact.js";
+import { isObject } from "../kit/json.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
 import { groupKeys } from "./agent_groups.js";
@@ -51,5 +52,3 @@ function PrimaryOutput({ schema, value, name, path, edit }) {
   return html`<${Slot} edit=${edit} path=${path} label="primary_output" help="What this agent gives; other nodes read it by this placeholder"
     render=${(props) => html`<input type="text" ...${props} class="code" readonly value=${`{{${joinPath(["nodes", name, String(show(output))])}}}`} />`} />`;
 }
-
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);

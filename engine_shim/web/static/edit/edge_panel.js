@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Button, Field } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
+import { NumberField } from "./controls.js";
 import { drawnEdges, listEdges } from "./flow.js";
 import { connect, disconnect, edgeKind, setEdgeKind } from "./flow_edits.js";
 import { Said, Slot } from "./slot.js";
@@ -47,7 +48,7 @@ function OneEdge({ found: { index, to, from, edge }, isBack, isChosen, edit, onC
       <${Slot} edit=${edit} path=${[...path, "model"]} label="model" help="Judges the sentence; absent: the definition's model"
         render=${(props) => html`<${TextField} ...${props} label="model" value=${edge.model ?? ""} onText=${(text) => edit.write([...path, "model"], text || undefined)} />`} />`}
     ${isBack && html`<${Slot} edit=${edit} path=${["max_iterations"]} label="max_iterations" help="How often each loop may be gone round again"
-      render=${(props) => html`<input ...${props} type="number" min="1" class="short" placeholder="50" value=${edit.data.max_iterations ?? ""} onInput=${(event) => edit.write(["max_iterations"], event.target.value === "" ? undefined : Number(event.target.value))} />`} />`}
+      render=${(props) => html`<${NumberField} ...${props} label="max_iterations" placeholder="50" value=${edit.data.max_iterations} variables=${[]} onValue=${(value) => edit.write(["max_iterations"], value)} />`} />`}
   </div>`;
 }
 

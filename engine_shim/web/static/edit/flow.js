@@ -1,11 +1,10 @@
 // A workflow's definition as a graph: its nodes and edges, also of one that is not finished. Pure.
 
+import { isObject, writeJson } from "../kit/json.js";
 import { nameOf, readEdges } from "../run/graph_layout.js";
 
 /** The code of the tool that is an agent. */
 export const AGENT = "agent_core";
-
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
 /** The parts of a definition that can be drawn: {nodes, edges?, entry?} in the form of one without faults. */
 export function drawable(data) {
@@ -17,7 +16,7 @@ export function drawable(data) {
   return { nodes, ...(edges && { edges: edges.map(({ edge }) => ({ ...edge, when: asText(edge.when), ask: asText(edge.ask) })) }), ...(entry.length && { entry }), indices: edges?.map(({ index }) => index) };
 }
 
-const asText = (value) => (value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value));
+const asText = (value) => (value === undefined || value === null ? undefined : typeof value === "string" ? value : writeJson(value));
 
 /** The nodes as they stand: [{name, index, node}]. */
 export function listNodes(data) {

@@ -1,6 +1,7 @@
 // The workflow's graph, to choose nodes in it and to connect them: by dragging from a node's foot to another node.
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { writeJson } from "../kit/json.js";
 import { cut, show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
 import { drawLine, layOut, LONGEST_LABEL } from "../run/graph_layout.js";
@@ -9,7 +10,7 @@ import { drawable, drawnEdges, listEdges, listNodes } from "./flow.js";
 
 /** The graph. `onChoose(name)` for a node, `onEdge(index)` for an edge, `onConnect(from, to)` for a line that was drawn. */
 export function GraphView({ data, faults, chosen, chosenEdge, disabled, onChoose, onEdge, onConnect }) {
-  const shape = JSON.stringify([listNodes(data).map(({ name, node }) => [name, node.tool]), data.edges ?? drawnEdges(data), data.entry]);
+  const shape = writeJson([listNodes(data).map(({ name, node }) => [name, node.tool]), data.edges ?? drawnEdges(data), data.entry]);
   const { drawn, indices, isPlain } = useMemo(() => draw(data), [shape]);
   const counts = countByNode(faults, listNodes(data), listEdges(data));
   const box = useRef(null);

@@ -1,5 +1,7 @@
 // Placeholders in the texts of a definition: found, renamed, and put in where somebody types. Pure.
 
+import { writeJson } from "../kit/json.js";
+
 const PLAIN = /^[A-Za-z_][\w]*$/;
 const INSIDE = /\{\{([^{}]*)\}\}/g;
 
@@ -13,13 +15,13 @@ export function renameInPath(text, old, renamed) {
   const id = old.replace(/[.*+?^${}()|[\]\\-]/g, "\\$&");
   const dotted = new RegExp(`\\bnodes\\.(?:${id}(?![\\w-])|"${id}")`, "g");
   const quoted = new RegExp(`\\bnodes\\["${id}"\\]`, "g");
-  return text.replace(dotted, (found) => `nodes.${found.endsWith('"') ? JSON.stringify(renamed) : renamed}`).replace(quoted, `nodes["${renamed}"]`);
+  return text.replace(dotted, (found) => `nodes.${found.endsWith('"') ? writeJson(renamed) : renamed}`).replace(quoted, `nodes["${renamed}"]`);
 }
 
 /** The names `external.NAME` that the texts of a value ask for. */
 export function externalNames(value) {
   const found = new Set();
-  for (const [, inner] of JSON.stringify(value ?? null).matchAll(INSIDE))
+  for (const [, inner] of writeJson(value ?? null).matchAll(INSIDE))
     for (const [, name] of inner.matchAll(/\bexternal\.([\w-]+)/g)) found.add(name);
   return [...found];
 }

@@ -3,8 +3,10 @@
 import { html, useState } from "../vendor/preact.js";
 import { ask } from "../kit/api.js";
 import { Button, Failure, Notice, useAct } from "../kit/parts.js";
+import { isObject } from "../kit/json.js";
 import { guardLeaving, go, link } from "../kit/router.js";
 import { t } from "../kit/words.js";
+import { keyOf } from "./faults.js";
 import { externalNames } from "./placeholders.js";
 import { fieldsOf } from "./schema.js";
 import { SchemaForm } from "./schema_form.js";
@@ -15,8 +17,9 @@ import { Slot } from "./slot.js";
 export function RunView({ draft, me, faults, given, onGiven }) {
   const { data, isDirty, source } = draft;
   const inputs = inputsSchema(data);
-  const [badJson, setBadJson] = useState("");
-  const form = { data: given, faults: [], variables: [], tools: [], disabled: false, write: (path, value) => onGiven((before) => writeValue(before, path.slice(1), value)) };
+  const [bad, setBad] = useState({});
+  const tellFault = (path, fault) => setBad((before) => ({ ...before, [keyOf(path)]: fault }));
+  const form = { data: given, faults: [], variables: [], tools: [], disabled: false, tellFault, write: (path, value) => onGiven((before) => writeValue(before, path.slice(1), value)) };
   const { act, busy, error } = useAct(async () => {
     const path = isDirty || !source.id ? "drafts/runs" : `workflows/${encodeURIComponent(`${source.id}@${source.version}`)}/runs`;
     const body = path === "drafts/runs" ? { text: draft.text, format: draft.format, external: given } : { external: given };
@@ -27,12 +30,12 @@ export function RunView({ draft, me, faults, given, onGiven }) {
   const scope = isDirty || !source.id ? "admin" : "run";
   const problems = faults.filter(({ kind }) => kind === "bad").length;
   const missing = fieldsOf(inputs ?? {}).filter(({ required }) => required).map(({ key }) => key).filter((name) => given[name] === undefined);
-  const reason = !me.scopes.includes(scope) ? t("Your token lacks the scope {scope}.", { scope }) : problems ? t("There are faults; mend them first.") : badJson;
+  const reason = !me.scopes.includes(scope) ? t("Your token lacks the scope {scope}.", { scope }) : problems ? t("There are faults; mend them first.") : Object.values(bad).some(Boolean) ? t("What a field says cannot be sent as it is; mend it first.") : "";
   return html`<form class="panel stack run-form" onSubmit=${(event) => (event.preventDefault(), reason || act())}>
     <header class="panel-head"><h2>${isDirty || !source.id ? t("Run the draft") : t("Run version {version}", { version: source.version })}</h2></header>
     <p class="help">${isDirty || !source.id ? t("It runs as it stands here, and is not saved by that. Its tools are called for real.") : t("Its tools are called for real.")}</p>
     ${inputs ? html`<${SchemaForm} schema=${inputs} root=${inputs} value=${given} path=${["external"]} edit=${form} />` : html`<${Slot} edit=${form} path=${["external"]} label=${t("Inputs")} help="Any JSON object; the workflow does not say what it takes"
-      render=${(props) => html`<div><${JsonField} ...${props} label=${t("Inputs")} value=${Object.keys(given).length ? given : undefined} variables=${[]} onFault=${setBadJson} onValue=${(value) => onGiven(value !== null && typeof value === "object" ? value : {})} /></div>`} />`}
+      render=${(props) => html`<div><${JsonField} ...${props} label=${t("Inputs")} value=${Object.keys(given).length ? given : undefined} variables=${[]} onFault=${(fault) => tellFault(["external"], fault)} onValue=${(value) => onGiven(isObject(value) ? value : {})} /></div>`} />`}
     ${reason && html`<${Notice} tone="wait" title=${reason} />`}
     <${Failure} error=${error} />
     <div class="row"><${Button} kind="main" type="submit" busy=${busy} disabled=${reason !== ""} title=${reason || undefined}>${t("Run")}<//>

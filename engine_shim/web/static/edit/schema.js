@@ -1,6 +1,6 @@
 // JSON Schemas as forms see them: what kind of control a value needs, its fields, its default. Pure.
 
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+import { isNumber, isObject, sameJson, writeJson } from "../kit/json.js";
 
 /** A schema with its $ref followed; what stands beside the $ref outweighs. */
 export function resolve(schema, root, depth = 0) {
@@ -76,15 +76,17 @@ export function variantOf(value, variants) {
 }
 
 function fits(value, schema) {
-  if ("const" in schema) return value === schema.const;
-  if (schema.enum) return schema.enum.includes(value);
+  if ("const" in schema) return sameJson(value, schema.const);
+  if (schema.enum) return schema.enum.some((each) => sameJson(each, value));
   switch (schema.type ?? (schema.properties ? "object" : "")) {
     case "array":
       return Array.isArray(value);
     case "object":
-      return isObject(value) && Object.entries(schema.properties ?? {}).every(([key, each]) => !("const" in each) || value[key] === each.const) && (schema.required ?? []).every((key) => key in value);
+      return isObject(value) && Object.entries(schema.properties ?? {}).every(([key, each]) => !("const" in each) || sameJson(value[key], each.const)) && (schema.required ?? []).every((key) => key in value);
     case "integer":
-      return Number.isInteger(value);
+      return isNumber(value) && Number.isInteger(Number(value));
+    case "number":
+      return isNumber(value);
     case "":
       return true;
     default:
@@ -101,13 +103,6 @@ export function emptyOf(given, root) {
   return kind === "json" ? (schema.type === "array" ? [] : schema.type === "object" ? {} : "") : empty[kind];
 }
 
-/** What is typed into a field for a number: a number, nothing, or as it stands (a placeholder, or not yet a number). */
-export function readNumber(text) {
-  const typed = text.trim();
-  if (typed === "") return undefined;
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(typed) && Number.isFinite(Number(typed)) ? Number(typed) : typed;
-}
-
 /** Whether a value is one placeholder or has some in it. */
 export const hasPlaceholder = (value) => typeof value === "string" && value.includes("{{");
 
@@ -115,5 +110,5 @@ export const hasPlaceholder = (value) => typeof value === "string" && value.incl
 export function showDefault(schema) {
   const value = schema.default;
   if (value === undefined || value === null || (isObject(value) && !Object.keys(value).length) || (Array.isArray(value) && !value.length)) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : writeJson(value);
 }

@@ -1,6 +1,7 @@
 // A form made from a JSON Schema: each value of the definition in the control that fits it.
 
 import { html, useRef, useState } from "../vendor/preact.js";
+import { isNumber, isObject, sameJson, writeJson } from "../kit/json.js";
 import { Button } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
@@ -51,21 +52,22 @@ export function SchemaField({ schema: given, root, label, required = false, valu
   const isNull = value === null;
   const hasSwitch = nullable && (isNull || required || (schema.default !== undefined && schema.default !== null));
   return html`<${Slot} ...${shared} below=${kind === "json"} render=${(props) => html`<div class="row nowrap top">
-    <${Control} kind=${kind} schema=${schema} value=${isNull ? undefined : value} onValue=${write} label=${label} required=${required} edit=${edit} props=${{ ...props, disabled: props.disabled || isNull || undefined }} />
+    <${Control} kind=${kind} schema=${schema} value=${isNull ? undefined : value} onValue=${write} label=${label} required=${required} path=${path} edit=${edit} props=${{ ...props, disabled: props.disabled || isNull || undefined }} />
     ${hasSwitch && html`<${NullSwitch} label=${label} isNull=${isNull} disabled=${edit.disabled} onNull=${(on) => edit.write(path, on ? null : undefined)} />`}
   </div>`} />`;
 }
 
 /** The bare control of a single value. */
-function Control({ kind, schema, value, onValue, label, required, edit, props }) {
+function Control({ kind, schema, value, onValue, label, required, path, edit, props }) {
   const { variables } = edit;
+  const onFault = edit.tellFault && ((fault) => edit.tellFault(path, fault));
   const common = { ...props, label, value, variables, onValue };
-  if (kind === "number" || kind === "integer") return html`<${NumberField} ...${common} schema=${schema} />`;
+  if (kind === "number" || kind === "integer") return html`<${NumberField} ...${common} onFault=${onFault} schema=${schema} />`;
   if (kind === "boolean") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[true, false]} />`;
   if (kind === "choice") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${schema.enum} />`;
   if (kind === "constant") return html`<${ChoiceField} ...${common} schema=${schema} required=${required} options=${[schema.const]} />`;
-  if (kind === "text" && (value === undefined || typeof value !== "object")) return html`<${PlainText} ...${common} schema=${schema} list=${edit.lists?.[label]} />`;
-  return html`<div class="grow"><${JsonField} ...${common} /></div>`;
+  if (kind === "text" && (typeof value !== "object" || isNumber(value))) return html`<${PlainText} ...${common} schema=${schema} list=${edit.lists?.[label]} />`;
+  return html`<div class="grow"><${JsonField} ...${common} onFault=${onFault} /></div>`;
 }
 
 /** A text: on several lines where it is one to write, or has been written on several. */
@@ -100,9 +102,10 @@ function ListField({ edit, path, label, help, required, schema, root, value, nul
 }
 
 function ChecksField({ edit, path, label, help, required, options, items, setAll }) {
-  const toggle = (each, on) => setAll(options.filter((option) => (option === each ? on : items.includes(option))));
+  const has = (option) => items.some((item) => sameJson(item, option));
+  const toggle = (each, on) => setAll(options.filter((option) => (sameJson(option, each) ? on : has(option))));
   return html`<fieldset class="checks" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
-    ${options.map((each) => html`<label><input type="checkbox" disabled=${edit.disabled} checked=${items.includes(each)} onChange=${(event) => toggle(each, event.target.checked)} />${show(each)}</label>`)}
+    ${options.map((each) => html`<label><input type="checkbox" disabled=${edit.disabled} checked=${has(each)} onChange=${(event) => toggle(each, event.target.checked)} />${show(typeof each === "string" ? each : writeJson(each))}</label>`)}
     ${help && html`<p class="help wide">${show(t(help))}</p>`}<${Said} edit=${edit} path=${path} below />
   </fieldset>`;
 }
@@ -132,5 +135,3 @@ function VariantField({ edit, path, label, help, required, variants, root, value
     <${SchemaField} key=${at} schema=${variants[Math.max(at, 0)]} root=${root} label=${label} required=${required} value=${value ?? undefined} path=${path} edit=${edit} />
   </fieldset>`;
 }
-
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);

@@ -1,6 +1,7 @@
 // The text of a definition, YAML or JSON: read, and changed so that comments, order and a writer's own lines stay. Pure.
 
 import { isMap, isScalar, isSeq, parseDocument } from "../vendor/yaml.js";
+import { asJsonNumber, exactNumber, ExactNumber, isNumber, isObject, parseJson, sameJson, writeJson } from "../kit/json.js";
 import { keepLines } from "./lines.js";
 
 /** What a text says: {data, error}; error is {message, line} of a text that cannot be read, and data then null. */
@@ -20,7 +21,7 @@ let last = null;
 
 function readJson(text) {
   try {
-    return { data: JSON.parse(text), error: null };
+    return { data: parseJson(text), error: null };
   } catch (error) {
     const [, at] = /position (\d+)/.exec(error.message) ?? [];
     return { data: null, error: { message: error.message, line: at === undefined ? null : lineAt(text, Number(at)) } };
@@ -29,13 +30,35 @@ function readJson(text) {
 
 function readYaml(text) {
   try {
-    const document = parseDocument(text);
+    const document = parseYaml(text);
     const [error] = document.errors;
     if (error) return { data: null, error: { message: error.message.split("\n")[0].replace(/:$/, ""), line: error.linePos?.[0].line ?? null } };
     return { data: document.toJS({ maxAliasCount: 100 }), error: null };
   } catch (error) {
     return { data: null, error: { message: error.message, line: null } };
   }
+}
+
+/** Numbers of YAML's core schema with every digit; those of other bases too, once a number of the script cannot hold them. */
+const EXACT = [
+  {
+    tag: "tag:yaml.org,2002:float",
+    default: true,
+    test: /^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$/,
+    identify: (value) => value instanceof ExactNumber,
+    resolve: (text) => exactNumber(asJsonNumber(text)),
+    stringify: ({ value }) => String(value),
+  },
+  { tag: "tag:yaml.org,2002:int", default: true, test: /^0(?:x[0-9a-fA-F]{13,}|o[0-7]{17,})$/, resolve: (text) => exactNumber(String(BigInt(text))), stringify: ({ value }) => String(value) },
+];
+
+const parseYaml = (text) => parseDocument(text, { customTags: (tags) => [...EXACT, ...tags] });
+
+/** A value for `createNode`, which takes apart what it knows as a number. */
+function withNumbers(document, value) {
+  if (value instanceof ExactNumber) return Object.assign(document.createNode(0), { value });
+  if (Array.isArray(value)) return value.map((each) => withNumbers(document, each));
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withNumbers(document, each)])) : value;
 }
 
 const lineAt = (text, at) => text.slice(0, at).split("\n").length;
@@ -45,12 +68,12 @@ const lineAt = (text, at) => text.slice(0, at).split("\n").length;
  *  cannot be read, or a place that cannot be reached. */
 export function changeText(text, format, edit) {
   if (format === "json") {
-    const data = JSON.parse(text);
-    const before = writeJson(data, text);
+    const data = parseJson(text);
+    const before = writeLike(data, text);
     edit(new JsonTarget(data));
-    return keepMeaning(keepLines(text, before, writeJson(data, text)), writeJson(data, text), format);
+    return keepMeaning(keepLines(text, before, writeLike(data, text)), writeLike(data, text), format);
   }
-  const document = parseDocument(text);
+  const document = parseYaml(text);
   if (document.errors.length) throw document.errors[0];
   const style = styleOf(text);
   const before = document.toString(style);
@@ -63,10 +86,11 @@ export function changeText(text, format, edit) {
 function keepMeaning(merged, written, format) {
   if (merged === written) return written;
   const [other, one] = [readText(written, format), readText(merged, format)];
-  return !one.error && JSON.stringify(one.data) === JSON.stringify(other.data) ? merged : written;
+  return !one.error && sameJson(one.data, other.data) ? merged : written;
 }
 
-const writeJson = (data, text) => `${JSON.stringify(data, null, /^\{\n?(?:\t)/.test(text) ? "\t" : 2)}\n`;
+/** A value as JSON with the indent of a text. */
+const writeLike = (data, text) => `${writeJson(data, /^\{\n?(?:\t)/.test(text) ? "\t" : 2)}\n`;
 
 /** How the writer of a YAML text writes. */
 function styleOf(text) {
@@ -164,7 +188,7 @@ class YamlTarget {
 
   /** A value as a node that is written as its neighbours in the list are; small objects without any stand on one line. */
   #make(path, value) {
-    const node = this.document.createNode(value);
+    const node = this.document.createNode(withNumbers(this.document, value));
     if (isSeq(node)) for (const item of node.items) if (isSmall(item)) item.flow = true;
     const list = this.document.getIn(path.slice(0, -1), true);
     const last = isSeq(list) ? list.items.findLast(isMap) : null;
@@ -184,8 +208,8 @@ class YamlTarget {
 
 /** Whether a scalar keeps its way of writing, and its comment, with another value. */
 function canKeepScalar(old, value) {
+  if (isNumber(value) && isNumber(old.value)) return delete old.source, delete old.format, delete old.minFractionDigits;
   if (value !== null && typeof value === "object") return false;
-  if (typeof value === "number" && typeof old.value === "number") delete old.source, delete old.format;
   return typeof value === typeof old.value && (typeof value !== "string" || old.type !== "PLAIN" || !value.includes("\n"));
 }
 
@@ -202,14 +226,14 @@ function mapNode(node, change) {
 export function mapValue(value, change) {
   if (typeof value === "string") return change(value);
   if (Array.isArray(value)) return value.map((each) => mapValue(each, change));
-  if (value === null || typeof value !== "object") return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapValue(each, change)]));
 }
 
 /** Write what is different in `wanted` to a target, place by place, so that the rest stays as it is written. */
 export function writeDifferences(target, wanted, path = []) {
   const now = target.get(path);
-  if (JSON.stringify(now) === JSON.stringify(wanted)) return;
+  if (sameJson(now, wanted)) return;
   if (path.length && !(isObject(now) && isObject(wanted)) && !(Array.isArray(now) && Array.isArray(wanted))) return target.set(path, wanted);
   if (Array.isArray(wanted)) return writeItems(target, now, wanted, path);
   for (const key of Object.keys(now ?? {})) if (!(key in wanted)) target.remove([...path, key]);
@@ -221,11 +245,10 @@ export function writeDifferences(target, wanted, path = []) {
 
 /** Items are the same at the beginning and the end of a list, and those with the same id or tool are compared. */
 function writeItems(target, now, wanted, path) {
-  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const keyOf = (item) => (isObject(item) ? (item.id ?? item.tool ?? null) : null);
   const left = [...now];
   wanted.forEach((item, at) => {
-    const found = left.findIndex((each, n) => n >= at && (same(each, item) || (keyOf(item) !== null && keyOf(each) === keyOf(item))));
+    const found = left.findIndex((each, n) => n >= at && (sameJson(each, item) || (keyOf(item) !== null && keyOf(each) === keyOf(item))));
     const isAtHand = at < left.length && keyOf(item) === null && found < 0 && left.length === wanted.length;
     if (found > at && found >= 0) for (let n = found - 1; n >= at; n--) left.splice(n, 1), target.remove([...path, n]);
     if (found >= 0 || isAtHand) return writeDifferences(target, item, [...path, at]), (left[at] = item);
@@ -235,12 +258,10 @@ function writeItems(target, now, wanted, path) {
   for (let n = left.length - 1; n >= wanted.length; n--) target.remove([...path, n]);
 }
 
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-
 /** A value as a text of a format. */
 export function writeText(data, format) {
-  if (format === "json") return writeJson(data, "");
-  const document = parseDocument("");
-  document.contents = document.createNode(data);
+  if (format === "json") return writeLike(data, "");
+  const document = parseYaml("");
+  document.contents = document.createNode(withNumbers(document, data));
   return document.toString({ lineWidth: 0 });
 }

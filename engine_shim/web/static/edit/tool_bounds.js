@@ -1,10 +1,11 @@
 // What binds one allowed tool: values that the author sets, approval, how often, which arguments and from where.
 
 import { html, useState } from "../vendor/preact.js";
+import { writeJson } from "../kit/json.js";
 import { Field } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
-import { JsonField } from "./controls.js";
+import { JsonField, NumberField } from "./controls.js";
 import { fieldsOf, readSchema, resolve } from "./schema.js";
 import { SchemaField, SchemaForm } from "./schema_form.js";
 import { Said, Slot } from "./slot.js";
@@ -43,7 +44,8 @@ function Narrow({ field: { key, schema }, own, args, path, edit }) {
   const place = [...path, "properties", key];
   const isNumber = type === "number" || type === "integer";
   const start = { any: undefined, values: { enum: [] }, pattern: { pattern: "" }, range: { minimum: 0 } };
-  const setRange = (bound, text) => edit.write(place, { ...args?.properties?.[key], [bound]: text === "" ? undefined : Number(text) });
+  const setRange = (bound, value) => edit.write(place, { ...args?.properties?.[key], [bound]: value });
+  const bound = (name, label, hint) => html`<${NumberField} label=${label} aria-label=${label} placeholder=${hint} value=${now[name]} variables=${[]} disabled=${edit.disabled} onValue=${(value) => setRange(name, value)} />`;
   return html`<div class="pair"><${Field} label=${show(key)} render=${(props) => html`<div class="row top">
     <select ...${props} class="short" value=${now.kind} disabled=${edit.disabled} onChange=${(event) => edit.write(place, start[event.target.value])}>
       <option value="any">${t("anything")}</option><option value="values">${t("one of these values")}</option>
@@ -51,13 +53,12 @@ function Narrow({ field: { key, schema }, own, args, path, edit }) {
       ${now.kind === "other" && html`<option value="other">${t("as written in args")}</option>`}</select>
     ${now.kind === "values" && html`<${Values} label=${t("Values of {name}, one a line", { name: show(key) })} values=${now.values} disabled=${edit.disabled} onText=${(text) => edit.write(place, { enum: readValues(text, type) })} />`}
     ${now.kind === "pattern" && html`<input type="text" class="grow code" aria-label=${t("Pattern of {name}", { name: show(key) })} value=${now.pattern} disabled=${edit.disabled} onInput=${(event) => edit.write(place, { pattern: event.target.value })} />`}
-    ${now.kind === "range" && html`<input type="number" class="short" step="any" aria-label=${t("{name} at least", { name: show(key) })} placeholder=${t("at least")} value=${now.minimum ?? ""} disabled=${edit.disabled} onInput=${(event) => setRange("minimum", event.target.value)} />
-      <input type="number" class="short" step="any" aria-label=${t("{name} at most", { name: show(key) })} placeholder=${t("at most")} value=${now.maximum ?? ""} disabled=${edit.disabled} onInput=${(event) => setRange("maximum", event.target.value)} />`}
+    ${now.kind === "range" && html`${bound("minimum", t("{name} at least", { name: show(key) }), t("at least"))}${bound("maximum", t("{name} at most", { name: show(key) }), t("at most"))}`}
   </div>`} /></div>`;
 }
 
 function Values({ label, values, disabled, onText }) {
-  const [text, setText] = useState(values.map(String).join("\n"));
+  const [text, setText] = useState(values.map((each) => (typeof each === "string" ? each : writeJson(each))).join("\n"));
   return html`<textarea class="grow" rows="2" aria-label=${label} value=${text} disabled=${disabled} onInput=${(event) => (setText(event.target.value), onText(event.target.value))}></textarea>`;
 }
 
@@ -66,7 +67,7 @@ function Origins({ name, value, path, edit }) {
   const rules = value === undefined || value === null ? {} : typeof value === "string" || Array.isArray(value) ? { "*": value } : value;
   const now = rules[name];
   const isOther = now !== null && typeof now === "object" && !Array.isArray(now);
-  const [text, setText] = useState(isOther ? JSON.stringify(now) : [now ?? []].flat().join(", "));
+  const [text, setText] = useState(isOther ? writeJson(now) : [now ?? []].flat().join(", "));
   const set = (typed) => {
     setText(typed);
     const names = typed.split(",").map((each) => each.trim()).filter(Boolean);

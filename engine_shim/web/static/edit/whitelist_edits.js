@@ -1,5 +1,7 @@
 // The entries of an agent's allowed_tools: a tool's code or a pattern, or an object that binds it. Pure.
 
+import { isObject, readNumber, writeJson } from "../kit/json.js";
+
 /** The tool that an entry names. */
 export const toolOf = (entry) => (typeof entry === "string" ? entry : String(entry?.tool ?? ""));
 
@@ -14,7 +16,7 @@ export function boundsOf(entry) {
   if (preset.length) said.push(["preset", preset.join(", ")]);
   for (const key of ["approval", "max_calls", "rate_limit", "timeout"]) if (entry[key] !== undefined && entry[key] !== null) said.push([key, String(entry[key])]);
   if (entry.args) said.push(["args", Object.keys(entry.args.properties ?? entry.args).join(", ")]);
-  if (entry.provenance && JSON.stringify(entry.provenance) !== "{}") said.push(["provenance", isObject(entry.provenance) ? Object.keys(entry.provenance).join(", ") : [entry.provenance].flat().join(", ")]);
+  if (entry.provenance && writeJson(entry.provenance) !== "{}") said.push(["provenance", isObject(entry.provenance) ? Object.keys(entry.provenance).join(", ") : [entry.provenance].flat().join(", ")]);
   if (entry.trusted) said.push(["trusted", ""]);
   return said;
 }
@@ -62,7 +64,5 @@ export function readNarrowing(schema) {
 /** The values that a text lists, one a line, as the type of an argument has them. */
 export function readValues(text, type) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
-  return lines.map((line) => (type === "integer" || type === "number" ? (Number.isFinite(Number(line)) ? Number(line) : line) : type === "boolean" ? line === "true" : line));
+  return lines.map((line) => (type === "integer" || type === "number" ? readNumber(line) : type === "boolean" ? line === "true" : line));
 }
-
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);

@@ -1,6 +1,7 @@
 // The panel of the workflow itself: what it is called, what it takes and gives, and how it is bounded.
 
 import { html, useState } from "../vendor/preact.js";
+import { isObject } from "../kit/json.js";
 import { Button } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { t } from "../kit/words.js";
@@ -11,8 +12,6 @@ import { Said, Slot } from "./slot.js";
 import { TextField } from "./text_field.js";
 
 const TYPES = ["string", "integer", "number", "boolean", "array", "object"];
-const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-
 /** The keys of a workflow besides its nodes and edges. */
 export function WorkflowPanel({ edit }) {
   const { data } = edit;

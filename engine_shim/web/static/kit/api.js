@@ -1,13 +1,17 @@
 // The HTTP API of the server that the page comes from.
 
-import { parseJson } from "./json.js";
+import { parseJson, writeJson } from "./json.js";
 import { Problem } from "./problem.js";
+import { number, t } from "./words.js";
 
 const KEY = "agent-core.token";
-const ROOT = new URL("..", document.baseURI);
-const PAUSE_MS = [500, 1000, 2000, 5000];
-/** How long to wait before a broken stream is asked for again; the last for every further time. */
 const SIGNED_OUT = "signedout";
+const LIMIT_S = 30;
+/** What waits for a tool, a whole run's records or another server may take so long. */
+export const LONG_S = 600;
+
+/** Where the API is. */
+export const ROOT = new URL("..", document.baseURI);
 
 /** The token that this tab signed in with. */
 export const token = {
@@ -26,11 +30,32 @@ export function onSignedOut(listener) {
 export const isPassing = (error) => error instanceof Problem && (error.status === 0 || error.status === 429 || error.status >= 500);
 
 /** Ask the API: `path` without a leading slash. The answer's JSON, or with `as: "text"` its text with the response.
- *  Problem for what it refuses; a Problem of status 0 when it cannot be reached. */
-export async function ask(path, { method, body, headers = {}, signal, as = "json" } = {}) {
-  const response = await send(path, { method: method ?? (body === undefined ? "GET" : "POST"), body, headers, signal });
-  if (as === "text") return { text: await response.text(), response };
-  return response.status === 204 ? null : parseJson(await response.text());
+ *  Problem for what it refuses; a Problem of status 0 when it cannot be reached, or has not answered in `limit` seconds. */
+export async function ask(path, { method, body, headers = {}, signal, as = "json", limit = LIMIT_S } = {}) {
+  const wanted = method ?? (body === undefined ? "GET" : "POST");
+  const timeout = AbortSignal.timeout(limit * 1000);
+  try {
+    const response = await send(path, { method: wanted, body, headers, signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
+    if (as === "text") return { text: await readText(response), response };
+    return response.status === 204 ? null : parseJson(await response.text());
+  } catch (error) {
+    if (timeout.aborted && !signal?.aborted && !(error instanceof Problem)) throw new Problem(0, { kind: "timeout", detail: describeTimeout(limit, wanted) });
+    throw error instanceof TypeError ? unreachable() : error; // the connection broke in the middle of the answer
+  }
+}
+
+const unreachable = () => new Problem(0, { detail: t("The server cannot be reached.") });
+
+function describeTimeout(limit, method) {
+  const seconds = number(limit);
+  return method === "GET"
+    ? t("The server has not answered within {n} seconds. It may be busy, or away: look whether it runs, and try again.", { n: seconds })
+    : t("The server has not answered within {n} seconds. What was asked may have been done all the same: look before you ask again.", { n: seconds });
+}
+
+/** The text of an answer as it was sent: bytes that are no text, or a mark before it, are not passed over. */
+async function readText(response) {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
 }
 
 /** The address of a path of the API, with its query. */
@@ -42,74 +67,30 @@ export function address(path, query = {}) {
   return url.href;
 }
 
-/** Follow the events of a run until it ends or `signal` aborts: `onEvent({id, event, ...data})` for each, `onState` with
- *  true when the stream is there and false while it is sought again. */
-export async function follow(path, { signal, onEvent, onState = () => {} }) {
-  let last = null;
-  for (let failures = 0; !signal.aborted; ) {
-    try {
-      const response = await send(path, { signal, headers: last === null ? {} : { "Last-Event-ID": last } });
-      onState(true);
-      for await (const event of readEvents(response.body)) {
-        failures = 0;
-        last = event.id ?? last;
-        if (event.data) onEvent({ id: event.id, ...parseJson(event.data) });
-      }
-      return;
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof Problem && !isPassing(error)) throw error;
-      onState(false);
-      await pause(PAUSE_MS[Math.min(failures, PAUSE_MS.length - 1)], signal);
-      failures += 1;
-    }
-  }
-}
-
-async function send(path, { method = "GET", body, headers = {}, signal }) {
+async function send(path, { method, body, headers, signal }) {
   const all = { ...headers };
   if (body !== undefined) all["Content-Type"] = "application/json";
   if (token.get()) all.Authorization = `Bearer ${token.get()}`;
   let response;
   try {
-    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const payload = body === undefined ? undefined : writeJson(body);
     response = await fetch(new URL(path, ROOT), { method, body: payload, headers: all, signal, cache: "no-store" });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Problem(0, { detail: "the server cannot be reached" });
+    if (error.name === "AbortError" || error.name === "TimeoutError") throw error;
+    throw unreachable();
   }
   if (response.ok) return response;
   if (response.status === 401 && path !== "me") dispatchEvent(new Event(SIGNED_OUT));
-  throw new Problem(response.status, await response.json().catch(() => ({})));
+  throw new Problem(response.status, await readProblem(response));
 }
 
-/** The server-sent events of a body: {id, data}. */
-async function* readEvents(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const frames = (rest + value).split("\n\n");
-    rest = frames.pop();
-    for (const frame of frames) yield readFrame(frame);
+/** The problem details of an answer; nothing of one that a proxy gave. */
+async function readProblem(response) {
+  try {
+    return parseJson(await response.text()) ?? {};
+  } catch {
+    return {};
   }
-}
-
-function readFrame(frame) {
-  const found = { id: null, data: "" };
-  for (const line of frame.split("\n")) {
-    if (line.startsWith("id:")) found.id = line.slice(3).trim();
-    else if (line.startsWith("data:")) found.data += line.slice(5).trimStart();
-  }
-  return found;
-}
-
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-  });
 }
 
 export { Problem };

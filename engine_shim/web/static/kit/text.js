@@ -1,5 +1,7 @@
 // Texts of models and tools, made safe to look at.
 
+import { writeJson } from "./json.js";
+
 /** Control and direction characters, which would hide or turn what stands around them; line ends and tabs stay. */
 const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udfff]/gu;
 
@@ -10,7 +12,7 @@ export function show(text) {
 
 /** A value as a text on one line. */
 export function onOneLine(value) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : writeJson(value);
   return show(text ?? "").replaceAll("\n", "↵ ");
 }
 

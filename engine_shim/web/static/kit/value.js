@@ -1,6 +1,7 @@
 // A value of a record, to read: short ones as they stand, long ones folded, huge ones in pieces.
 
 import { html, useState } from "../vendor/preact.js";
+import { writeJson } from "./json.js";
 import { cut, onOneLine, show } from "./text.js";
 import { number, t } from "./words.js";
 
@@ -20,7 +21,7 @@ export function Part({ label, value, open = false }) {
 
 /** A value as a block of text: a text as it is, anything else as JSON. Of a long one the beginning, and a button. */
 export function Block({ value }) {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? value : writeJson(value, 2);
   const [pieces, setPieces] = useState(1);
   const shown = show(text.slice(0, pieces * PIECE));
   const left = text.length - pieces * PIECE;
@@ -32,7 +33,7 @@ export function Block({ value }) {
   </div>`;
 }
 
-const textOf = (value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+const textOf = (value) => (typeof value === "string" ? value : (writeJson(value) ?? ""));
 
 /** What an agent answered, as a text to read while it is one. */
 export function Answer({ value }) {

@@ -1,6 +1,7 @@
 // The language of the page: English texts are their own keys, and a table has what each is in another language.
 
 import { chinese } from "./chinese.js";
+import { ExactNumber } from "./json.js";
 import { own } from "./own.js";
 
 const TABLES = { en: {}, zh: chinese };
@@ -41,7 +42,7 @@ export function t(text, values = {}) {
 export function number(value, digits = 0) {
   const { numbers } = formats();
   if (!numbers.has(digits)) numbers.set(digits, new Intl.NumberFormat(language(), { maximumFractionDigits: digits }));
-  return numbers.get(digits).format(value);
+  return numbers.get(digits).format(value instanceof ExactNumber ? String(value) : value);
 }
 
 /** How many there are of a thing: "1 run", "2 runs". Both texts have a {n}. */
@@ -61,7 +62,7 @@ export function duration(seconds) {
 
 /** An amount of USD. */
 export function money(cost) {
-  return `${cost.toLocaleString(language(), { minimumFractionDigits: 2, maximumFractionDigits: cost < 1 ? 5 : 2 })} USD`;
+  return `${Number(cost).toLocaleString(language(), { minimumFractionDigits: 2, maximumFractionDigits: cost < 1 ? 5 : 2 })} USD`;
 }
 
 /** A moment as a clock shows it here: with its day, unless it is today's. */

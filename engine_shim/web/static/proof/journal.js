@@ -1,7 +1,7 @@
 // A run's journal file: its lines, read byte for byte, and whether they are what was written.
 
 import { parseJson } from "../kit/json.js";
-import { sha256 } from "./sha256.js";
+import { sha256, toHex } from "./sha256.js";
 
 const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}$/s;
 const FORMAT = 1;
@@ -33,13 +33,13 @@ function readLine(line) {
   if (found === null) return null;
   try {
     const [, run, strand, n, hash, raw] = found;
-    return { run: JSON.parse(run), strand: JSON.parse(strand), n: Number(n), hash, raw, record: parseJson(raw) };
+    return { run: parseJson(run), strand: parseJson(strand), n: parseJson(n), hash, raw, record: parseJson(raw) };
   } catch {
     return null;
   }
 }
 
-/** Whether the rows are whole: {ok, complete, head, count, faults}. Chains, closing records, the end, and that nothing
+/** Whether the rows are whole: {ok, complete, head, count, kid, faults}; `kid` is the key that the last seal names. Chains, closing records, the end, and that nothing
  *  else stands among them are checked, as `agent-core verify` checks them. */
 export function verifyJournal({ run, rows, faults }) {
   const strands = new Map();
@@ -57,7 +57,8 @@ export function verifyJournal({ run, rows, faults }) {
   for (const path of BESIDE) if (strands.has(path)) found.push(...checkClosings(new Map([[path, strands.get(path)]]), path));
   const complete = own.get(root)?.at(-1).record.kind === "run_finished";
   const { head, count } = headOf(own);
-  return { ok: found.length === 0 && complete, complete, head, count, faults: found };
+  const seal = strands.get("seal")?.at(-1).record;
+  return { ok: found.length === 0 && complete, complete, head, count, kid: seal ? String(seal.kid) : null, faults: found };
 }
 
 function checkChain(run, path, chain) {
@@ -118,5 +119,4 @@ function compareCodePoints(a, b) {
   return left.length - right.length;
 }
 
-const toHex = (digest) => [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 const fromHex = (text) => new Uint8Array(text.match(/../g).map((pair) => parseInt(pair, 16)));

@@ -7,6 +7,9 @@ const K = new Uint32Array(PRIMES.map((p) => fraction(Math.cbrt(p))));
 const START = PRIMES.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
 const rotate = (x, n) => (x >>> n) | (x << (32 - n));
 
+/** A digest as it is written. */
+export const toHex = (digest) => [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 /** The digest of some pieces of bytes, one after another: 32 bytes. */
 export function sha256(...pieces) {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);

@@ -23,7 +23,7 @@ export function Budgets({ budgets }) {
 
 function Row({ label, used, limit, write }) {
   if (limit === null && !used) return null;
-  const share = limit ? Math.min(1, used / limit) : 0;
+  const share = Number(limit) ? Math.min(1, used / limit) : 0;
   return html`<div>
     <dt>${label}</dt>
     <dd>${limit === null ? write(used) : t("{used} of {limit}", { used: write(used), limit: write(limit) })}</dd>

@@ -1,6 +1,7 @@
 // One call of a tool: what it was called with, what judge and people said of it, and what came of it.
 
 import { html } from "../vendor/preact.js";
+import { isNumber } from "../kit/json.js";
 import { Badge, Time } from "../kit/parts.js";
 import { own } from "../kit/own.js";
 import { Part } from "../kit/value.js";
@@ -19,7 +20,7 @@ export function Call({ call, context }) {
       <${Badge} word=${word} tone=${own(TONES, call.state)} />
       ${call.effect && call.effect !== "read" && html`<${Badge} word=${call.effect} tone="plain" />`}
       ${call.cached && html`<${Badge} word="kept answer" tone="plain" />`}
-      ${typeof call.seconds === "number" && html`<span class="soft">${duration(call.seconds)}</span>`}
+      ${isNumber(call.seconds) && html`<span class="soft">${duration(call.seconds)}</span>`}
     </p>
     <${Part} label=${t("arguments")} value=${call.args ?? {}} />
     ${call.origins && html`<${Part} label=${t("where from")} value=${describeOrigins(call.origins)} />`}

@@ -2,8 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
-import { parseJson } from "../kit/json.js";
+import { writeJson } from "../kit/json.js";
 import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
+import { readObjectToSend } from "../kit/typed.js";
 import { t } from "../kit/words.js";
 
 const OF_APPROVAL = [["approve", "Approve", "main"], ["deny", "Deny…", "bad"], ["edit", "Edit…", "plain"]];
@@ -21,7 +22,8 @@ export function Decide({ run, call, me, onDecided }) {
   });
   const choose = (decision) => (decision === "deny" || decision === "edit" ? setForm(form === decision ? null : decision) : act(decision));
   const buttons = call.reason === "in_doubt" ? OF_DOUBT : OF_APPROVAL;
-  const wasDecided = error instanceof Problem && error.status === 409;
+  const wasDecided = error instanceof Problem && error.kind === "already_decided";
+  const isRefused = error instanceof Problem && !wasDecided && [409, 422].includes(error.status);
   return html`<div class="decide" role="group" aria-label=${t("Decide about {tool}", { tool: call.tool })}>
     <div class="row">${buttons.map(([decision, label, kind]) => html`<${Button} key=${decision} kind=${kind} busy=${busy && form === null} disabled=${!mayDecide}
       title=${mayDecide ? undefined : t("Your token lacks the scope “decide”.")} aria-expanded=${["deny", "edit"].includes(decision) ? form === decision : undefined}
@@ -29,6 +31,7 @@ export function Decide({ run, call, me, onDecided }) {
     ${form === "deny" && html`<${Deny} busy=${busy} onDeny=${(message) => act("deny", message ? { message } : {})} />`}
     ${form === "edit" && html`<${Edit} args=${call.args} busy=${busy} onEdit=${(args) => act("edit", { args })} />`}
     ${wasDecided && html`<p class="help">${t("Somebody else may have decided already; what stands is shown above.")}</p>`}
+    ${isRefused && html`<p class="help">${t("Your decision was refused; the call waits on, and what you wrote is still here.")}</p>`}
     <${Failure} error=${error} />
   </div>`;
 }
@@ -51,16 +54,14 @@ function Deny({ busy, onDeny }) {
 }
 
 function Edit({ args, busy, onEdit }) {
-  const [text, setText] = useState(JSON.stringify(args, null, 2));
+  const [text, setText] = useState(writeJson(args, 2));
   const [fault, setFault] = useState("");
   const field = useFocus();
   const submit = (event) => {
     event.preventDefault();
     try {
-      const value = parseJson(text);
-      if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(t("must be a JSON object"));
+      onEdit(readObjectToSend(text));
       setFault("");
-      onEdit(value);
     } catch (error) {
       setFault(error.message);
     }

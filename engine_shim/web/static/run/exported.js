@@ -11,6 +11,7 @@ import { Budgets } from "./budgets.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
 import { FlowGraph } from "./flow_graph.js";
+import { readDigests, readHeldJournal } from "./page_parts.js";
 import { Proof } from "./proof.js";
 import { useReading } from "./reading.js";
 import { readSpans } from "./spans.js";
@@ -19,12 +20,24 @@ import { Timeline } from "./timeline.js";
 
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
 
-/** Fill an element with the run of a journal file. */
-export function showRun(box, text) {
+/** Show the run that this page holds, and whether the page and its records are what was written. */
+export function openPage() {
+  const { found, written } = readDigests();
   language();
+  const box = Object.assign(document.createElement("div"), { id: "run" });
+  showRun(box, readHeldJournal(), found === written);
+  for (const each of document.querySelectorAll("#unchecked, noscript")) each.remove();
+  document.body.prepend(box);
+  document.documentElement.dataset.shown = "yes";
+  if (found !== written) tellDamage(t("its digest is another one")); // said twice, since either saying may be what was hit
+}
+
+function showRun(box, text, isAsWritten) {
   const journal = readJournal(text);
   const verdict = verifyJournal(journal);
-  render(html`<${ExportedRun} journal=${journal} verdict=${verdict} text=${text} />`, box);
+  if (!isAsWritten && verdict.faults.length === 0) verdict.faults.push({ why: "this page is not as it was written" });
+  const told = { ...verdict, ok: verdict.ok && isAsWritten };
+  render(html`<${ExportedRun} journal=${journal} verdict=${told} text=${text} />`, box);
 }
 
 function ExportedRun({ journal, verdict, text }) {
@@ -40,7 +53,7 @@ function ExportedRun({ journal, verdict, text }) {
   const choose = (event) => (setLanguage(event.target.value), redraw((n) => n + 1));
   return html`<main class="alone-run">
     <header class="run-head">
-      <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.complete ? summary.status : "not finished"} /></h1>
+      <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.faults.length > 0 ? "damaged" : verdict.complete ? summary.status : "not finished"} /></h1>
         <a class="button" download="${journal.run || "run"}.jsonl" href=${file}>${t("The journal")}</a>
         <select aria-label=${t("Language")} value=${language()} onChange=${choose}>${Object.entries(LANGUAGES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
       ${summary.answer !== null && html`<div class="answer"><p class="part-label">${t("answer")}</p><${Answer} value=${summary.answer} /></div>`}

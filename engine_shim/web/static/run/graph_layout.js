@@ -1,6 +1,7 @@
 // Where the nodes and edges of a workflow's definition are drawn. Pure.
 
 import { Graph, layout } from "../vendor/dagre.js";
+import { writeJson } from "../kit/json.js";
 
 const NODE_HEIGHT = 44;
 const CHARACTER = 7.4;
@@ -74,7 +75,7 @@ const at = ({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`;
 function impliedEdges(nodes, names) {
   const found = new Map();
   for (const node of nodes) {
-    for (const [, plain, quoted] of JSON.stringify(node.config ?? {}).replaceAll('\\"', '"').matchAll(REFERENCE)) {
+    for (const [, plain, quoted] of writeJson(node.config ?? {}).replaceAll('\\"', '"').matchAll(REFERENCE)) {
       const from = plain ?? quoted;
       if (names.has(from) && from !== nameOf(node)) found.set(`${from}\0${nameOf(node)}`, { from, to: nameOf(node), label: "", error: false });
     }

@@ -1,7 +1,8 @@
 // A run as its records come in: read once, then followed.
 
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { ask, follow, isPassing } from "../kit/api.js";
+import { ask, isPassing, LONG_S } from "../kit/api.js";
+import { follow } from "../kit/follow.js";
 import { readJournal } from "../proof/journal.js";
 
 const PAUSE_MS = 60;
@@ -29,6 +30,7 @@ export function useLiveRun(run) {
 }
 
 class LiveReader {
+  #run;
   #path;
   #publish;
   #control = new AbortController();
@@ -40,6 +42,7 @@ class LiveReader {
   #isFollowing = false;
 
   constructor(run, publish) {
+    this.#run = run;
     this.#path = `runs/${encodeURIComponent(run)}`;
     this.#publish = publish;
   }
@@ -65,10 +68,10 @@ class LiveReader {
 
   async #follow() {
     try {
-      await follow(`${this.#path}/events`, {
+      await follow(this.#run, {
         signal: this.#control.signal,
         onEvent: (event) => this.#note(event),
-        onState: (connected) => this.#set({ connected }),
+        onState: (connected) => this.#set(connected ? { connected, deltas: new Map() } : { connected }),
       });
     } catch (error) {
       if (!mayPass(error)) this.#set({ error });
@@ -100,7 +103,7 @@ class LiveReader {
     try {
       const viewed = ask(`${this.#path}?nodes=true`, { signal }).catch((error) => ([404, 409].includes(error.status) ? null : Promise.reject(error)));
       viewed.catch(() => {}); // it is told below, after what can be read without it
-      const tail = await ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text" });
+      const tail = await ask(`${this.#path}/journal?after=${this.#state.position}`, { signal, as: "text", limit: LONG_S });
       const found = readJournal(tail.text);
       const position = Number(tail.response.headers.get("Journal-Position") ?? this.#state.position);
       const more = tail.text === "" ? {} : { rows: [...this.#state.rows, ...found.rows], text: this.#state.text + tail.text, faults: [...this.#state.faults, ...found.faults] };

@@ -4,24 +4,31 @@ import { html } from "../vendor/preact.js";
 import { Copy, Notice } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { count, number, t } from "../kit/words.js";
+import { sayUnchecked } from "./seal.js";
 
 const MOST_FAULTS = 20;
 
 /** The verdict of the page's own check. */
 export function Proof({ verdict }) {
-  const { ok, complete, head, count: records, faults } = verdict;
+  const { ok, complete, head, count: records, kid, faults } = verdict;
   const tone = ok ? "good" : faults.length > 0 ? "bad" : "wait";
   const title = ok
     ? t("Whole: each of {n} records follows from the one before it, and the end is there.", { n: number(records) })
     : faults.length > 0
-      ? count(faults.length, "Not whole: {n} fault.", "Not whole: {n} faults.")
+      ? `${t("Damaged.")} ${count(faults.length, "Not whole: {n} fault.", "Not whole: {n} faults.")}`
       : t("Whole so far, and not finished.");
   return html`<${Notice} tone=${tone} title=${title} live=${true}>
-    ${faults.length > 0 && html`<ul>${faults.slice(0, MOST_FAULTS).map(({ strand, n, line, why }) => html`<li class="fault">${show(line ? `${t("line")} ${line}: ${t(why)}` : `${strand}:${n}: ${t(why)}`)}</li>`)}</ul>`}
+    ${faults.length > 0 && html`<ul>${faults.slice(0, MOST_FAULTS).map((fault) => html`<li class="fault">${show(describe(fault))}</li>`)}</ul>`}
     ${faults.length > MOST_FAULTS && html`<p class="fault">${t("and {n} more", { n: number(faults.length - MOST_FAULTS) })}</p>`}
     ${faults.length > 0
       ? html`<p class="help">${t("Not everything below is what was written: do not rely on it.")}</p>`
       : html`<p class="head-line">${t("head")} <code>${head}</code>, ${t("count")} ${number(records)} <${Copy} text=${head} label=${t("Copy the head")} /></p>
+          <p>${t("seal")}: ${show(sayUnchecked(kid))}</p>
           <p class="help">${t("This page has checked the records itself. Whoever rewrote all of them would get another head: compare it with the one that was kept elsewhere.")}</p>`}
   <//>`;
+}
+
+function describe({ strand, n, line, why }) {
+  if (line) return `${t("line")} ${line}: ${t(why)}`;
+  return strand === undefined ? t(why) : `${strand}:${n}: ${t(why)}`;
 }

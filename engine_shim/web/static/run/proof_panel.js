@@ -1,25 +1,26 @@
 // Verify and replay of a run: by the server, and the chains once more by this page itself.
 
 import { html, useState } from "../vendor/preact.js";
-import { ask } from "../kit/api.js";
+import { ask, LONG_S } from "../kit/api.js";
 import { Badge, Button, Failure, Notice, useAct } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { number, t } from "../kit/words.js";
 import { readJournal, verifyJournal } from "../proof/journal.js";
 import { Proof } from "./proof.js";
+import { isBroken, sayWhatServerSays } from "./seal.js";
 
 /** The proof of a run. `onBad` is told the records that are not what was written. */
 export function ProofPanel({ run, live, onBad, hrefOf }) {
   const [own, setOwn] = useState(null);
   const path = `runs/${encodeURIComponent(run)}`;
   const verify = useAct(async () => {
-    const { text } = await ask(`${path}/journal`, { as: "text" });
+    const { text } = await ask(`${path}/journal`, { as: "text", limit: LONG_S });
     const verdict = verifyJournal(readJournal(text));
     setOwn(verdict);
     onBad(new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`)));
-    return ask(`${path}/verify`);
+    return ask(`${path}/verify`, { limit: LONG_S });
   });
-  const replay = useAct(() => ask(`${path}/replay`, { body: {} }));
+  const replay = useAct(() => ask(`${path}/replay`, { body: {}, limit: LONG_S }));
   const [verified, setVerified] = useState(null);
   const [replayed, setReplayed] = useState(null);
   return html`<div class="stack proof">
@@ -36,12 +37,14 @@ export function ProofPanel({ run, live, onBad, hrefOf }) {
 }
 
 function Verified({ verdict, hrefOf }) {
-  const { ok, complete, head, count, first_bad: firstBad } = verdict;
-  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : t("The records are whole so far, and not finished.");
-  return html`<${Notice} tone=${ok ? "good" : firstBad ? "bad" : "wait"} title=${title} live=${true}>
+  const { ok, complete, head, count, first_bad: firstBad, why, seal } = verdict;
+  const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok);
+  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : t("The records are whole so far, and not finished.");
+  return html`<${Notice} tone=${ok ? "good" : isBad ? "bad" : "wait"} title=${title} live=${true}>
     <p><${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} /> ${t("{n} records", { n: number(count) })}</p>
     <p class="head-line">${t("head")} <code>${head}</code></p>
-    ${firstBad && html`<p class="fault"><a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a> ${show(firstBad.why ?? "")}</p>`}
+    <p>${t("seal")}: ${show(sayWhatServerSays(seal))}</p>
+    ${why && html`<p class=${isBad ? "fault" : ""}>${firstBad && html`<a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a>: `}${show(t(why))}</p>`}
   <//>`;
 }
 

@@ -1,7 +1,7 @@
 // What can be done with a run: pause, go on, cancel, try again, fork; and taken along as a file.
 
 import { html, useState } from "../vendor/preact.js";
-import { ask, Problem } from "../kit/api.js";
+import { ask, LONG_S, Problem } from "../kit/api.js";
 import { Button, Dialog, Failure, Field, useAct } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { show } from "../kit/text.js";
@@ -74,7 +74,7 @@ export function ForkButton({ run, me, item, isTurn }) {
 
 function TakeAlong({ run }) {
   const { act, busy, error } = useAct(async (kind) => {
-    const { text } = await ask(`${pathOf(run)}/${kind}`, { as: "text" });
+    const { text } = await ask(`${pathOf(run)}/${kind}`, { as: "text", limit: LONG_S });
     download(text, `${run}.${kind === "page" ? "html" : "jsonl"}`);
   });
   return html`<${Button} busy=${busy} title=${t("One file that shows and proves the run, without a server")} onClick=${() => act("page")}>${t("Export as HTML")}<//>

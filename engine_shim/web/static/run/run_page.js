@@ -1,6 +1,7 @@
 // One run on the server: what it does at this moment, what it did, and what can be done with it.
 
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { sameJson } from "../kit/json.js";
 import { Badge, Failure, Guard, Loading, Notice, Tabs } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { Answer, Block } from "../kit/value.js";
@@ -127,7 +128,7 @@ function Result({ view, summary }) {
   return html`<div class="stack">
     <section><h2>${t("Inputs")}</h2><${Block} value=${summary.inputs ?? {}} /></section>
     <section><h2>${t("Outputs")}</h2>${view ? html`<${Block} value=${view.outputs} />` : html`<p class="soft">${t("The outputs cannot be read.")}</p>`}</section>
-    ${view && Object.keys(view.nodes ?? {}).some((node) => !Object.is(view.nodes[node], view.outputs[node]) && JSON.stringify(view.nodes[node]) !== JSON.stringify(view.outputs[node])) && html`<section><h2>${t("Outputs of the nodes")}</h2><${Block} value=${view.nodes} /></section>`}
+    ${view && Object.keys(view.nodes ?? {}).some((node) => !sameJson(view.nodes[node], view.outputs[node])) && html`<section><h2>${t("Outputs of the nodes")}</h2><${Block} value=${view.nodes} /></section>`}
   </div>`;
 }
 

@@ -57,8 +57,8 @@ function beginBudget(strand, record) {
     steps: spent.steps ?? 0,
     tool_calls: spent.tool_calls ?? 0,
     tokens: (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0),
-    cost: spent.cost ?? 0,
-    seconds: spent.seconds ?? 0,
+    cost: Number(spent.cost ?? 0),
+    seconds: Number(spent.seconds ?? 0),
   };
   return { strand, model: record.config?.model ?? "", agent: record.agent?.name ?? null, limits: record.limits, used, end: null };
 }

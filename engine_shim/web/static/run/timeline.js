@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { ChunkList } from "../kit/chunk_list.js";
+import { isNumber, writeJson } from "../kit/json.js";
 import { Badge, Time } from "../kit/parts.js";
 import { Part } from "../kit/value.js";
 import { show } from "../kit/text.js";
@@ -34,7 +35,7 @@ function Card({ item, before, isChosen, context }) {
       <h3>${title}</h3>
       <span class="card-facts">
         ${item.usage && item.kind === "step" && html`<span title=${t("tokens read and written")}>${number(item.usage.input_tokens)} + ${number(item.usage.output_tokens)} ${t("tokens")}</span>`}
-        ${typeof item.seconds === "number" && html`<span>${duration(item.seconds)}</span>`}
+        ${isNumber(item.seconds) && html`<span>${duration(item.seconds)}</span>`}
         <${Time} at=${item.at} day="never" />
         <button type="button" class="card-button" aria-expanded=${isOpen ? "true" : "false"} onClick=${() => setOpen(!isOpen)}>${count(item.refs.length, "{n} record", "{n} records")}</button>
         ${context.controls?.(item)}
@@ -124,7 +125,7 @@ function Message({ item }) {
 
 function End({ item }) {
   return html`${item.answer !== null && html`<${Part} label=${t("answer")} value=${item.answer} />`}
-    ${item.error && html`<div class="why bad"><p class="why-text">${show(item.error.message ?? JSON.stringify(item.error))}</p></div>`}
+    ${item.error && html`<div class="why bad"><p class="why-text">${show(item.error.message ?? writeJson(item.error))}</p></div>`}
     ${item.path && html`<${Part} label=${t("path")} value=${item.path.join(" → ")} />`}
     ${item.usage && html`<${Part} label=${t("usage")} value=${item.usage} />`}`;
 }

@@ -1,7 +1,8 @@
 // What if another policy had been in force: the recorded run judged again, side by side with how it was.
 
 import { html, useMemo, useState } from "../vendor/preact.js";
-import { ask } from "../kit/api.js";
+import { ask, LONG_S } from "../kit/api.js";
+import { writeJson } from "../kit/json.js";
 import { Badge, Button, Failure, Field, Notice, useAct } from "../kit/parts.js";
 import { own } from "../kit/own.js";
 import { show } from "../kit/text.js";
@@ -23,30 +24,30 @@ export function WhatIf({ run, rows, hrefOf }) {
   const agents = useMemo(() => readAgents(rows), [rows]);
   const [form, setForm] = useState({ strand: "", denied: [], limits: {}, approval: "", afterUntrusted: "", narrowing: "" });
   const [result, setResult] = useState(null);
-  const [fault, setFault] = useState("");
+  const [faults, setFaults] = useState({});
   const set = (change) => setForm((before) => ({ ...before, ...change }));
-  const { act, busy, error } = useAct((policy) => ask(`runs/${encodeURIComponent(run)}/replay`, { body: { policy, ...(form.strand ? { strand: form.strand } : {}) } }));
+  const { act, busy, error } = useAct((policy) => ask(`runs/${encodeURIComponent(run)}/replay`, { body: { policy, ...(form.strand ? { strand: form.strand } : {}) }, limit: LONG_S }));
   if (agents.length === 0) return html`<p class="soft">${t("No agent ran here: a policy has nothing to judge.")}</p>`;
   const judge = async (event) => {
     event.preventDefault();
-    const { policy, error: why } = writePolicy(form, agents);
-    setFault(why);
-    if (!why) setResult((await act(policy)) ?? null);
+    const { policy, faults: found } = writePolicy(form);
+    setFaults(found);
+    if (Object.keys(found).length === 0) setResult((await act(policy)) ?? null);
   };
   return html`<form class="stack what-if" onSubmit=${judge}>
     <p class="help">${t("The run is judged again, offline, as if this had been its policy. Nothing is called.")}</p>
     ${agents.length > 1 && html`<${Field} label=${t("Agent")} render=${(props) => html`<select ...${props} value=${form.strand} onChange=${(event) => set({ strand: event.target.value })}>
       <option value="">${t("all")}</option>${agents.map((each) => html`<option value=${each.strand}>${nameOfStrand(each.strand)}</option>`)}</select>`} />`}
     <${Tools} agents=${agents} denied=${form.denied} onChange=${(denied) => set({ denied })} />
-    <div class="limits">${LIMITS.map(([key, label, limit]) => html`<${Field} key=${key} label=${t(label)} render=${(props) => html`<input ...${props} type="number" min="0" step="any" inputmode="decimal"
+    <div class="limits">${LIMITS.map(([key, label, limit]) => html`<${Field} key=${key} label=${t(label)} fault=${faults[key]} render=${(props) => html`<input ...${props} type="text" inputmode="decimal" autocomplete="off"
       placeholder=${String(agents[0].limits[limit] ?? "∞")} value=${form.limits[key] ?? ""} onInput=${(event) => set({ limits: { ...form.limits, [key]: event.target.value } })} />`} />`)}</div>
     <div class="limits">
       <${Choice} label=${t("Approval")} value=${form.approval} options=${["always", "on_write", "on_unproven", "never"]} onChange=${(approval) => set({ approval })} />
       <${Choice} label=${t("Writes after untrusted text")} value=${form.afterUntrusted} options=${["run", "ask", "refuse"]} onChange=${(afterUntrusted) => set({ afterUntrusted })} />
     </div>
     <details><summary>${t("Whitelist and narrowing as JSON")}</summary>
-      <${Field} label="allowed_tools" fault=${fault} help=${t("The whole list takes the place of the recorded one.")} render=${(props) => html`<textarea ...${props} class="code" rows="5" spellcheck=${false}
-        placeholder=${JSON.stringify(agents[0].tools)} value=${form.narrowing} onInput=${(event) => set({ narrowing: event.target.value })}></textarea>`} />
+      <${Field} label="allowed_tools" fault=${faults.allowed_tools} help=${t("The whole list takes the place of the recorded one.")} render=${(props) => html`<textarea ...${props} class="code" rows="5" spellcheck=${false}
+        placeholder=${writeJson(agents[0].tools)} value=${form.narrowing} onInput=${(event) => set({ narrowing: event.target.value })}></textarea>`} />
     </details>
     <div class="row"><${Button} kind="main" type="submit" busy=${busy}>${t("Judge again")}<//></div>
     <${Failure} error=${error} />

@@ -1,7 +1,7 @@
 // The audit of many runs. It goes on while its user looks at another page, until he stops it or closes the tab.
 
 import { useEffect, useState } from "../../vendor/preact.js";
-import { address, ask, Problem } from "../../kit/api.js";
+import { address, ask, LONG_S, Problem } from "../../kit/api.js";
 import { asQuery } from "../runs/filters.js";
 import { failRun, judgeRun } from "./verdicts.js";
 
@@ -83,8 +83,8 @@ async function collect(filters, signal) {
 async function check(run, policy, signal) {
   const path = `runs/${encodeURIComponent(run.run_id)}`;
   try {
-    const verified = await ask(`${path}/verify`, { signal });
-    const replayed = await ask(`${path}/replay`, { body: policy ? { policy } : {}, signal });
+    const verified = await ask(`${path}/verify`, { signal, limit: LONG_S });
+    const replayed = await ask(`${path}/replay`, { body: policy ? { policy } : {}, signal, limit: LONG_S });
     return judgeRun(run, verified, replayed);
   } catch (error) {
     if (signal.aborted || (error instanceof Problem && [401, 403, 422].includes(error.status))) throw error;

@@ -15,7 +15,7 @@ export function PolicyForm({ form, fault, onForm }) {
       <div class="audit-policy-row">
         <${Field} label=${t("Denied tools")} help=${t("Codes or globs, with commas between them.")} render=${(props) => html`<input ...${props} value=${form.denied} placeholder="order, mcp.files.*"
           onInput=${(event) => set({ denied: event.target.value })} />`} />
-        <${Field} label=${t("Most steps")} render=${(props) => html`<input ...${props} type="number" min="0" step="1" value=${form.maxSteps} onInput=${(event) => set({ maxSteps: event.target.value })} />`} />
+        <${Field} label=${t("Most steps")} render=${(props) => html`<input ...${props} type="text" inputmode="numeric" autocomplete="off" value=${form.maxSteps} onInput=${(event) => set({ maxSteps: event.target.value })} />`} />
         <${Field} label=${t("Other keys")} help=${t("A JSON object, or key=value on each line.")} fault=${fault && t("This cannot be read: {why}", { why: fault })}
           render=${(props) => html`<textarea ...${props} class="code" rows="2" spellcheck=${false} value=${form.text} placeholder="approval=on_write" onInput=${(event) => set({ text: event.target.value })} />`} />
       </div>

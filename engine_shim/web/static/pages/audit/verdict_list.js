@@ -6,6 +6,7 @@ import { Badge, Button, Copy, Failure, useAct } from "../../kit/parts.js";
 import { link } from "../../kit/router.js";
 import { cut, onOneLine } from "../../kit/text.js";
 import { count, number, t } from "../../kit/words.js";
+import { sayWhatServerSays } from "../../run/seal.js";
 import { saveRun } from "./download.js";
 import { countVerdicts } from "./verdicts.js";
 
@@ -47,10 +48,10 @@ function VerdictRow({ row, withPolicy }) {
   </div>`;
 }
 
-function describeRecords({ whole, complete, count: n }) {
+function describeRecords({ whole, complete, count: n, seal }) {
   if (whole === null) return html`<span class="soft">–</span>`;
   const state = !whole ? t("not whole") : complete ? t("whole") : t("whole so far");
-  return html`<span class=${whole ? "" : "verdict-bad"}>${state}</span><span class="soft"> ${count(n, "{n} record", "{n} records")}</span>`;
+  return html`<span class=${whole ? "" : "verdict-bad"}>${state}</span><span class="soft"> ${count(n, "{n} record", "{n} records")}${seal && html`, ${onOneLine(sayWhatServerSays(seal))}`}</span>`;
 }
 
 function describeReplay({ replay, steps, decisions, changed_decisions: changed }, withPolicy) {

@@ -1,26 +1,29 @@
 // What the verification and the replay of a run come to, and a table of many. Pure.
 
+import { writeJson } from "../../kit/json.js";
+import { isBroken } from "../../run/seal.js";
+
 /** The verdicts in the order of their weight: those that need somebody first. */
 export const VERDICTS = ["damaged", "diverged", "unreadable", "not checked", "changed", "outlived", "inapplicable", "unfinished", "identical"];
 
-const COLUMNS = ["run_id", "run_of", "status", "started_at", "verdict", "whole", "complete", "replay", "place", "changed_decisions", "decisions", "steps", "head", "count", "why"];
+const COLUMNS = ["run_id", "run_of", "status", "started_at", "verdict", "whole", "complete", "replay", "place", "changed_decisions", "decisions", "steps", "head", "count", "seal", "why"];
 
 /** The row of a run: `verified` is the server's verdict, `replayed` what came of its replay. */
 export function judgeRun(run, verified, replayed) {
   const bad = verified.first_bad;
-  const isWhole = verified.ok || (!verified.complete && bad === null);
+  const isWhole = verified.ok || (!verified.complete && bad === null && !isBroken(verified.seal ?? ""));
   const decisions = replayed.decisions ?? [];
   return {
     ...about(run), verdict: isWhole ? replayed.outcome : "damaged", whole: isWhole, complete: verified.complete, replay: replayed.outcome,
-    place: placeOf(isWhole ? null : bad) ?? placeOf(replayed.place ?? replayed.divergence), why: replayed.why ?? "",
+    place: placeOf(isWhole ? null : bad) ?? placeOf(replayed.place ?? replayed.divergence), why: (isWhole ? replayed.why : verified.why) ?? "",
     changed_decisions: decisions.filter(({ recorded, now }) => recorded !== now).length, decisions: decisions.length,
-    steps: replayed.steps, head: verified.head, count: verified.count,
+    steps: replayed.steps, head: verified.head, count: verified.count, seal: verified.seal ?? null,
   };
 }
 
 /** The row of a run of which the server could not tell. */
 export function failRun(run, error) {
-  const nothing = { whole: null, complete: null, replay: null, place: null, changed_decisions: null, decisions: null, steps: null, head: null, count: null };
+  const nothing = { whole: null, complete: null, replay: null, place: null, changed_decisions: null, decisions: null, steps: null, head: null, count: null, seal: null };
   return { ...about(run), verdict: "not checked", ...nothing, why: error.message };
 }
 
@@ -51,5 +54,5 @@ function asCell(value) {
 /** The rows as JSON, with the policy that they were judged under. */
 export function asJson(rows, policy) {
   const outcomes = Object.fromEntries(countVerdicts(rows));
-  return `${JSON.stringify({ policy, outcomes, runs: rows.map((row) => Object.fromEntries(COLUMNS.map((name) => [name, row[name]]))) }, null, 2)}\n`;
+  return `${writeJson({ policy, outcomes, runs: rows.map((row) => Object.fromEntries(COLUMNS.map((name) => [name, row[name]]))) }, 2)}\n`;
 }

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Button, Failure, Field, useAct } from "../../kit/parts.js";
-import { t } from "../../kit/words.js";
+import { number, t } from "../../kit/words.js";
 
 const LIMITS = { max_tokens: 20000, max_tool_calls: 5 };
 const MOST = { max_tokens: 10_000_000, max_tool_calls: 1000 };
@@ -18,13 +18,14 @@ export function Composer({ onSend, why, isWaiting }) {
     setText((now) => (now === sent ? "" : now));
   });
   useEffect(() => fit(box.current), [text]);
-  const isValid = Object.keys(LIMITS).every((name) => Number.isInteger(limits[name]) && limits[name] >= 1 && limits[name] <= MOST[name]);
+  const isWithin = (name) => Number.isInteger(limits[name]) && limits[name] >= 1 && limits[name] <= MOST[name];
+  const isValid = Object.keys(LIMITS).every(isWithin);
   const cannot = why || isWaiting || !text.trim() || !isValid;
   const submit = (event) => (event.preventDefault(), cannot || act());
   const onKey = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   };
-  const limit = (name, label) => html`<${Field} label=${label} fault=${limits[name] >= 1 ? "" : t("At least 1.")} render=${(props) => html`<input ...${props} type="number" min="1" max=${MOST[name]} step="1"
+  const limit = (name, label) => html`<${Field} label=${label} fault=${isWithin(name) ? "" : t("A whole number from 1 to {most}.", { most: number(MOST[name]) })} render=${(props) => html`<input ...${props} type="number" min="1" max=${MOST[name]} step="1"
     value=${limits[name]} onInput=${(event) => setLimits({ ...limits, [name]: event.target.valueAsNumber })} />`} />`;
   return html`<form class="composer" onSubmit=${submit}>
     <${Failure} error=${error} />

@@ -1,5 +1,6 @@
 // The turns of a stored conversation by its messages. Pure.
 
+import { writeJson } from "../../kit/json.js";
 import { newTurn } from "./turn.js";
 
 /** Turns, oldest first: the messages of one run are one turn. */
@@ -21,4 +22,4 @@ function tell(turn, { role, content, tool_calls: calls = [] }) {
   if (calls.length === 0) turn.answer = textOf(content);
 }
 
-const textOf = (content) => (typeof content === "string" ? content : JSON.stringify(content ?? ""));
+const textOf = (content) => (typeof content === "string" ? content : writeJson(content ?? ""));

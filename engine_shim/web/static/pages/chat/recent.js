@@ -1,5 +1,7 @@
 // The conversations that this browser had: kept here, since a turn that waits is in no stored conversation yet.
 
+import { parseJson, writeJson } from "../../kit/json.js";
+
 const KEY = "agent-core.conversations";
 const MOST = 50;
 
@@ -7,7 +9,7 @@ const MOST = 50;
  *  has, {trace, message}: it goes on, or came to no answer. */
 export function readRecent() {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    const kept = parseJson(localStorage.getItem(KEY) ?? "[]");
     return Array.isArray(kept) ? kept.filter((each) => typeof each?.id === "string") : [];
   } catch {
     return [];
@@ -41,7 +43,7 @@ export function joinRecent(kept, listed) {
 
 function write(all) {
   try {
-    localStorage.setItem(KEY, JSON.stringify(all.slice(0, MOST)));
+    localStorage.setItem(KEY, writeJson(all.slice(0, MOST)));
   } catch {
     // a page without storage forgets them
   }

@@ -1,5 +1,7 @@
 // A turn of a conversation by the events of its run: what was done, what waits, what was answered. Pure.
 
+import { sameJson } from "../../kit/json.js";
+
 const BATCH_ITEM = /\/\d+\.(\d+)$/;
 
 /** The states in which a person may decide about a call. */
@@ -35,11 +37,11 @@ const READERS = {
     return add(turn, { kind: "call", tool, args, strand, state: "running", result: null, seconds: null, progress: "", at: null });
   },
 
-  waiting(turn, { tool, args, reason, strand, n }) {
+  waiting(turn, { tool, args, reason, message, strand, n }) {
     const state = reason === "in_doubt" ? "in_doubt" : "awaiting_approval";
     const at = { strand, n };
-    const found = openCall(turn, strand, (call) => call.tool === tool && call.at === null && JSON.stringify(call.args) === JSON.stringify(args));
-    const fields = { state, at, args };
+    const found = openCall(turn, strand, (call) => call.tool === tool && call.at === null && sameJson(call.args, args));
+    const fields = { state, at, args, why: message ?? null };
     const told = found ? change(turn, found, fields) : add(turn, { kind: "call", tool, strand, result: null, seconds: null, progress: "", ...fields });
     return { ...told, status: "waiting" };
   },

@@ -1,7 +1,8 @@
 // useConversation(): the turns of one conversation, those that are stored and those that are under way.
 
 import { useEffect, useRef, useState } from "../../vendor/preact.js";
-import { ask, follow, Problem } from "../../kit/api.js";
+import { ask, Problem } from "../../kit/api.js";
+import { follow } from "../../kit/follow.js";
 import { go, link } from "../../kit/router.js";
 import { readHistory } from "./history.js";
 import { keepRecent, noteRecent, readRecent } from "./recent.js";
@@ -44,7 +45,10 @@ export function useConversation(id, onChange) {
   /** Follow a turn until it ends. */
   async function watch(id, trace, signal) {
     const onEvent = (event) => patchTurn(trace, (turn) => addEvent(turn, event));
-    const onState = (isConnected) => patch(() => ({ isConnected }));
+    const onState = (isConnected) => {
+      patch(() => ({ isConnected }));
+      if (isConnected) patchTurn(trace, (turn) => ({ ...turn, draft: "" }));
+    };
     try {
       await followSoon(trace, { signal, onEvent, onState });
       if (signal.aborted) return;
@@ -75,15 +79,13 @@ export function useConversation(id, onChange) {
   async function showSteps(trace) {
     const { signal } = streams.current;
     let told = newTurn({ trace, message: "" });
-    await follow(eventsOf(trace), { signal, onEvent: (event) => (told = addEvent(told, event)) });
+    await follow(trace, { signal, onEvent: (event) => (told = addEvent(told, event)) });
     patchTurn(trace, (turn) => ({ ...turn, items: told.items, usage: told.usage, isTold: true }));
   }
 
   const isBusy = state.turns.some((turn) => turn.status === "running" || turn.status === "waiting");
   return { ...state, isBusy, send, showSteps };
 }
-
-const eventsOf = (trace) => `runs/${encodeURIComponent(trace)}/events`;
 
 /** The stored messages of a conversation; none of one that this browser began and that no turn has completed in. */
 async function readMessages(id, kept, signal) {
@@ -95,7 +97,7 @@ async function readMessages(id, kept, signal) {
 async function followSoon(trace, options) {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await follow(eventsOf(trace), options);
+      return await follow(trace, options);
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404) || tries === TRIES) throw error;
       await new Promise((resolve) => setTimeout(resolve, TRY_MS));

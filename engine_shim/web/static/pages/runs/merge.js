@@ -1,5 +1,6 @@
 // The runs of a list, and what the server says of them later. Pure.
 
+import { sameJson } from "../../kit/json.js";
 import { OPEN } from "./filters.js";
 
 /** Whether a run stands before another one in the list: the newest first. */
@@ -14,7 +15,7 @@ export function update(known, told) {
   let isChanged = false;
   const runs = known.map((run) => {
     const news = { ...run, ...found.get(run.run_id) };
-    if (JSON.stringify(news) === JSON.stringify(run)) return run;
+    if (sameJson(news, run)) return run;
     isChanged = true;
     return news;
   });

@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { address, ask } from "../../kit/api.js";
+import { writeJson } from "../../kit/json.js";
 import { asQuery } from "./filters.js";
 import { findDoubtful, findNew, join, update } from "./merge.js";
 
@@ -18,7 +19,7 @@ const EMPTY = { runs: null, next: null, error: null, moreError: null, fresh: [],
  *  `isCurrent` is false. `error` is that of the first page, `moreError` that of a later one. `fresh` are new ones that are not shown yet, because `mayMove()` said that the list is being read.
  */
 export function useRuns(filters, mayMove) {
-  const key = JSON.stringify(filters);
+  const key = writeJson(filters);
   const began = useMemo(() => Date.now(), [key]);
   const [state, setState] = useState(EMPTY);
   const [isBusy, setBusy] = useState(false);

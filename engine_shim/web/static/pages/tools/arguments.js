@@ -1,5 +1,7 @@
 // A JSON Schema as a table of arguments for people. Pure.
 
+import { writeJson } from "../../kit/json.js";
+
 const DEEPEST = 4;
 const LIMITS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format", "const"];
 
@@ -57,7 +59,7 @@ const without = (schema, key) => Object.fromEntries(Object.entries(schema).filte
 /** The type of a schema as one reads it: string, array of integer, "a" | "b". */
 export function nameType(schema, root = schema) {
   const own = resolve(schema, root);
-  if (own.enum) return own.enum.map((each) => JSON.stringify(each)).join(" | ");
+  if (own.enum) return own.enum.map((each) => writeJson(each)).join(" | ");
   const several = own.anyOf ?? own.oneOf;
   if (several) return [...new Set(several.map((each) => nameType(each, root)))].join(" | ");
   if (own.type === "array") return own.items ? `array of ${inBrackets(nameType(own.items, root))}` : "array";

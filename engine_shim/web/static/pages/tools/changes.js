@@ -1,7 +1,8 @@
 // What the sources of tools offer otherwise than was approved, and the approval of exactly that.
 
 import { html, useState } from "../../vendor/preact.js";
-import { ask } from "../../kit/api.js";
+import { ask, LONG_S } from "../../kit/api.js";
+import { writeJson } from "../../kit/json.js";
 import { Badge, Button, Dialog, Failure, Notice, useAct } from "../../kit/parts.js";
 import { onOneLine, show } from "../../kit/text.js";
 import { count, t } from "../../kit/words.js";
@@ -12,7 +13,7 @@ const TONES = { new: "live", changed: "wait", gone: "bad" };
 /** The button that looks for changes, and what it found: {look, busy, error, found, forget}. */
 export function useChanges() {
   const [found, setFound] = useState(null);
-  const { act, busy, error } = useAct(async () => setFound(await ask("tools/changes")));
+  const { act, busy, error } = useAct(async () => setFound(await ask("tools/changes", { limit: LONG_S })));
   return { look: act, busy, error, found, forget: () => setFound(null) };
 }
 
@@ -27,7 +28,7 @@ export function Changes({ changes, onApproved }) {
   const [approved, setApproved] = useState(null);
   const { found, error } = changes;
   const approve = useAct(async () => {
-    const done = await ask("tools/approve", { body: { digest: found.digest } });
+    const done = await ask("tools/approve", { body: { digest: found.digest }, limit: LONG_S });
     setApproved(done.approved);
     setAsked(false);
     changes.forget();
@@ -65,5 +66,5 @@ function Change({ change }) {
 function asText(tool) {
   if (!tool) return "";
   const { description = "", ...rest } = tool;
-  return `${description}\n${JSON.stringify(rest, null, 2)}`;
+  return `${description}\n${writeJson(rest, 2)}`;
 }

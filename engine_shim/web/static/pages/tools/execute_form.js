@@ -1,21 +1,22 @@
 // The execution of a tool by itself, as a run of one step.
 
 import { html, useState } from "../../vendor/preact.js";
-import { ask } from "../../kit/api.js";
-import { parseJson } from "../../kit/json.js";
+import { ask, LONG_S } from "../../kit/api.js";
+import { writeJson } from "../../kit/json.js";
 import { Badge, Button, Failure, Field, useAct } from "../../kit/parts.js";
 import { link } from "../../kit/router.js";
 import { show } from "../../kit/text.js";
+import { readObjectToSend } from "../../kit/typed.js";
 import { t } from "../../kit/words.js";
 import { Block } from "../../kit/value.js";
 import { exampleOf } from "./arguments.js";
 
 export function ExecuteForm({ tool, me }) {
-  const [text, setText] = useState(() => JSON.stringify(exampleOf(tool.config_schema), null, 2));
+  const [text, setText] = useState(() => writeJson(exampleOf(tool.config_schema), 2));
   const [done, setDone] = useState(null);
   const { args, fault } = readArgs(text);
   const mayNot = me.scopes.includes("admin") ? null : t("This needs a token with the scope {scope}.", { scope: "admin" });
-  const { act, busy, error } = useAct(async () => setDone(await ask(`tools/${encodeURIComponent(tool.code)}/execute`, { body: { args } })));
+  const { act, busy, error } = useAct(async () => setDone(await ask(`tools/${encodeURIComponent(tool.code)}/execute`, { body: { args }, limit: LONG_S })));
   const submit = (event) => (event.preventDefault(), fault || mayNot || act());
   return html`<form class="stack execute" onSubmit=${submit}>
     <${Field} label=${t("Arguments as JSON")} fault=${fault} help=${tool.effect === "read" ? "" : t("It may write: whatever it does is done when it returns.")}
@@ -39,10 +40,8 @@ function Executed({ done }) {
 /** The arguments of a text: {args, fault}. */
 function readArgs(text) {
   try {
-    const args = parseJson(text);
-    const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
-    return isObject ? { args, fault: "" } : { args: null, fault: t("This has to be an object: {example}", { example: '{"name": "value"}' }) };
+    return { args: readObjectToSend(text), fault: "" };
   } catch (error) {
-    return { args: null, fault: t("This is no JSON: {why}", { why: error.message }) };
+    return { args: null, fault: error instanceof SyntaxError ? t("This is no JSON: {why}", { why: error.message }) : error.message };
   }
 }
