@@ -8,7 +8,7 @@ AgentCoreError
 │   └── Abandoned       this process has let go of the run
 ├── Divergence          the loop and its tape disagree
 ├── DecisionError       a person's decision that fits nothing that waits
-│   └── AlreadyDecided  somebody else has decided about the call
+│   └── DecisionTaken   somebody else has decided about the call
 └── NoEventLoop         an async function was called outside an event loop of asyncio (also a RuntimeError)
 
 DefinitionError (from utools)   a config, schema or definition that cannot be run
@@ -21,9 +21,9 @@ from utools.errors import DefinitionError
 __all__ = [
     "Abandoned",
     "AgentCoreError",
-    "AlreadyDecided",
     "Damaged",
     "DecisionError",
+    "DecisionTaken",
     "DefinitionError",
     "Divergence",
     "JournalError",
@@ -79,7 +79,7 @@ class DecisionError(AgentCoreError):
     """A decision that names nothing that waits, or that does not fit what waits there."""
 
 
-class AlreadyDecided(DecisionError):
+class DecisionTaken(DecisionError):
     """A decision about a call that is decided already, or was cancelled."""
 
 

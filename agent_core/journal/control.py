@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
-from agent_core.errors import AlreadyDecided, DecisionError
+from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import parent_of, root_of
@@ -121,10 +121,10 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
         raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}")
     if is_closed(tape, strand):
         ended = "this run" if is_finished(tape, root_of(strand)) else "the run that this call belongs to"
-        kind = AlreadyDecided if len(rows) > n + 1 else DecisionError
+        kind = DecisionTaken if len(rows) > n + 1 else DecisionError
         raise kind(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
-        raise AlreadyDecided(f"{strand}:{n} is decided already, or was cancelled")
+        raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled")
     in_doubt = record["reason"] == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
         expected = "retry, skip or fail" if in_doubt else "approve, deny or edit"

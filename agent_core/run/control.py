@@ -7,7 +7,7 @@ from typing import Literal
 
 from agent_core.audit.signature import SEAL, Keys, sign
 from agent_core.effects import Json
-from agent_core.errors import AlreadyDecided, DecisionError, Lost
+from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
     Control,
     Decisions,
@@ -81,7 +81,7 @@ def append_decisions(
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
-        raise AlreadyDecided(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
 
 
 def _check_edit(tape: Tape, row: Row) -> None:

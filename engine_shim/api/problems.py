@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.errors import AlreadyDecided, Damaged, DecisionError, DefinitionError, Divergence, JournalError
+from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
@@ -50,7 +50,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((ChangedMeanwhile,), 409, "changed_meanwhile"),
     ((SharedDirectory,), 403, "shared"),
     ((HostOnly,), 403, "host_only"),
-    ((AlreadyDecided,), 409, "already_decided"),
+    ((DecisionTaken,), 409, "already_decided"),
     ((DecisionError,), 409, "decision"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),

@@ -18,7 +18,7 @@ STICKY: Final = timedelta(seconds=1)
 TASK: Final = timedelta(seconds=2)
 """How long Temporal waits for the worker that knows a run, and for one that is given its next step."""
 FINAL: Final = (
-    *("Lost", "Damaged", "Divergence", "DecisionError", "AlreadyDecided"),
+    *("Lost", "Damaged", "Divergence", "DecisionError", "DecisionTaken"),
     *("DefinitionError", "DefinitionErrors", "RunNotFound"),
 )
 """What no second attempt mends."""
