@@ -12,7 +12,7 @@ says what it does ("I look.") on the lines above a marked call of an offered too
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -37,7 +37,7 @@ _MARKED = r"""
     |tool_?sep|tool_?call_argument
 """.replace("\n", "").replace(" ", "")
 _MARK = re.compile(
-    rf"<[/|]*[\w:.|-]*?(?:{_MARKED})[\w:.|-]*(?:[\s=][^<>\n]*)?[/|]*>"
+    rf"<[\w:.|/-]{{0,40}}?(?:{_MARKED})[\w:.|/-]{{0,80}}(?:[\s=][^<>\n]*)?>"
     r"|</?function(?:[=\s][^<>\n]+)?>|<<function>>"
     r"|\[/?(?:END_)?(?:TOOL_CALLS?|TOOL_REQUEST|ARGS|CALL_ID)\]|functools(?=\s*[\[{])|✿(?:FUNCTION|ARGS|RESULT|RETURN)✿\s*:?"
     r"|<\|(?:recipient|content|from)\|>",
@@ -50,9 +50,9 @@ _AFTER_NAME = re.compile(r"\s*(?:```\w*\s*)?(?=[({\[<=✿]|$)")
 _SPACE = re.compile(r"[\s,;]*(?:```)?[\s,;]*")
 _CLOSERS = re.compile(r"[\s\])}>;]*$")
 _HEAD = re.compile(
-    r"""[\[{(\s]*(?:["'](?:id|type|index|tool_calls|function_call|tool_call|function)["']\s*:\s*"""
-    r"""(?:["'][^"'\n]*["']\s*,|\d+\s*,|[\[{][\[{\s]*)\s*)*"""
-    rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*:\s*["'](?P<name>[^"'\n]+)["']"""
+    r"""[\[{(\s]*+(?:["'](?:id|type|index|tool_calls|function_call|tool_call|function)["']\s*+:\s*+"""
+    r"""(?:["'][^"'\n]*+["']\s*+,|\d++\s*+,|[\[{][\[{\s]*+)\s*+)*"""
+    rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+["'](?P<name>[^"'\n]++)["']"""
 )
 """How a call written as JSON begins, down to the tool's name."""
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:|["']type["']\s*:\s*["']function["']""")
@@ -60,16 +60,18 @@ _PYTHON = re.compile(r"\[?\s*(?:\w+\s*=\s*)?(?:await\s+|print\(\s*)?(?P<name>[\w
 _FENCE = re.compile(r"`{3,}+|~{3,}+")
 _NAMED = re.compile(r"[>@\s]*(?P<name>[\w.:-]+)\s*(?=\{)")
 _LABEL = re.compile(
-    r"(?:thought\s*:.*?\n\s*)?(?:(?:tool|function)[ _]?(?:call|use)s?|action|call)\s*[:：]\s*(?=[\[{`\w])", re.I | re.S
+    r"(?:thought\s*:.*?\n[^\S\n]*+)?"
+    r"(?:(?:tool|function)[ _]?(?:call|use)s?|action|call)\s*+[:：]\s*+(?=[\[{`\w])",
+    re.I | re.S,
 )
 _REACT = re.compile(
-    r"(?:\**(?:thought|思考)\**\s*[:：].*?\n\s*)?\**(?:action|行动)\**\s*[:：]\**\s*(?P<name>[^\n]+?)\s*\n\s*"
-    r"\**(?:action[ _]?input|行动输入)\**\s*[:：]\**\s*(?P<input>.*)",
+    r"(?:\**(?:thought|思考)\**\s*[:：].*?\n[^\S\n]*+)?\**(?:action|行动)\**\s*+[:：]\**\s*+(?P<name>[^\n]++)\n\s*+"
+    r"\**(?:action[ _]?input|行动输入)\**\s*+[:：]\**\s*+(?P<input>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _GONE_ON = re.compile(r"\s*\**(?:observation|thought|final answer|观察)\**\s*[:：]", re.IGNORECASE)
 _HARMONY = re.compile(
-    r"(?P<token><\|)?(?:start\|>)?(?:assistant)?(?P<channel><?\|?channel\|>)?\s*(?:analysis|commentary)?\s*"
+    r"(?P<token><\|)?(?:start\|>)?(?:assistant)?(?P<channel><?\|?channel\|>)?\s*+(?:analysis|commentary)?\s*+"
     r"to=(?P<name>[\w.:-]+)(?:<\|\w+\|>|\s|commentary|analysis|json|code)*(?P<rest>.*)",
     re.DOTALL,
 )
@@ -85,6 +87,8 @@ _EDGE = (
 )
 _OPENING, _ENDING = re.compile(_EDGE), re.compile(_EDGE + "$")
 """Tokens that begin or end a turn, where a server left those in the text as well."""
+LONGEST_END: Final = 400
+"""Characters at the end of a text in which tokens are looked for."""
 _OF_ITSELF = re.compile(r"\b(?:I|I['’](?:ll|m|d|ve)|we|let me|let['’]s)\b|我", re.IGNORECASE)
 _OF_CALLS = re.compile(
     r"```|[:：]|\b(?:examples?|e\.g\.|looks? like|format|syntax|form|template|written|writes?|raw|quoted?|logs?)\b"
@@ -93,7 +97,7 @@ _OF_CALLS = re.compile(
 )
 """What a model says of its own call, and of a call that it quotes."""
 _SENTENCE_END = (".", "!", "?", "…", "。", "！", "？")
-_LEAD = re.compile(r"\n\s*(?=<|\[TOOL|functools|\**action\**\s*:)", re.IGNORECASE)
+_LEAD = re.compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IGNORECASE)
 
 
 def is_call(text: str, names: Collection[str]) -> bool:
@@ -119,7 +123,7 @@ def _bare(text: str) -> str:
         opening = _OPENING.match(bare)
         bare = bare[opening.end() :] if opening else bare
     if "<" in bare[-40:]:
-        ending = _ENDING.search(bare)
+        ending = _ENDING.search(bare, max(0, len(bare) - LONGEST_END))
         bare = bare[: ending.start()] if ending else bare
     return bare.strip()
 
@@ -149,14 +153,18 @@ def _ends_in_call(text: str, names: Collection[str]) -> bool:
 
 def _is_harmony(call: re.Match[str], names: Collection[str]) -> bool:
     """Whether a call in gpt-oss's words is one as a whole, with those after it."""
-    is_marked = call["token"] or call["channel"] or call["name"].startswith("functions.")
-    rest = call["rest"]
-    end = _skip_brackets(rest, 0) if rest[:1] in ("{", "[") else 0
-    if end is None or not (is_marked or _is_offered(call["name"], names)):
-        return False
-    rest = rest[end:].removeprefix("<|call|>").strip()
-    following = _HARMONY.match(rest)
-    return not rest or (following is not None and _is_harmony(following, names))
+    following: re.Match[str] | None = call
+    while following is not None:
+        is_marked = following["token"] or following["channel"] or following["name"].startswith("functions.")
+        rest = following["rest"]
+        end = _skip_brackets(rest, 0) if rest[:1] in ("{", "[") else 0
+        if end is None or not (is_marked or _is_offered(following["name"], names)):
+            return False
+        rest = rest[end:].removeprefix("<|call|>").strip()
+        if not rest:
+            return True
+        following = _HARMONY.match(rest)
+    return False
 
 
 # ── between markers ──────────────────────────────────────────────────────────────────────────────
@@ -331,9 +339,11 @@ def _is_labelled(text: str, names: Collection[str]) -> bool:
 
 
 def _is_fenced(text: str, names: Collection[str]) -> bool:
-    """Whether a text is code fences that hold only calls of offered tools."""
+    """Whether a text is code fences that hold only calls of offered tools, and no fence within one."""
     bodies = list(_fenced_bodies(text))
-    return all(body and _mentions(body, names) and _is_whole_call(body, names) for body in bodies)
+    return all(
+        body and not _FENCE.search(body) and _mentions(body, names) and _is_whole_call(body, names) for body in bodies
+    )
 
 
 def _fenced_bodies(text: str) -> Iterator[str]:

@@ -114,6 +114,30 @@ def test_what_is_no_call_is_an_answer(text: str) -> None:
     assert Hand([said(text)], tools=tools, **NATIVE).output["final_answer"] == text
 
 
+REPEATED = {
+    "bars": ("<", "|", ""),
+    "spaces after a label": ("action: ", " ", "|"),
+    "line ends": ("=", "\r\n", "<|channel|>"),
+    "thoughts": ("Thought: ", "\n ", "action"),
+    "openings": ("", '{"function":{ ', "x"),
+    "ids": ("{", '"id": "a", ', "x"),
+    "calls": ("", "<|channel|>commentary to=functions.look<|message|>{}<|call|>", "and so on"),
+    "fences": ("", "`````\n````\n```\n", "look"),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("begin", "unit", "end"), REPEATED.values(), ids=REPEATED)
+def test_what_a_model_repeats_is_read_to_its_end(begin: str, unit: str, end: str) -> None:
+    """What took the square of its length, or worse, would not end here."""
+    assert not is_call(begin + unit * (200_000 // len(unit)) + end, ["look"])
+
+
+def test_fences_within_fences_are_no_call() -> None:
+    opened = "".join(f"{'`' * (400 - depth)}\n" for depth in range(390))
+    assert not is_call(f"{opened}look{''.join(f'{chr(96) * (11 + depth)}{chr(10)}' for depth in range(390))}", ["look"])
+
+
 @pytest.mark.parametrize("size", [10_000, 1_000_000])
 @pytest.mark.parametrize("unit", ["<", "<tool_call>", "[", "{", "'", "`", "\n<", "Action:", '{"name": "', "</think> "])
 def test_any_text_is_read_in_time_that_grows_with_it(unit: str, size: int) -> None:

@@ -46,6 +46,7 @@ FOR_PEOPLE = {
     "X is X, which comes from X; it would be proven by X",
     "X writes, and the run has read untrusted text",
     "X needs a person's approval",
+    "there is no X, since X cannot be used: X",  # a definition that needs a source that is left out
     "the process ended before the call was answered",  # a write in doubt
     "not run: X",  # the trace
     "X gave no reply within X seconds; X",  # how a run ended
