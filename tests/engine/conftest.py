@@ -2,8 +2,10 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -11,13 +13,14 @@ from support.command import Cli, Write, run_here
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory and the data directory, and no setting from outside."""
-    for name in [name for name in os.environ if name.startswith(("AGENT_CORE_", "OPENAI_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working directory and the data directory, and no setting from outside; none from a `.env` stays."""
+    with patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith(("AGENT_CORE_", "OPENAI_"))]:
+            del os.environ[name]
+        os.environ["XDG_DATA_HOME"] = str(tmp_path / "data")
+        monkeypatch.chdir(tmp_path)
+        yield tmp_path
 
 
 @pytest.fixture

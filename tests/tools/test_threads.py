@@ -105,7 +105,8 @@ async def test_waiting_for_a_slot_is_within_the_callers_deadline() -> None:
     assert await threads.run(lambda: "the slot is free again") == "the slot is free again"
 
 
-async def test_slot_that_is_granted_to_a_cancelled_caller_goes_to_the_next() -> None:
+async def test_slot_that_is_granted_to_a_cancelled_caller_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("utools.threads.IDLE_S", 0.05)
     threads = DaemonThreads(1)
     workers: list[threading.Thread] = []
     started, ended = threading.Event(), threading.Event()
