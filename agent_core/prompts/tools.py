@@ -26,7 +26,9 @@ ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 """The end of a text whose last full stop belongs to an abbreviation."""
-STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
+LONGEST_ABBREVIATION = 24
+"""Characters, with what stands before it."""
+STOP = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
 """Where a sentence may end: before what is no small letter."""
 
 
@@ -54,7 +56,7 @@ def first_sentence(text: str) -> str:
     """The first sentence of a description, on one line. The full stop of an abbreviation ends none."""
     flat = " ".join(text.split())
     for stop in STOP.finditer(flat):
-        if not ABBREVIATION.search(flat[: stop.end()]):
+        if not ABBREVIATION.search(flat, max(0, stop.end() - LONGEST_ABBREVIATION), stop.end()):
             return flat[: stop.end()]
     return flat
 

@@ -371,3 +371,13 @@ async def test_a_fallback_model_is_asked_when_a_cut_was_not_enough() -> None:
         output = await run_agent({**config, "messages_json": HISTORY}, registry=ToolRegistry([]), model=model)
         await model.close()
     assert (output.final_answer, len(server.requests)) == ("A.", 3)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "unit", ["1", "1,111", ",111", " ", "wait 1s ", "limit: ", "context length ", "retry after ", "+ 1"]
+)
+def test_a_refusal_that_echoes_a_long_question_is_read_to_its_end(unit: str) -> None:
+    message = f"maximum context length 4096 exceeded: received {unit * (200_000 // len(unit))} tokens"
+    assert (find_wait(message, {"retry_after": "1" * 9000}) is not None) == (unit == "wait 1s ")
+    assert read_overflow(400, "context_length_exceeded", message, {}) is not None

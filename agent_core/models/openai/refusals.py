@@ -11,14 +11,14 @@ from agent_core.models.finish_reasons import MALFORMED, find_reason
 
 _UNITS = {"ms": 0.001, "毫秒": 0.001, "s": 1.0, "秒": 1.0, "m": 60.0, "分": 60.0, "h": 3600.0, "小": 3600.0}
 _AMOUNT = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|millis(?:econds?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?|毫秒|秒|分钟|小时)"
+    r"(\d{1,12}(?:\.\d{1,12})?)\s{0,9}(ms|millis(?:econds?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?|毫秒|秒|分钟|小时)"
     r"(?![a-z])",
     re.I,
 )
 _WAIT = re.compile(
     r"(?:(?:try|available) again|retry(?:[-_ ]?after)?|retrying|wait|resets?|后重试|请)"
     r"(?:[\s:=`\"']|in|after|at least|for|about|another|~|在|等待)*"
-    rf"(?P<time>(?:{_AMOUNT.pattern}[\s,]*(?:and\s+)?)+|\d+(?:\.\d+)?(?=[\s.,;)\"']*$))",
+    rf"(?P<time>(?:{_AMOUNT.pattern}[\s,]*(?:and\s+)?)+|\d{{1,12}}(?:\.\d{{1,12}})?(?=[\s.,;)\"']*$))",
     re.I,
 )
 _DELAY_FIELDS = ("retryDelay", "retry_after", "retryAfter", "retry_after_seconds")
@@ -133,22 +133,22 @@ _SAYS_SO = re.compile(
     re.I,
 )
 _WHATEVER_STATUS = re.compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
-_NUMBER = re.compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w-]|\.\d|,\d)")
+_NUMBER = re.compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
 _FOR_REPLY = re.compile(
-    r"(\d[\d,]*) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]*) >"
-    r"|and (\d[\d,]*) `max_new_tokens`",
+    r"(\d[\d,]{0,14}) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]{0,14}) >"
+    r"|and (\d[\d,]{0,14}) `max_new_tokens`",
     re.I,
 )
 _FOR_QUESTION = re.compile(
-    r"(\d[\d,]*) (?:tokens )?(?:in|of|from) (?:the )?(?:messages|text input|input)"
-    r"|(\d[\d,]*) input tokens|: (\d[\d,]*) \+ \d",
+    r"(\d[\d,]{0,14}) (?:tokens )?(?:in|of|from) (?:the )?(?:messages|text input|input)"
+    r"|(\d[\d,]{0,14}) input tokens|: (\d[\d,]{0,14}) \+ \d",
     re.I,
 )
-_SENT = re.compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]*)", re.I)
+_SENT = re.compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})", re.I)
 _WINDOW = re.compile(
-    r"\+ [\d,]+ > (\d[\d,]*)|> (\d[\d,]*) maximum|<= ?(\d[\d,]*)"
+    r"\+ [\d,]{1,15} > (\d[\d,]{0,14})|> (\d[\d,]{0,14}) maximum|<= ?(\d[\d,]{0,14})"
     r"|(?:context (?:length|size|window)|prompt length|token limit|tokens limit|limit|cannot exceed)"
-    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]*)\b(?! \+)",
+    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+)",
     re.I,
 )
 _MINIMAX = "(2013)"
