@@ -59,6 +59,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("sent", "text"), ARGUMENTS.values(), ids=ARGUMENTS)
 async def test_arguments_are_kept_as_their_text_and_only_none_is_an_empty_object(
@@ -160,6 +161,7 @@ def nested(name: str) -> bytes:
     return orjson.dumps({"content": "", **found}).replace(b'"DEEP"', DEEP)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["message", "delta"])
 @pytest.mark.parametrize("name", NESTED)
 async def test_a_call_that_could_not_be_sent_back_is_refused(name: str, kind: str) -> None:

@@ -38,12 +38,14 @@ READ = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("given", "word"), [(given, word) for word, words in READ.items() for given in words])
 def test_a_vendors_word_is_one_of_ours(given: Any, word: str) -> None:
     assert read_finish_reason(given) == word
     assert read_finish_reason(word) == word
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", KNOWN)
 def test_a_word_means_the_same_however_it_is_written(given: str) -> None:
     camel = given.split("_")[0] + "".join(part.title() for part in given.split("_")[1:])
@@ -98,6 +100,7 @@ def ended(text: str, reason: Any, *, streamed: bool) -> bytes:
     return events(piece(text), piece(finish_reason=reason))
 
 
+@pytest.mark.sampled
 @STREAMED
 @pytest.mark.parametrize("reason", ["max_tokens", "MAX_TOKENS", "model_length", "insufficient_system_resource"])
 @pytest.mark.parametrize("protocol", ["json", "tools"])

@@ -78,6 +78,7 @@ BAD_CALLS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("status", [400, 424, 500])
 @pytest.mark.parametrize("body", BAD_CALLS.values(), ids=BAD_CALLS)
 async def test_a_vendor_that_refuses_its_own_models_call_is_told_to_the_model(
@@ -145,6 +146,7 @@ WAITS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("message", "seconds"), WAITS.items())
 def test_a_wait_is_read_out_of_the_text(message: str, seconds: float | None) -> None:
     assert find_wait(message, {}) == pytest.approx(seconds)
@@ -293,6 +295,7 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("message", "room", "counted"), TOO_LONG, ids=[message[:40] for message, *_ in TOO_LONG])
 def test_how_much_too_long_a_question_is_stands_in_the_message(
     message: str, room: int | None, counted: int | None
@@ -318,6 +321,7 @@ NOT_TOO_LONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("status", "message"), NOT_TOO_LONG)
 def test_other_limits_are_none_of_the_questions_length(status: int, message: str) -> None:
     assert read_overflow(status, "", message, {}) is None

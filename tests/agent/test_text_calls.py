@@ -68,6 +68,7 @@ def quoting_answers(count: int) -> list[str]:
     return answers
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", [*MARKED, *NAMED, *LATER])
 def test_a_call_in_each_form_is_known(text: str) -> None:
     assert is_call(text, NAMES)
@@ -77,6 +78,7 @@ def test_a_call_in_each_form_is_known(text: str) -> None:
     assert is_call(f"I need it.\n</think>\n\n{text}\n", NAMES)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", NAMED)
 def test_without_a_marker_a_call_names_a_tool_that_was_offered(text: str) -> None:
     assert not is_call(text, {"another_tool"})
@@ -107,6 +109,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", ANSWERS)
 def test_what_is_no_call_is_an_answer(text: str) -> None:
     assert not is_call(text, NAMES)
@@ -214,6 +217,7 @@ def test_a_think_block_may_lack_its_beginning(text: str) -> None:
     assert Hand([reply], parsing="tolerant").output["final_answer"] == "Twelve."
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", SPOKEN_OF)
 def test_its_end_may_be_spoken_of(text: str) -> None:
     assert text.strip("`\n") in Hand([said(text)], parsing="tolerant", **NATIVE).output["final_answer"]

@@ -20,6 +20,7 @@ def killed() -> dict[str, dict[str, Any]]:
     return {found["workflow"]: found for found in json_lines("crash.matrix", "--once")}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("matrix")
 @pytest.mark.parametrize("name", CASES)
 def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dict[str, Any]]) -> None:

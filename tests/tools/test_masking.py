@@ -68,6 +68,7 @@ def test_no_guess_goes_on_across_what_parts_two_values(text: str) -> None:
     assert MASK.value({"a": [text]}) == {"a": [text]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mark", ['"', "'", "{", "}", ",", "\n", "\r"])
 @pytest.mark.parametrize(
     "key",
@@ -144,6 +145,7 @@ def test_every_byte_outside_of_a_masked_leaf_stays(value: Any, indent: int | Non
     assert MASK.json_text(text) == (text.replace(SECRET, "[redacted:KEY]") if secret else text)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cut", range(1, len(SECRET)))
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n"])
 def test_a_known_value_is_found_across_a_line_end(cut: int, end: str) -> None:
