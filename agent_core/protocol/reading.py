@@ -10,6 +10,7 @@
 Models' clients give these four words for those of their vendors (agent_core/models/finish_reasons.py).
 """
 
+import re
 from collections.abc import Collection
 
 from agent_core.effects import ModelReply
@@ -21,6 +22,8 @@ from agent_core.words.catalogue import Words
 CUT, MALFORMED = "length", "malformed_call"
 KNOWN_REASONS = ("stop", CUT, "content_filter", MALFORMED)
 MAX_REASON = 60
+_OWN_STEP = re.compile(r'"type"\s*+:\s*+"(?:action|final|plan)"')
+"""What no native call has: what is wrong with such a step is better told than that it is one."""
 MAX_WHY = 300
 """Characters of a vendor's words that a model reads."""
 
@@ -64,6 +67,8 @@ def _explain_unread(reply: ModelReply, error: ProtocolError, words: Words, names
         return error
     if has_ended_oddly(reply):
         return explain_odd_end(reply, words)
+    if _OWN_STEP.search(reply.content):
+        return error
     if (reply.calls and not reply.content.strip()) or is_call(reply.content, names):
         return ProtocolError("unknown_type", words.native_call.format(one_object=words.one_object))
     return error

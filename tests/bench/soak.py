@@ -190,7 +190,7 @@ def main() -> int:
             pids[f"worker {number + 1}"] = hosts.start_worker().pid
         tally, samples = asyncio.run(measure(host, pids, options.in_flight, options.seconds))
         wrong = faults(hosts, tally)
-        print(hosts.run_command("verify", "--all", "--store", store).splitlines()[-1])
+        print(hosts.run_command("verify", "--all", "--store", store).splitlines()[0])
         report(tally, samples, options.seconds, wrong)
     return bool(wrong)
 
