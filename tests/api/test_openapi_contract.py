@@ -31,7 +31,7 @@ UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
-RARE = ("save_workflow", "complete_chat")
+RARE = ("save_workflow", "complete_chat", "get_model")
 """Operations that succeed for few of the bodies that are tried; other tests show them."""
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
 MANY = 40
