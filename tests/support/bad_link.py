@@ -26,7 +26,7 @@ DRIP_S = 0.002
 class _Pair:
     """The two ends of one client's connection."""
 
-    writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
+    writers: list[asyncio.StreamWriter]
     is_dead: bool = False
 
     def reset(self) -> None:
@@ -50,6 +50,7 @@ class BadLink:
     _cut_after: bytes | None = None
     _after_cut: State | None = None
     _pairs: set[_Pair] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _server: asyncio.Server | None = None
     _timers: list[threading.Timer] = field(default_factory=list)
@@ -86,20 +87,27 @@ class BadLink:
             self._server = None
             await self._reset_all()
         elif state != "refuse" and self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
             self.port = self._server.sockets[0].getsockname()[1]
 
     async def _reset_all(self) -> None:
         for pair in list(self._pairs):
             pair.reset()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Note the connection before its task begins, since a task that is cancelled before that closes nothing."""
         self.connections += 1
-        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        pair = _Pair((writer, server_writer), is_dead=self._state == "silent")
+        pair = _Pair([writer], is_dead=self._state == "silent")
         self._pairs.add(pair)
+        task = self._loop.create_task(self._serve(pair, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, pair: _Pair, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         cut = asyncio.Event()
         try:
+            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target)
+            pair.writers.append(server_writer)
             sending = self._send_questions(pair, reader, server_writer, cut)
             await asyncio.gather(sending, self._send_answers(pair, server_reader, writer, cut))
         except (OSError, asyncio.CancelledError):  # a stream's task that ends cancelled is logged as an error
@@ -108,6 +116,14 @@ class BadLink:
             self._pairs.discard(pair)
             for each in pair.writers:
                 each.close()
+
+    async def _end(self) -> None:
+        """End all that still waits, so that nothing of it is left when the loop closes."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._reset_all()
 
     async def _send_questions(
         self, pair: _Pair, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: asyncio.Event
@@ -158,15 +174,7 @@ def bad_link(target: int) -> Iterator[BadLink]:
             timer.cancel()
             timer.join()
         link.become("refuse")
-        asyncio.run_coroutine_threadsafe(_cancel_all(), link._loop).result(10)
+        asyncio.run_coroutine_threadsafe(link._end(), link._loop).result(10)
         link._loop.call_soon_threadsafe(link._loop.stop)
         thread.join(10)
         link._loop.close()
-
-
-async def _cancel_all() -> None:
-    """End all that still waits, so that nothing of it is left when the loop closes."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)

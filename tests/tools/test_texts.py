@@ -36,6 +36,7 @@ BY_NAME = {
     "shell_command.py",
     "failure.py",
     "registry.py",
+    "servers.py",
 }
 """Where a text is passed on that was made elsewhere."""
 

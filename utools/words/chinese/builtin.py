@@ -107,6 +107,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "a token is sent only where allowed_domains says which hosts may have it": (
         "只有在 allowed_domains 指明哪些主机可以得到令牌时，才会发送令牌"
     ),
+    "a request with a body needs its method: POST, PUT or PATCH": "带正文的请求需要写明 method：POST、PUT 或 PATCH",
     "give one of json, form and body, not {kinds}": "json、form 和 body 请只给出其中一个，不要同时给出 {kinds}",
     "only the first {limit} bytes of the body were read": "正文只读取了前 {limit} 个字节",
     "the header {name} is not yours to set": "请求头 {name} 不能由你设定",
