@@ -78,11 +78,11 @@ def test_what_no_run_could_read_is_a_fault_at_its_field(tab: Tab, label: str, te
     page.get_by_label("id").fill("12")
     page.get_by_label(label).fill(text)
     page.locator(".fault").get_by_text(why).wait_for()
-    run = page.locator("form.run-form button[type=submit]")
-    assert run.is_disabled()
+    run = "form.run-form button[type=submit]"
+    page.locator(f"{run}:disabled").wait_for()
     page.get_by_label(label).fill("2.5" if label == "rate" else "{}")
     page.locator(".fault").wait_for(state="detached")
-    assert run.is_enabled()
+    page.locator(f"{run}:enabled").wait_for()
 
 
 def test_limits_of_a_number_are_still_held(tab: Tab) -> None:
