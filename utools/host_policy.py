@@ -32,13 +32,16 @@ class HostPolicy:
     """`presets` are values by tool and key; `allow_tools` and `deny_tools` are globs, of which deny wins.
 
     `allow_tools` does not speak of tools that are runs themselves: what they reach is up to the tools in them. A policy
-    `within` another one refuses what that one refuses.
+    `within` another one refuses what that one refuses. `off` says of tools why they are not offered; `needs` names the
+    key without whose preset a tool is not.
     """
 
     presets: Mapping[str, Presets] = field(default_factory=dict)
     allow_tools: Sequence[str] | None = None
     deny_tools: Sequence[str] = ()
     within: "HostPolicy | None" = None
+    off: Mapping[str, str] = field(default_factory=dict)
+    needs: Mapping[str, str] = field(default_factory=dict)
 
     def refusal(self, tool: Tool) -> str | None:
         """Why this host does not offer a tool; None when it does."""
@@ -49,8 +52,11 @@ class HostPolicy:
         is_run = tool.effect == "nested"
         if self.allow_tools is not None and not is_run and not _fits(tool.code, self.allow_tools):
             return f"the host does not offer {tool.code}: it is not in allow_tools"
-        preset = self.presets.get(tool.code, {})
-        missing = [name for name, key in _properties(tool).items() if _is_host_key(key) and not preset.get(name)]
+        if tool.code in self.off:
+            return f"the host does not offer {tool.code}: {self.off[tool.code]}"
+        preset, needed = self.presets.get(tool.code, {}), self.needs.get(tool.code)
+        keys = _properties(tool).items()
+        missing = [name for name, key in keys if (_is_host_key(key) or name == needed) and not preset.get(name)]
         if missing:
             return f"{tool.code} is off until the host sets {missing[0]}, in presets of agent-core.yaml"
         return None

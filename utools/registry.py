@@ -54,6 +54,8 @@ class ToolRegistry:
         self.origins: dict[str, str] = {}
         self.left_out: list[LeftOut] = []
         self._refused: dict[str, str] = {}
+        self._given: list[Tool] = []
+        self._stricter: list[ToolRegistry] = []
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
@@ -73,11 +75,28 @@ class ToolRegistry:
         given = {} if hint else {"value": tools}
         raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)
 
+    def stricter(self, policy: HostPolicy) -> "ToolRegistry":
+        """The same tools as a stricter policy binds them, also those that are registered later. What their calls share
+        is the same."""
+        found = ToolRegistry(calls=self.calls, policy=policy)
+        found.readers, found.origins, found.left_out = self.readers, self.origins, self.left_out
+        found._threads = self._threads
+        for tool in self._given:
+            found.register(tool)
+        self._stricter.append(found)
+        return found
+
     def register(self, tool: Tool, *, known_good: bool = False) -> None:
         """Add a tool as the host's policy binds it, or leave it out where the policy refuses it.
 
         DefinitionError for a code that is taken, a schema that is not valid and a preset that the tool refuses.
         """
+        self._register(tool, known_good=known_good)
+        self._given.append(tool)
+        for each in self._stricter:
+            each.register(tool)
+
+    def _register(self, tool: Tool, *, known_good: bool) -> None:
         self._check_tool(tool, "tools")
         where = f"tools.{tool.code}"
         if tool.code in self._tools or tool.code in self._refused:

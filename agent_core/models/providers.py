@@ -20,7 +20,9 @@ from agent_core.models.openai.vendors import (
     normalize_url,
     vendor_url,
 )
+from agent_core.models.reach import ModelReach
 from agent_core.models.scripted import ScriptedModel
+from utools.files.protected_paths import protect
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Tape
@@ -38,14 +40,15 @@ class Providers:
 
     `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is sent
     to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the host's
-    store, an empty tape where there is none.
+    store, an empty tape where there is none. `reach` bounds the files and endpoints; without it, each may be named.
     """
 
     base: Path = field(default_factory=Path)
-    base_urls: Mapping[str, str] = field(default_factory=dict)
+    base_urls: Mapping[str, str | None] = field(default_factory=dict)
     default_provider: str = "openai"
     clients: dict[tuple[str, ...], ModelClient] = field(default_factory=dict)
     tape_of: "Callable[[str], Tape] | None" = None
+    reach: ModelReach | None = None
 
     def __call__(self, model: str, options: Mapping[str, Any]) -> ModelClient:
         """The client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
@@ -62,7 +65,7 @@ class Providers:
         """
         provider, name = self._split(model)
         if provider == "local":
-            read_context_length(self._file(name))
+            read_context_length(self._model_file(name))
         elif provider in OFFLINE:
             self._offline(provider, name)
         else:
@@ -83,7 +86,7 @@ class Providers:
         url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
         if any(map(os.environ.get, names)) or normalize_url(url) in VENDORS[provider].urls:
             return None
-        if is_near(url) and not (options.get("api_key_env") or normalize_url(url) in self._paired()):
+        if is_near(url) and not (options.get("api_key_env") or self._paired().get(normalize_url(url))):
             return None
         return f"no key is sent to {url}: {_explain_missing(names)}"
 
@@ -152,37 +155,45 @@ class Providers:
         return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names))
 
     def _offline(self, provider: str, name: str) -> ModelClient:
-        path = self.base / name
         if provider == "scripted":
-            return ScriptedModel.from_file(path)
+            return ScriptedModel.from_file(self._file("scripted", name))
         if provider == "local":
             from agent_core.models.local import local_model
 
-            return local_model(self._file(name))
+            return local_model(self._model_file(name))
         from agent_core.models.recorded import RecordedModel
 
-        if path.is_file():
+        if tape := self.tape_of(name) if self.tape_of else {}:
+            return RecordedModel(tape, name=f"replay:{name}")
+        if (path := self._file("replay", name)).is_file():
             return RecordedModel.from_file(path)
-        tape = self.tape_of(name) if self.tape_of else {}
-        if not tape:
-            message = "there is no such recorded run; name a run of the store, or the file of a journal"
-            raise DefinitionError(message, where="model", value=f"replay:{name}")
-        return RecordedModel(tape, name=f"replay:{name}")
+        message = "there is no such recorded run; name a run of the store, or the file of a journal"
+        raise DefinitionError(message, where="model", value=f"replay:{name}")
 
-    def _file(self, name: str) -> Path:
-        path = self.base / name
+    def _model_file(self, name: str) -> Path:
+        path = self._file("local", name)
         if not path.is_file():
             raise DefinitionError("there is no such model file", where="model", value=f"local:{name}")
+        return path
+
+    def _file(self, provider: str, name: str) -> Path:
+        """The file that a model's name leads to, which no tool writes from now on."""
+        path = self.base / name
+        if self.reach is not None:
+            path = self.reach.find_file(path, f"{provider}:{name}")
+        protect(path)
         return path
 
     def _endpoint(self, provider: str, base_url: str, api_key_env: str) -> tuple[str, Sequence[str]]:
         """The model's base URL, and the variables whose keys may be sent there; the first that is set is used."""
         vendor = VENDORS[provider]
         url = base_url or vendor_url(vendor, os.environ)
+        if self.reach is not None:
+            self.reach.check_endpoint(url, is_chosen=bool(base_url))
         paired = self._paired()
         names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
         if normalize_url(url) in paired:
-            names = (paired[normalize_url(url)],)
+            names = tuple(filter(None, (paired[normalize_url(url)],)))
         if not api_key_env:
             return url, names
         if api_key_env not in names:
@@ -190,8 +201,8 @@ class Providers:
             raise DefinitionError(message, where="api_key_env", value=api_key_env)
         return url, (api_key_env,)
 
-    def _paired(self) -> dict[str, str]:
-        """The endpoints that the operator has paired with a key, each with its variable."""
+    def _paired(self) -> dict[str, str | None]:
+        """The endpoints that the operator has paired with a key, each with its variable; None for one without."""
         return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
 
 

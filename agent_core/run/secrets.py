@@ -22,7 +22,7 @@ class Secrets:
 
     `unmasked_formats` are formats of `utools.secrets.key_formats` that are not masked. `mask` are patterns by name of
     what is masked besides: `{"insurance": r"[A-Z]\\d{9}"}`. They are looked for in each line of a text. ValueError for
-    an unknown format, and for a pattern that cannot be used.
+    an unknown format, and for a pattern that cannot be used. No tool gets what `is_own` says is the host's own.
     """
 
     def __init__(
@@ -32,7 +32,9 @@ class Secrets:
         env: Mapping[str, str] | None = None,
         unmasked_formats: Iterable[str] = (),
         mask: Mapping[str, str] | None = None,
+        is_own: Callable[[str], bool] = lambda name: False,
     ) -> None:
+        self._is_own = is_own
         self._env = os.environ if env is None else env
         listed = self._env.get(VARIABLE, "").replace(",", " ").split()
         self.names, self._hidden = frozenset([*names, *listed]), frozenset[str]()
@@ -48,14 +50,20 @@ class Secrets:
                 name=name,
                 variable=VARIABLE,
             )
+        if self._is_own(name):
+            raise ToolError("the secret {name} is the host's own, and no tool gets it", name=name)
         value = self._env.get(name)
         if not value:
             raise ToolError("the secret {name} is not set in the environment of the host", name=name)
         return value
 
+    def allows(self, name: str) -> bool:
+        """Whether a tool may ask for the name."""
+        return name in self.names and not self._is_own(name)
+
     def hiding(self, names: Iterable[str]) -> "Secrets":
         """The same, with further keys by name that no tool may ask for and that are hidden."""
-        more = Secrets(self.names, env=self._env, unmasked_formats=self._unmasked, mask=self._mask)
+        more = Secrets(self.names, env=self._env, unmasked_formats=self._unmasked, mask=self._mask, is_own=self._is_own)
         more._hidden = self._hidden.union(names)
         return more
 

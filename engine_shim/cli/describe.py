@@ -22,7 +22,7 @@ from engine_shim.host.find import NAME, load_host_config
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.definition_faults import find_faults
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_grants import open_grants
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -88,7 +88,6 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
 
 def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """What is wrong, and what the author may not mean."""
-    models = HostModels(base_urls=host.base_urls, default_provider=host.default_provider)
     try:
         workflow, faults = load_parts(file)
         problems: list[Problem] = []
@@ -98,7 +97,7 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
         if workflow is None or problems:
             return [*problems, *faults], ()
         workflow = with_model(workflow, model) if model is not None and not faults else workflow
-        found = find_faults(workflow, faults, HostCheck(registry, host.secrets(), models), catalog)
+        found = find_faults(workflow, faults, HostCheck(open_grants(host, registry).own), catalog)
         return found.problems, found.warnings
     except DefinitionError as error:
         return problems_in(error), ()

@@ -1,13 +1,16 @@
 """The tool `invoke_workflow`: another workflow, run in a child strand under the call or the node."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine_shim.definition.bounds import UNBOUND, Bounds
 from engine_shim.definition.errors import DefinitionErrors, message_of
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import INVOKE
-from utools.errors import DefinitionError, ToolError
+from utools.errors import DefinitionError, SandboxError, ToolError
+from utools.files.held_path import hold_path
 from utools.tool import Args, Tool, ToolContext
 
 SCHEMA: dict[str, Any] = {
@@ -56,13 +59,23 @@ def invoke_tool() -> Tool:
     )
 
 
-def load_invoked(config: Mapping[str, Any], base: Path) -> Workflow:
-    """The workflow that a config names, its path relative to `base`. DefinitionError when it cannot be read."""
+def load_invoked(config: Mapping[str, Any], base: Path, bounds: Bounds = UNBOUND) -> Workflow:
+    """The workflow that a config names, its path relative to `base`; the bounds of who names it hold for it as well.
+
+    DefinitionError when it cannot be read. One that came over HTTP is told nothing else of the file.
+    """
     file = config["workflow"]
+    named = base / file
     try:
-        return load_workflow(base / file, shown=file)
-    except DefinitionErrors:
-        raise
-    except DefinitionError as error:  # the reader need not know where the host keeps its files
-        where = error.where.replace(str(base / file), file)
+        path = named if bounds.within is None else hold_path(named, bounds.within, bounds.without)
+        found = load_workflow(path, base=named.parent, shown=file)
+    except SandboxError:
+        raise DefinitionError(f"{file!r} is not below the directory of the workflows", where=file) from None
+    except DefinitionError as error:
+        if bounds.from_http:
+            raise DefinitionError("this is no workflow that can be invoked", where=file) from None
+        if isinstance(error, DefinitionErrors):
+            raise
+        where = error.where.replace(str(path), file)  # the reader need not know where the host keeps its files
         raise DefinitionError(message_of(error), where=where) from None
+    return replace(found, bounds=bounds)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from engine_shim.definition.bounds import UNBOUND, Bounds
 from engine_shim.definition.errors import Problem, by_line, refuse
 from engine_shim.definition.model import Definition, Node, read_parts
 from engine_shim.errors import DefinitionError
@@ -21,6 +22,7 @@ class Workflow:
     document: Document | None = field(default=None, repr=False, compare=False)
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The places whose values the caller gave in place of the file's, each with what to call it: --model."""
+    bounds: Bounds = field(default=UNBOUND, repr=False, compare=False)
 
     @property
     def nodes(self) -> Mapping[str, Node]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import DefinitionError
 from engine_shim.definition.agent_faults import agent_faults, without_faulty_keys
+from engine_shim.definition.bounds import Bounds
 from engine_shim.definition.call_faults import call_faults
 from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
@@ -57,6 +58,10 @@ class CheckedWorkflow:
     @property
     def base(self) -> Path:
         return self.workflow.base
+
+    @property
+    def bounds(self) -> Bounds:
+        return self.workflow.bounds
 
     def external_of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The run's `external`, from its inputs. DefinitionError for inputs that do not fit."""
@@ -275,7 +280,7 @@ class _Checker:
     def _enter(self, use: ToolUse, file: str, where: str) -> Iterator[Problem]:
         """Read the workflow of a file, and check it unless that was done already."""
         try:
-            below = load_invoked(use.config, self.workflow.base)
+            below = load_invoked(use.config, self.workflow.base, self.workflow.bounds)
         except DefinitionError as error:
             yield from (Problem(where, str(each)) for each in problems_in(error))
             return

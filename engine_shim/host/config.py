@@ -1,6 +1,7 @@
 """HostConfig: which tools, which root, which secrets and endpoints a host offers, and how far definitions may go."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -9,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
 from engine_shim.errors import DefinitionError
+from engine_shim.host.lent_tools import lend_tools, without_files
+from engine_shim.host.own_variables import is_never_given
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
@@ -65,12 +68,16 @@ class ExecutableTool(BaseModel):
 
 
 class TenantConfig(BaseModel):
-    """What a tenant of a server has otherwise than its host: directories, webhooks, and globs of the tools that it may
-    use."""
+    """What a tenant of a server has otherwise than its host: directories, webhooks, globs of the tools that it may
+    use, and what its definitions may read and reach. Without a `root` it has no tools of files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     root: str | None = None
+    env: list[str] = []
+    model_files: list[str] = []
+    model_endpoints: dict[str, str | None] | None = None
+    presets: dict[str, dict[str, Any]] = {}
     agents: str | None = None
     workflows: str | None = None
     allow_tools: list[str] | None = None
@@ -96,7 +103,9 @@ class HostConfig(BaseModel):
 
     `store` is where runs are stored, a file or a PostgreSQL URL, unless --store or AGENT_CORE_STORE says otherwise.
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
-    only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. A
+    only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. `env`
+    are variables that definitions may read; `model_files` are globs of files that definitions over HTTP may name as
+    models, and `model_endpoints`, each with the variable of its key or null, are all that definitions may ask. A
     server has `tenants`, tells `webhooks` of its runs, and executes by themselves the tools that the globs
     `execute_tools` name. With the `engine` temporal its runs are driven by the workers at `temporal`. Paths start from
     the directory of the configuration.
@@ -109,15 +118,18 @@ class HostConfig(BaseModel):
     mcp_servers: dict[str, McpServer] = {}
     openapi: dict[str, OpenApi] = {}
     remote: dict[str, RemoteHost] = {}
-    root: str = "."
+    root: str | None = "."
     store: str | None = Field(default=None, min_length=1)
     presets: dict[str, dict[str, Any]] = {}
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []
     secret_env: list[str] = []
+    env: list[str] = []
     unmasked_formats: list[KeyFormat] = []
     mask: Annotated[list[MaskPattern], AfterValidator(_check_names)] = []
     base_urls: dict[str, str] = {}
+    model_endpoints: dict[str, str | None] | None = None
+    model_files: list[str] = []
     default_provider: str = "openai"
     summary_model: str | None = None
     max_conversation_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -141,10 +153,12 @@ class HostConfig(BaseModel):
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
         own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
+        unset |= {"root": None, "env": [], "model_files": []}
+        own["presets"] = _merge_presets(self.presets, self.tenants[name].presets)
         temporal = self.temporal.model_copy(update={"queue": f"{self.temporal.queue}.{name}"})
         below: dict[str, Any] = {"triggers": f"{self.triggers}/{name}", "temporal": temporal}
         config = self.model_copy(update={**unset, **below, **own})
-        config._tenant, config._around = name, self.policy()
+        config._tenant, config._around = name, replace(self.policy(), presets=config.presets, off={})
         return config
 
     @property
@@ -171,15 +185,33 @@ class HostConfig(BaseModel):
         """A place in the file for an error; with the file and the line, if the configuration was read from one."""
         return f"host configuration: {location}" if self._document is None else _locate(location, self._document)
 
+    @property
+    def endpoints(self) -> dict[str, str | None]:
+        """The endpoints that the operator names, each with the variable of its key, or None for one without.
+
+        A tenant has none of `base_urls` once there are `model_endpoints`.
+        """
+        if self.model_endpoints is None:
+            return {**self.base_urls}
+        return {**self.model_endpoints} if self._tenant is not None else {**self.base_urls, **self.model_endpoints}
+
     def policy(self) -> HostPolicy:
         """The host's last word on each tool."""
-        return HostPolicy(self.presets, self.allow_tools, self.deny_tools, self._around)
+        policy = HostPolicy(self.presets, self.allow_tools, self.deny_tools, self._around)
+        policy = policy if self.root is not None else without_files(policy)
+        return policy if self._tenant is None else lend_tools(policy)
 
     def secrets(self) -> Secrets:
         """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
-        hidden = self._hidden.union(self.base_urls.values())
+        hidden = self._hidden.union(filter(None, self.endpoints.values()))
         patterns = {each.name: each.pattern for each in self.mask}
-        return Secrets(self.secret_env, unmasked_formats=self.unmasked_formats, mask=patterns).hiding(hidden)
+        formats = self.unmasked_formats
+        return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=is_never_given).hiding(hidden)
+
+
+def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The presets of a tenant: the host's, and key by key its own in place of them."""
+    return {code: {**host.get(code, {}), **own.get(code, {})} for code in dict.fromkeys([*host, *own])}
 
 
 WITHIN: Final[Mapping[str, type[BaseModel]]] = {

@@ -52,8 +52,8 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
     elsewhere that is away or odd, and a single tool of one, is left out, and told in the log; `left_out` of the
     registry lists them. DefinitionErrors for every other entry of the file that cannot be used.
     """
-    root = config.base / config.root
-    if not root.is_dir():
+    root = Path(os.devnull) if config.root is None else config.base / config.root  # no file lies below that
+    if config.root is not None and not root.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
     _protect_files(config)
     try:
@@ -93,7 +93,7 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
     pinned, asked = pinned_sources(part), {*(f"mcp.{name}" for name in servers), *hosts, *documents}
     loaded = list(_load_sources(part, pinned))
     still = {each.name for _, _, found in loaded for each in found.left_out}
-    registry.left_out = [each for each in registry.left_out if each.name in still or each.name not in asked]
+    registry.left_out[:] = [each for each in registry.left_out if each.name in still or each.name not in asked]
     for where, name, found in loaded:
         own = [each for each in found.left_out if each.name not in away]
         _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
@@ -199,7 +199,7 @@ def _summarise(config: HostConfig) -> Summarise | None:
     """What summarises the turns that leave a conversation's window, if the host names a model for it."""
     if config.summary_model is None:
         return None
-    model, providers = config.summary_model, Providers(config.base, config.base_urls, config.default_provider)
+    model, providers = config.summary_model, Providers(config.base, config.endpoints, config.default_provider)
     providers.check(model, {})
     return summariser(lambda: providers(model, {}))
 

@@ -18,6 +18,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_grants import agents_reach
 from engine_shim.runs.open_store import shared_database
 from engine_shim.runs.prepare import with_runs
 from engine_shim.runs.run_entry import RunFilter
@@ -63,7 +64,7 @@ class HostConversations:
         """What executes single turns of an agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
         return AgentExecutor(
             self.catalog,
-            root=self.config.base / self.config.root,
+            root=self.config.base / (self.config.root or "."),
             tools_at=lambda _: self.registry,
             model=self._client(self.catalog.get(agent)),
             journal=self.journal,
@@ -107,7 +108,10 @@ def open_conversations(
     for agent in agents:
         chosen.register(agent)
     models = HostModels(
-        base_urls=config.base_urls, default_provider=config.default_provider, tape_of=store.journal.load
+        base_urls=config.endpoints,
+        default_provider=config.default_provider,
+        tape_of=store.journal.load,
+        reach=agents_reach(config) if model is None else None,
     )
     context = host_context_store(config.tenant, database=database)
     find = partial(find_waiting_turn, store)

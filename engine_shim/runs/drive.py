@@ -18,15 +18,13 @@ from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.observer import Observe
 from agent_core.run.outlast import outlast, patience_of_host
-from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.secrets import signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
-from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
 from utools.limiter import Limiter
-from utools.registry import ToolRegistry
 
 OnEvent = Callable[[Event], None] | None
 
@@ -97,19 +95,10 @@ class RunDriver:
     """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign, or a
     patience that is none."""
 
-    def __init__(
-        self,
-        store: RunStore,
-        registry: ToolRegistry,
-        models: HostModels,
-        secrets: Secrets,
-        limiter: Limiter,
-        observe: Observe,
-    ) -> None:
+    def __init__(self, store: RunStore, limiter: Limiter, observe: Observe) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
-        self._registry, self._models, self._secrets, self._limiter = registry, models, secrets, limiter
         self._keys, self._patience = signing_keys(), patience_of_host()
-        self._observe = observe
+        self._limiter, self._observe = limiter, observe
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -162,9 +151,9 @@ class RunDriver:
 
     def executor(self, run: str, preparer: Preparer, listener: Watcher | None = None) -> Executor:
         """What a run needs of this host."""
-        models, redactor = self._models.at(preparer.base), self._secrets.redactor()
-        prepare, observer = preparer.by_tool(), self._observe(run)
-        return Executor(run, self._registry, models, prepare, self._secrets, redactor, listener, observer)
+        grant, prepare = preparer.grant, preparer.by_tool()
+        models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)
+        return Executor(run, grant.registry, models, prepare, grant.secrets, redactor, listener, observer)
 
     async def _run_once(self, job: Job) -> RunResult:
         listener = self._listener(job)

@@ -37,9 +37,11 @@ from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.fork import make_fork
+from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_grants import open_grants
 from engine_shim.runs.open_store import shared_database, store_of
 from engine_shim.runs.prepare import ROOT, open_registry, with_runs
 from engine_shim.runs.results import read_result
@@ -69,7 +71,8 @@ class Engine:
     client or `provider:name`, answers for every model name; without it the names of the definitions are looked up.
     `agents` are those that an agent's node may name.
     `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
-    With `temporal` the workers at that server drive the runs, and this process follows them.
+    With `temporal` the workers at that server drive the runs, and this process follows them. `grants` are what
+    definitions may use, in place of `registry`, `secrets` and `base_urls`.
     """
 
     def __init__(
@@ -85,23 +88,23 @@ class Engine:
         agents: AgentCatalog | None = None,
         telemetry: Telemetry | None = None,
         temporal: TemporalConfig | None = None,
+        grants: Grants | None = None,
     ) -> None:
         model = model_of(model)
         self.store, self.agents = store_of(store), agents
-        self.registry = with_runs(open_registry(registry, shared_database(self.store)), model)
-        self._secrets = (secrets or Secrets()).hiding((base_urls or {}).values())
-        self._models = HostModels(
-            model, base_urls=base_urls, default_provider=default_provider, tape_of=self.store.journal.load
-        )
-        self._host_check = HostCheck(self.registry, self._secrets, self._models)
-        self._starter = RunStarter(self.store, self.registry, self._secrets, self._models, self._host_check, agents)
+        if grants is None:
+            tools = with_runs(open_registry(registry, shared_database(self.store)), model)
+            known = (secrets or Secrets()).hiding((base_urls or {}).values())
+            load = self.store.journal.load
+            models = HostModels(model, base_urls=base_urls, default_provider=default_provider, tape_of=load)
+            grants = Grants.alike(tools, known, models)
+        self.grants, self.registry, self._secrets = grants, grants.own.registry, grants.own.secrets
+        self._starter = RunStarter(self.store, grants, agents)
         self._index, self._controls = RunIndex(self.store), RunControls(self.store)
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self.telemetry = RunTelemetry(telemetry or Telemetry(), self.store, default_provider)
-        self._local = RunDriver(
-            self.store, self.registry, self._models, self._secrets, Limiter(max_running), self.telemetry.observe
-        )
+        self._local = RunDriver(self.store, Limiter(max_running), self.telemetry.observe)
         self._driver: Driver = self._local if temporal is None else _open_temporal(self.store, temporal)
 
     @classmethod
@@ -127,18 +130,19 @@ class Engine:
         model: ModelClient | str | None = None,
         telemetry: Telemetry | None = None,
         is_worker: bool = False,
+        is_served: bool = False,
     ) -> "Engine":
-        """The engine of a host by its configuration, as it was read; a worker drives runs itself."""
-        opened = store_of(store, config.store_address)
-        registry = with_runs(build_registry(config, shared_database(opened)), model_of(model))
+        """The engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
+        `is_served`, others start the runs."""
+        opened, client = store_of(store, config.store_address), model_of(model)
+        registry = with_runs(build_registry(config, shared_database(opened)), client)
+        served = is_served or is_worker
         engine = cls(
-            registry,
             store=opened,
-            model=model,
-            secrets=config.secrets(),
-            base_urls=config.base_urls,
+            model=client,
             default_provider=config.default_provider,
             agents=build_catalog(config, registry),
+            grants=open_grants(config, registry, client, opened.journal.load, is_served=served),
             telemetry=telemetry,
             temporal=config.temporal if config.engine == "temporal" and not is_worker else None,
         )
@@ -154,11 +158,6 @@ class Engine:
     def has_workers(self) -> bool:
         """Whether workers drive its runs, which go on without this process."""
         return self._driver is not self._local
-
-    @property
-    def host_check(self) -> HostCheck:
-        """What this host refuses to definitions, and lacks for them."""
-        return self._host_check
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────
 
@@ -187,7 +186,8 @@ class Engine:
             if on_begin is not None:
                 on_begin(start.run)
             if self._starter.write(start):
-                refuse(self._host_check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
+                check = HostCheck(start.preparer.grant)
+                refuse(check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
             return Job(start.run, start.spec, start.preparer, stop, on_event)
 
@@ -249,13 +249,14 @@ class Engine:
         def write(stop: StopSignal) -> Job:
             tape = self._index.load_to_go_on(run_id)
             not_needed = codes_let_go(tape, decisions or {})
-            refuse(self._host_check.recorded_problems(tape, base, not_needed))
+            grant = self.grants.of_run(tape[ROOT][0].record())
+            refuse(HostCheck(grant).recorded_problems(tape, base, not_needed))
             if decisions:
                 append_decisions(
                     self.store.journal,
                     run_id,
                     decisions,
-                    registry=self.registry,
+                    registry=grant.registry,
                     by=by,
                     redactor=self._secrets.redactor(),
                     keys=signing_keys(),
@@ -327,7 +328,7 @@ class Engine:
         new = new_run_id() if new_id is None else check_run_id(new_id)
         on_begin, on_taken, on_event = hooks
 
-        make = partial(make_fork, self._index, self._host_check, run_id, find_places, new)
+        make = partial(make_fork, self._index, self.grants, run_id, find_places, new)
         fork = await self._offload(lambda: make(repeat_writes=repeat_writes, retry=retry))
 
         def write(stop: StopSignal) -> Job:
@@ -368,8 +369,9 @@ class Engine:
         """What a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this host
         lacks a tool, a model's key or a secret that it needs."""
         tape, base = self._index.load(run_id)
-        refuse(self._host_check.recorded_problems(tape, base))
-        return self._local.executor(run_id, self._starter.preparer(base, begun=True))
+        grant = self.grants.of_run(tape[ROOT][0].record())
+        refuse(HostCheck(grant).recorded_problems(tape, base))
+        return self._local.executor(run_id, self._starter.preparer(grant, base, begun=True))
 
     def release(self) -> None:
         """Let go of the runs that this engine drives: what is under way in them is answered, and nothing more begins.
@@ -385,7 +387,7 @@ class Engine:
 
     async def close(self) -> None:
         """Close the models' connections and the store; a later run opens them again."""
-        await self._models.close()
+        await self.grants.close()
         self.store.close()
 
     async def _drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken = None) -> RunResult:
@@ -422,7 +424,8 @@ class Engine:
         tape, base = self._index.load(run)
         started = tape[ROOT][0].record()
         spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        return Job(run, spec, self._starter.preparer(base, begun=True), stop, on_event)
+        preparer = self._starter.preparer(self.grants.of_run(started), base, begun=True)
+        return Job(run, spec, preparer, stop, on_event)
 
     async def _offload(self, step: Callable[[], T]) -> T:
         return await offload(self.store.journal, step)

@@ -11,6 +11,7 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.run.clock import now
 from engine_shim.definition.errors import refuse
 from engine_shim.errors import DefinitionError, WritesRepeated
+from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
@@ -29,7 +30,7 @@ class Fork:
 
 def make_fork(
     index: RunIndex,
-    host_check: HostCheck,
+    grants: Grants,
     run: str,
     find_places: Callable[[Tape], list[Place]],
     new: str,
@@ -45,7 +46,8 @@ def make_fork(
     at = now()
     rows = fork_rows(run, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
     forked = by_path(rows)
-    refuse(host_check.recorded_problems(forked, base))
+    grant = grants.of_run(tape[ROOT][0].record())
+    refuse(HostCheck(grant).recorded_problems(forked, base))
     if not repeat_writes and (repeats := find_repeats(tape, forked)):
         raise WritesRepeated(run, repeats)
     return Fork(rows, tape[ROOT][0].record()["definition"], base, at)

@@ -1,6 +1,5 @@
 """HostCheck: what a definition or a recorded run needs of its host, and the host does not give."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,12 @@ from typing import Any
 from agent_core.effects import Json
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
-from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import read_definition
 from engine_shim.definition.secret_refs import secret_refs
 from engine_shim.definition.template import placeholders
+from engine_shim.runs.grant import Grant
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT
 from utools.errors import DefinitionError, ToolError
@@ -26,11 +25,17 @@ Invoked = Sequence[tuple[str, Workflow]]
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """The host's tools, secrets and models. What it finds has its place in the first workflow."""
+    """Checks against what is granted. What it finds has its place in the first workflow."""
 
-    registry: ToolRegistry
-    secrets: Secrets
-    models: HostModels
+    grant: Grant
+
+    @property
+    def registry(self) -> ToolRegistry:
+        return self.grant.registry
+
+    @property
+    def models(self) -> HostModels:
+        return self.grant.models
 
     def problems(self, workflow: Workflow, invoked: Invoked = ()) -> list[Problem]:
         """What the host refuses to give, or does not know; keys and values may be missing."""
@@ -102,24 +107,41 @@ class HostCheck:
 
     def _refused(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.problems(workflow.definition, workflow.base)
-        yield from (problem for name, problem in self._missing_secrets(workflow) if name not in self.secrets.names)
+        yield from self._refused_variables(workflow)
+        yield from (problem for name, problem in self._missing_secrets(workflow) if not self.grant.secrets.allows(name))
 
     def _lacking(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.keyless(workflow.definition, workflow.base)
-        yield from _unset_variables(workflow)
-        yield from (problem for name, problem in self._missing_secrets(workflow) if name in self.secrets.names)
+        yield from self._doubtful_variables(workflow)
+        yield from (problem for name, problem in self._missing_secrets(workflow) if self.grant.secrets.allows(name))
 
     def _in_the_way(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.unaskable(workflow.definition, workflow.base)
-        yield from _unset_variables(workflow)
+        yield from self._unread_variables(workflow)
         yield from (problem for _, problem in self._missing_secrets(workflow))
+
+    def _refused_variables(self, workflow: Workflow) -> Iterator[Problem]:
+        """Plain variables that the definition may not read."""
+        yield from _faults_of(self.grant.variables.check, workflow)
+
+    def _unread_variables(self, workflow: Workflow) -> Iterator[Problem]:
+        """Plain variables that cannot be read: they are not given, or not set."""
+        yield from _faults_of(self.grant.variables.read, workflow)
+
+    def _doubtful_variables(self, workflow: Workflow) -> Iterator[Problem]:
+        """Plain variables that may be read, and are not set, or not listed by the operator."""
+        refused = {each.where for each in self._refused_variables(workflow)}
+        yield from (each for each in self._unread_variables(workflow) if each.where not in refused)
+        for where, name in _plain_variables(workflow):
+            if where not in refused and self.grant.variables.warns_of(name):
+                yield Problem(where, f"list {name} in env of agent-core.yaml; what is listed there is read by intent")
 
     def _missing_secrets(self, workflow: Workflow) -> Iterator[tuple[str, Problem]]:
         """The secrets that tools cannot get, by name: not allowed, or allowed and not set."""
         schemas = {tool.code: self.registry.schema(tool.code).schema for tool in self.registry.all()}
         for where, name in secret_refs(workflow.definition, schemas):
             try:
-                self.secrets(name)
+                self.grant.secrets(name)
             except ToolError as error:
                 yield name, Problem(where, str(error))
 
@@ -135,10 +157,19 @@ def _presets(schema: Json) -> Json:
     return {key: rule["default"] for key, rule in properties.items() if isinstance(rule, dict) and "x-preset" in rule}
 
 
-def _unset_variables(workflow: Workflow) -> Iterator[Problem]:
+def _plain_variables(workflow: Workflow) -> Iterator[tuple[str, str]]:
+    """The plain variables, each with its place."""
     for index, entry in enumerate(workflow.definition.env):
-        if not isinstance(entry, str) and entry.plain and entry.name not in os.environ:
-            yield Problem(f"env/{index}", str(DefinitionError("this variable is not set", value=entry.name)))
+        if not isinstance(entry, str) and entry.plain:
+            yield f"env/{index}", entry.name
+
+
+def _faults_of(ask: Callable[[str], object], workflow: Workflow) -> Iterator[Problem]:
+    for where, name in _plain_variables(workflow):
+        try:
+            ask(name)
+        except DefinitionError as error:
+            yield Problem(where, str(error))
 
 
 def _of_all(workflow: Workflow, invoked: Invoked, find: Callable[[Workflow], Iterable[Problem]]) -> Iterator[Problem]:

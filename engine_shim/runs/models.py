@@ -8,6 +8,7 @@ from typing import Any
 from agent_core.journal.record import Tape
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
+from agent_core.models.reach import ModelReach
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.model import Definition
 from engine_shim.definition.model_refs import model_refs
@@ -15,18 +16,21 @@ from engine_shim.errors import DefinitionError
 
 
 class HostModels:
-    """`model` answers for every name; without it the providers do. Paths start from the definition's directory."""
+    """`model` answers for every name; without it the providers do, as far as `reach` lets definitions name files and
+    endpoints. Paths start from the definition's directory."""
 
     def __init__(
         self,
         model: ModelClient | None = None,
         *,
-        base_urls: Mapping[str, str] | None = None,
+        base_urls: Mapping[str, str | None] | None = None,
         default_provider: str = "openai",
         tape_of: Callable[[str], Tape] | None = None,
+        reach: ModelReach | None = None,
     ) -> None:
         self._model, self._base_urls, self._default = model, base_urls or {}, default_provider
         self._tape_of = tape_of
+        self._reach = reach if model is None else None
         self._providers: dict[Path, Providers] = {}
 
     def at(self, base: Path) -> ClientOf:
@@ -67,7 +71,9 @@ class HostModels:
 
     def _at(self, base: Path) -> Providers:
         if base not in self._providers:
-            self._providers[base] = Providers(base, self._base_urls, self._default, tape_of=self._tape_of)
+            self._providers[base] = Providers(
+                base, self._base_urls, self._default, tape_of=self._tape_of, reach=self._reach
+            )
         return self._providers[base]
 
 

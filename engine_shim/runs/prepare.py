@@ -12,19 +12,20 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
-from agent_core.models.client import ModelClient, ModelInfoOf
+from agent_core.models.client import ModelClient
 from agent_core.rules import CURRENT
 from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, installed_version
-from agent_core.run.secrets import Secrets
 from agent_core.run.tool_policies import effect_as_data
+from engine_shim.definition.errors import message_of
 from engine_shim.definition.invoke import invoke_tool, load_invoked
 from engine_shim.definition.model import AGENT, INVOKE, Definition, read_definition
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
 from engine_shim.flow.state import Plan
+from engine_shim.runs.grant import Grant
 from engine_shim.runs.loops import LOOPS
 from utools.defaults import host_calls, host_registry
 from utools.errors import ToolError
@@ -40,7 +41,8 @@ SINGLE_CALL_TIMEOUT = 30.0
 
 
 class Preparer:
-    """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from.
+    """Prepares the runs of one host. `base` is the directory that a workflow's relative paths start from, and `grant`
+    what it may use.
 
     `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again.
     `catalog` has the agents that invoked workflows may name. `begun` says that the run goes on: what it invokes is
@@ -49,18 +51,16 @@ class Preparer:
 
     def __init__(
         self,
-        registry: ToolRegistry,
-        secrets: Secrets,
+        grant: Grant,
         base: Path,
-        info: ModelInfoOf | None = None,
         checked: CheckedWorkflow | None = None,
         catalog: AgentCatalog | None = None,
         *,
         begun: bool = False,
     ) -> None:
-        self.base, self._catalog = base, catalog
-        self._registry, self._secrets, self._info, self._begun = registry, secrets, info, begun
-        self._redactor = secrets.redactor()
+        self.base, self.grant, self._catalog, self._begun = base, grant, catalog, begun
+        self._registry, self._info = grant.registry, grant.models.info(base)
+        self._redactor = grant.secrets.redactor()
         self._plans: dict[str, Plan] = {}
         if checked is not None:
             self._add_plan(checked)
@@ -86,7 +86,7 @@ class Preparer:
         return self._make_body(run, definition, config["definition"], config["external"], inherited)
 
     def _prepare_invoked(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
-        workflow = load_invoked(config, self.base / inherited.get("base", ""))
+        workflow = load_invoked(config, self.base / inherited.get("base", ""), self.grant.bounds)
         checked = check(workflow, self._registry, self._catalog, begun=self._begun)
         self._add_plan(checked)
         below = os.path.relpath(checked.base, self.base)
@@ -114,6 +114,7 @@ class Preparer:
             "definition": self._redactor.value(data),
             "external": self._redactor.value(external),
             "env": self._read_env(definition),
+            **({"from": "http"} if self.grant.bounds.from_http else {}),
             "limits": _limits(definition, inherited),
             **({"handed": handed} if handed else {}),
             "tools": {node.tool: self._describe_tool(node.tool) for node in definition.nodes},
@@ -123,19 +124,21 @@ class Preparer:
         }
 
     def _read_env(self, definition: Definition) -> Json:
-        """The values of the plain variables. DefinitionError for one that is not set, and for a forbidden secret."""
+        """The values of the plain variables. DefinitionError for one that is not set, or not given, and for a forbidden
+        secret."""
         values: Json = {}
         for index, entry in enumerate(definition.env):
             name = entry if isinstance(entry, str) else entry.name
             if name in definition.secrets:
                 try:
-                    self._secrets(name)
+                    self.grant.secrets(name)
                 except ToolError as error:
                     raise DefinitionError(str(error), where=f"env/{index}") from None
-            elif name in os.environ:
-                values[name] = self._redactor.text(os.environ[name])
-            else:
-                raise DefinitionError("this variable is not set", where=f"env/{index}", value=name)
+                continue
+            try:
+                values[name] = self._redactor.text(self.grant.variables.read(name))
+            except DefinitionError as error:
+                raise DefinitionError(message_of(error), where=f"env/{index}") from None
         return values
 
     def _describe_tool(self, code: str) -> Json:

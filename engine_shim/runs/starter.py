@@ -10,17 +10,15 @@ from agent_core.effects import Json
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import chain_row, genesis
 from agent_core.run.run_id import check_run_id, new_run_id
-from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.runs.models import HostModels
 from engine_shim.runs.prepare import ROOT, Preparer
 from engine_shim.runs.run_entry import RunEntry
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore, StrPath
-from utools.registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,12 @@ class RunStarter:
     def __init__(
         self,
         store: RunStore,
-        registry: ToolRegistry,
-        secrets: Secrets,
-        models: HostModels,
-        host_check: HostCheck,
+        grants: Grants,
         agents: AgentCatalog | None,
     ) -> None:
         self.host = ""
-        self._store, self._index, self._host_check = store, RunIndex(store), host_check
-        self._registry, self._secrets, self._models, self._agents = registry, secrets, models, agents
+        self._store, self._index = store, RunIndex(store)
+        self._grants, self._agents = grants, agents
 
     def prepare(
         self,
@@ -64,12 +59,13 @@ class RunStarter:
         if not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
         begun = run_id is not None and self._index.has_started(check_run_id(run_id))
-        checked = check(workflow, self._registry, self._agents, begun=begun)
+        grant = self._grants.of(from_http=workflow.bounds.from_http)
+        checked = check(workflow, grant.registry, self._agents, begun=begun)
         if not begun:
-            refuse(self._host_check.run_problems(checked.workflow, checked.invoked))
+            refuse(HostCheck(grant).run_problems(checked.workflow, checked.invoked))
         inputs = checked.external_of(external or {})
         run = new_run_id() if run_id is None else check_run_id(run_id)
-        preparer = self.preparer(checked.base, checked, begun=begun)
+        preparer = self.preparer(grant, checked.base, checked, begun=begun)
         return Start(run, checked, preparer.start(run, checked, inputs, {}), preparer)
 
     def write(self, start: Start) -> bool:
@@ -88,7 +84,6 @@ class RunStarter:
         version = definition.get("version", "1")
         self._store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self.host))
 
-    def preparer(self, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
+    def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         """What prepares the runs below a directory."""
-        info = self._models.info(base)
-        return Preparer(self._registry, self._secrets, base, info, checked, self._agents, begun=begun)
+        return Preparer(grant, base, checked, self._agents, begun=begun)

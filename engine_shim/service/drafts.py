@@ -7,15 +7,12 @@ from typing import Final, Literal, NamedTuple
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
-from agent_core.models.providers import OFFLINE
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.load import Workflow, load_parts
-from engine_shim.definition.model import INVOKE
-from engine_shim.definition.model_refs import model_refs
-from engine_shim.definition.uses import uses_of
 from engine_shim.definition.validate import CheckedWorkflow, Examination
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.definition_faults import find_faults
+from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.service.draft_view import clean_problem, describe_parts, describe_problem
 from utools.document import Document, parse_document
@@ -23,8 +20,6 @@ from utools.document import Document, parse_document
 Format = Literal["yaml", "json"]
 NAME: Final = "draft"
 MOST_NODES, MOST_EDGES = 1000, 2000
-READ: Final = tuple(f"{provider}:" for provider in OFFLINE if provider != "local")
-"""How the names of models begin that are files of this host."""
 
 
 class _Read(NamedTuple):
@@ -42,11 +37,11 @@ class _Read(NamedTuple):
 class Drafts:
     """The drafts of one tenant, whose relative paths start from the `directory` of its workflows.
 
-    Of the files that a draft names, those below the directory alone are read: whoever writes it does not rule the host.
+    `grant` is what the operator gives to those who write them: they do not rule the host.
     """
 
     directory: Path
-    host_check: HostCheck
+    grant: Grant
     catalog: AgentCatalog
 
     def check(self, text: str, form: Format) -> Json:
@@ -78,29 +73,11 @@ class Drafts:
                 return _Read(faults, (), faults, document)
             if too_many := [workflow.locate(each) for each in _find_excess(workflow)]:
                 return _Read(too_many, (), faults, document)
-            if outside := [workflow.locate(each) for each in self._find_outside(workflow)]:
-                return _Read([*faults, *outside], (), faults, document, workflow)
-            found = find_faults(workflow, faults, self.host_check, self.catalog)
+            workflow = self.grant.bind(workflow)
+            found = find_faults(workflow, faults, HostCheck(self.grant), self.catalog)
         except DefinitionError as error:
             return _Read([*faults, *problems_in(error)], (), faults, document, workflow)
         return _Read(found.problems, found.warnings, faults, document, workflow, found.examination)
-
-    def _find_outside(self, workflow: Workflow) -> Iterator[Problem]:
-        """Files that a draft names and that are not below the directory."""
-        definition = workflow.definition
-        named = [(f"{use.where}/workflow", use.config.get("workflow")) for use in uses_of(definition, (INVOKE,))]
-        for where, model, _ in model_refs(definition):
-            if isinstance(model, str) and model.startswith(READ):
-                named.append((where, model.partition(":")[2]))
-        for where, file in named:
-            if isinstance(file, str) and not self._is_below(file):
-                yield Problem(where, f"{file!r} is not below the directory of the workflows")
-
-    def _is_below(self, file: str) -> bool:
-        try:
-            return (self.directory / file).resolve().is_relative_to(self.directory.resolve())
-        except (OSError, ValueError):  # no name of a file
-            return False
 
 
 def _find_excess(workflow: Workflow) -> Iterator[Problem]:

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
-from engine_shim.definition.load import load_workflow
-from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
@@ -24,6 +23,7 @@ from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
+from engine_shim.service.saved_files import SavedFiles, read_checked
 from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers
 from engine_shim.service.turns import Turns
@@ -150,12 +150,10 @@ def open_tenant(
     its workflows and agents."""
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
-    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry)
-
-    def check_file(file: Path) -> CheckedWorkflow:
-        return check(load_workflow(file), engine.registry, engine.agents)
+    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True)
 
     directory = _workflows_of(config)
+    check_file = partial(read_checked, grants=engine.grants, agents=engine.agents)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
     workflows = WorkflowCatalog(directory, check_file, engine.registry.is_due_to_left_out)
@@ -175,8 +173,8 @@ def open_tenant(
     triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.read)
-    drafts = Drafts(directory, engine.host_check, engine.agents or AgentCatalog(()))
-    files = WorkflowFiles(directory, workflows, drafts, is_own)
+    drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
+    files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
     parts = (tools, completions, triggers, files, Turns(), RunSearch(store), Turns(), webhooks)
     return Tenant(config, store, engine, workflows, runs, talks, *parts)
 

@@ -13,6 +13,7 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.service.draft_view import clean_problem
 from engine_shim.service.drafts import Drafts, Format
+from engine_shim.service.saved_files import SavedFiles
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from utools.files.atomic import create_file, locked
 
@@ -52,6 +53,7 @@ class WorkflowFiles:
     directory: Path
     catalog: WorkflowCatalog
     drafts: Drafts
+    saved: SavedFiles
     is_own: bool
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -105,6 +107,7 @@ class WorkflowFiles:
         if newest not in (None, expects):
             raise EditedMeanwhile(identity, str(newest))
         path = self.directory / f"{identity}@{version}.{form}"
+        self.saved.add(path.name, data)
         try:
             create_file(path, data)
         except FileExistsError:

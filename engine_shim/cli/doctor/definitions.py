@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,16 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults, list_problems
 from engine_shim.cli.doctor.triggers import check_triggers
 from engine_shim.definition.errors import message_of
-from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model_refs import model_refs
-from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.runs.models import HostModels
+from engine_shim.runs.open_grants import agents_reach, open_grants
 from engine_shim.runs.prepare import with_runs
+from engine_shim.service.saved_files import read_checked
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.registry import ToolRegistry
 
@@ -77,9 +78,8 @@ def _load_workflows(
     config: HostConfig, registry: ToolRegistry, catalog: AgentCatalog | None
 ) -> tuple[list[Finding], WorkflowCatalog]:
     part, directory = Parts(config.tenant)("workflows"), config.base / config.workflows
-    workflows = WorkflowCatalog(
-        directory, lambda file: check(load_workflow(file), registry, catalog), registry.is_due_to_left_out
-    )
+    check_file = partial(read_checked, grants=open_grants(config, registry, is_served=True), agents=catalog)
+    workflows = WorkflowCatalog(directory, check_file, registry.is_due_to_left_out)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], workflows
     try:
@@ -109,11 +109,13 @@ def _models_of_workflows(workflows: Iterable[CheckedWorkflow]) -> Iterator[Model
 def _check_models(config: HostConfig, part: str, models: Iterable[Model]) -> Iterator[Finding]:
     """Each model once, however it is reached: whether it can be asked from here."""
     known: set[tuple[Any, ...]] = set()
+    reach = agents_reach(config)
     for base, name, options in models:
         key = (base, name, options.get("base_url"), options.get("api_key_env"))
         if key not in known:
             known.add(key)
-            yield _check_model(Providers(base, config.base_urls, config.default_provider), part, name, options)
+            providers = Providers(base, config.endpoints, config.default_provider, reach=reach)
+            yield _check_model(providers, part, name, options)
 
 
 def _check_model(providers: Providers, part: str, name: str, options: Options) -> Finding:
@@ -133,8 +135,7 @@ def _check_needs(
     config: HostConfig, registry: ToolRegistry, workflows: Iterable[CheckedWorkflow], told: set[str]
 ) -> Iterator[Finding]:
     """What else the workflows need of the host and it does not give: secrets and variables."""
-    models = HostModels(base_urls=config.base_urls, default_provider=config.default_provider)
-    needs, part = HostCheck(registry, config.secrets(), models), Parts(config.tenant)("workflows")
+    needs, part = HostCheck(open_grants(config, registry).own), Parts(config.tenant)("workflows")
     for checked in workflows:
         problems = [each for each in needs.problems(checked.workflow, checked.invoked) if each.message not in told]
         lacking = [each for each in needs.warnings(checked.workflow, checked.invoked) if each.message not in told]

@@ -145,5 +145,6 @@ TEXTS: Final[Mapping[str, str]] = {
         "the secret {name} is not allowed; the operator lists allowed names in {variable}, or in secret_env of "
         "agent-core.yaml"
     ): "不允许使用密钥 {name}；允许的名称由运维人员列在 {variable} 中，或 agent-core.yaml 的 secret_env 中",
+    "the secret {name} is the host's own, and no tool gets it": "密钥 {name} 属于主机自身，任何工具都不能得到",
     "the secret {name} is not set in the environment of the host": "主机的环境中没有设置密钥 {name}",
 }

@@ -1,0 +1,17 @@
+"""find_configuring(): the variables with which an operator configures a host; definitions read none of them."""
+
+from engine_shim.host.config import HostConfig
+from utools.sources.http_call import HttpPolicy
+from utools.sources.mcp.servers import McpServer
+
+
+def find_configuring(config: HostConfig) -> frozenset[str]:
+    """The variables that the configuration names for servers, sources, models and webhooks, and the store's URL."""
+    sources: list[McpServer | HttpPolicy] = [*config.mcp_servers.values(), *config.remote.values()]
+    sources += config.openapi.values()
+    tokens = {name for each in sources for name in (each.token_env, *each.secret_headers.values()) if name}
+    started = {name for each in config.mcp_servers.values() for name in each.env}
+    hooks = [*config.webhooks, *(hook for each in config.tenants.values() for hook in each.webhooks)]
+    endpoints = [config.endpoints, *(each.model_endpoints or {} for each in config.tenants.values())]
+    keys = {name for each in endpoints for name in each.values() if name}
+    return frozenset({"REDIS_URL", *tokens, *started, *keys, *(hook.secret_env for hook in hooks)})

@@ -1,0 +1,92 @@
+"""open_grants(): what a host by its configuration gives to definitions."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from agent_core.journal.record import Tape
+from agent_core.models.client import ModelClient
+from agent_core.models.reach import ModelReach
+from engine_shim.definition.bounds import UNBOUND, Bounds
+from engine_shim.host.config import HostConfig
+from engine_shim.host.configuring import find_configuring
+from engine_shim.host.lent_tools import lend_tools
+from engine_shim.host.variables import Variables
+from engine_shim.runs.grant import Grant, Grants
+from engine_shim.runs.models import HostModels
+from utools.registry import ToolRegistry
+
+
+def open_grants(
+    config: HostConfig,
+    registry: ToolRegistry,
+    model: ModelClient | None = None,
+    tape_of: Callable[[str], Tape] | None = None,
+    *,
+    is_served: bool = False,
+) -> Grants:
+    """What the host gives. `is_served` says that others start the runs of its own files, with inputs of theirs."""
+    secrets, of_tenant = config.secrets(), config.tenant is not None
+    bounded = of_tenant or is_served
+
+    def open_models(reach: ModelReach | None) -> HostModels:
+        endpoints, default = config.endpoints, config.default_provider
+        return HostModels(model, base_urls=endpoints, default_provider=default, tape_of=tape_of, reach=reach)
+
+    others = find_homes_of_others(config)
+    own_bounds = Bounds(False, find_home(config), others) if bounded else UNBOUND
+    http_bounds = Bounds(True, [config.base / config.workflows], others)
+    lent = registry if of_tenant else registry.stricter(lend_tools(config.policy()))
+    own_models, http_models = open_models(own_reach(config, bounded=bounded)), open_models(http_reach(config))
+    return Grants(
+        Grant(registry, secrets, own_models, list_variables(config, others=not of_tenant), own_bounds),
+        Grant(lent, secrets, http_models, list_variables(config, others=False), http_bounds),
+    )
+
+
+def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:
+    """The models of a host's own files. Those of a tenant ask only the endpoints that the operator names."""
+    named = config.endpoints if config.tenant is not None or config.model_endpoints is not None else None
+    if not bounded:
+        return None if named is None else ModelReach(within=[Path("/")], endpoints=named)
+    return ModelReach(list_files(config), find_home(config), find_homes_of_others(config), named)
+
+
+def agents_reach(config: HostConfig) -> ModelReach | None:
+    """The models of a host's agents, which only its operator defines: any file, and the endpoints of its own files."""
+    own = own_reach(config, bounded=False)
+    return own if own is None else replace(own, files=["*"])
+
+
+def http_reach(config: HostConfig) -> ModelReach:
+    """The models of what came over HTTP: what the operator lists; of the host itself the vendors too."""
+    vendors = config.tenant is None and config.model_endpoints is None
+    return ModelReach(list_files(config), endpoints=config.endpoints, vendors=vendors)
+
+
+def list_files(config: HostConfig) -> list[str]:
+    """The globs of files that definitions may name as models, from the root of the file system."""
+    return [str((config.base / glob).absolute()) for glob in config.model_files]
+
+
+def find_home(config: HostConfig) -> list[Path]:
+    """Where the files lie that the definitions of a host or tenant may name."""
+    return [config.base] if config.tenant is None else [config.base / config.workflows, config.base / config.agents]
+
+
+def find_homes_of_others(config: HostConfig) -> list[Path]:
+    """The directories of other tenants, as far as they are theirs alone."""
+    own = {path.resolve() for path in find_home(config)}
+    names = [each for each in config.tenants.values() if config.tenants.get(config.tenant or "") is not each]
+    given = [path for each in names for path in (each.root, each.workflows, each.agents, each.triggers) if path]
+    return [path for path in (config.base / each for each in given) if not _holds(path, own)]
+
+
+def _holds(path: Path, own: set[Path]) -> bool:
+    real = path.resolve()
+    return any(each.is_relative_to(real) for each in own)
+
+
+def list_variables(config: HostConfig, *, others: bool) -> Variables:
+    """The plain variables that definitions may read: the listed ones, perhaps with others."""
+    return Variables(frozenset(config.env), find_configuring(config), others=others, has_list=config.file is not None)

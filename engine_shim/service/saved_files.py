@@ -1,0 +1,44 @@
+"""SavedFiles: which files of a directory of workflows came over HTTP, by their names and what they hold."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agent_core.agents.catalog import AgentCatalog
+from engine_shim.definition.load import load_workflow
+from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.runs.grant import Grants
+
+NAME: Final = ".saved-over-http"
+"""The list, as `sha256sum` writes one. Who reviews a version and makes it the host's own deletes its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFiles:
+    """The files below a directory that somebody saved over HTTP. One that was changed since is its operator's."""
+
+    directory: Path
+
+    def has(self, file: Path) -> bool:
+        """Whether the file is as it was saved."""
+        try:
+            lines = (self.directory / NAME).read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return _line_of(file.name, file.read_bytes()) in lines
+
+    def add(self, name: str, data: bytes) -> None:
+        """Note a file before it is written."""
+        with (self.directory / NAME).open("a") as book:
+            book.write(f"{_line_of(name, data)}\n")
+
+
+def read_checked(file: Path, grants: Grants, agents: AgentCatalog | None) -> CheckedWorkflow:
+    """The workflow of a file, with what is given to it. DefinitionErrors for all its faults."""
+    grant = grants.of(from_http=SavedFiles(file.parent).has(file))
+    return check(grant.bind(load_workflow(file)), grant.registry, agents)
+
+
+def _line_of(name: str, data: bytes) -> str:
+    return f"{sha256(data).hexdigest()}  {name}"
