@@ -47,11 +47,8 @@ class HostPolicy:
         """Why this host does not offer a tool; None when it does."""
         if self.within is not None and (refusal := self.within.refusal(tool)):
             return refusal
-        if _fits(tool.code, self.deny_tools):
-            return f"the host does not offer {tool.code}: it is in deny_tools"
-        is_run = tool.effect == "nested"
-        if self.allow_tools is not None and not is_run and not _fits(tool.code, self.allow_tools):
-            return f"the host does not offer {tool.code}: it is not in allow_tools"
+        if refusal := self._refuse_code(tool.code, is_run=tool.effect == "nested"):
+            return refusal
         if tool.code in self.off:
             return f"the host does not offer {tool.code}: {self.off[tool.code]}"
         preset, needed = self.presets.get(tool.code, {}), self.needs.get(tool.code)
@@ -59,6 +56,18 @@ class HostPolicy:
         missing = [name for name, key in keys if (_is_host_key(key) or name == needed) and not preset.get(name)]
         if missing:
             return f"{tool.code} is off until the host sets {missing[0]}, in presets of agent-core.yaml"
+        return None
+
+    def admits(self, code: str) -> bool:
+        """Whether no list keeps a tool of this code from being offered."""
+        is_admitted = self.within is None or self.within.admits(code)
+        return is_admitted and self._refuse_code(code, is_run=False) is None
+
+    def _refuse_code(self, code: str, *, is_run: bool) -> str | None:
+        if _fits(code, self.deny_tools):
+            return f"the host does not offer {code}: it is in deny_tools"
+        if self.allow_tools is not None and not is_run and not _fits(code, self.allow_tools):
+            return f"the host does not offer {code}: it is not in allow_tools"
         return None
 
     def bind(self, tool: Tool) -> Tool:

@@ -75,6 +75,7 @@ class TenantConfig(BaseModel):
 
     root: str | None = None
     env: list[str] = []
+    secret_env: list[str] | None = None
     model_files: list[str] = []
     model_endpoints: dict[str, str | None] | None = None
     presets: dict[str, dict[str, Any]] = {}
@@ -145,6 +146,7 @@ class HostConfig(BaseModel):
     _hidden: frozenset[str] = PrivateAttr(frozenset())
     _tenant: str | None = PrivateAttr(None)
     _around: HostPolicy | None = PrivateAttr(None)
+    _of_sources: Secrets | None = PrivateAttr(None)
 
     def for_tenant(self, name: str) -> "HostConfig":
         """The host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
@@ -154,11 +156,14 @@ class HostConfig(BaseModel):
         own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
         unset |= {"root": None, "env": [], "model_files": []}
+        if own.get("secret_env", ()) is None:
+            del own["secret_env"]
         own["presets"] = _merge_presets(self.presets, self.tenants[name].presets)
         temporal = self.temporal.model_copy(update={"queue": f"{self.temporal.queue}.{name}"})
         below: dict[str, Any] = {"triggers": f"{self.triggers}/{name}", "temporal": temporal}
         config = self.model_copy(update={**unset, **below, **own})
         config._tenant, config._around = name, replace(self.policy(), presets=config.presets, off={})
+        config._of_sources = self.source_secrets()
         return config
 
     @property
@@ -207,6 +212,10 @@ class HostConfig(BaseModel):
         patterns = {each.name: each.pattern for each in self.mask}
         formats = self.unmasked_formats
         return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=is_never_given).hiding(hidden)
+
+    def source_secrets(self) -> Secrets:
+        """The secrets that the sources of tools send, by the operator's word: a tenant's are those of its host."""
+        return self._of_sources or self.secrets()
 
 
 def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

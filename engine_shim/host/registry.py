@@ -3,7 +3,7 @@
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,13 +19,14 @@ from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
+from engine_shim.host.protected import protect_host
 from utools.context.summary import Summarise
 from utools.defaults import host_registry
 from utools.error_text import describe, raised_at
 from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.left_out import LeftOut
-from utools.registry import ToolRegistry
+from utools.registry import ReadDocument, ToolRegistry
 from utools.sources.loaded import Loaded
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServers
@@ -75,7 +76,7 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
     for where, name, loaded in _load_sources(config, pinned):
         _take(loaded, registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
-        registry.readers.update(source.readers() if isinstance(source, McpServers) else {})
+        registry.readers.update(_admitted(source.readers(), registry) if isinstance(source, McpServers) else {})
     for each in registry.left_out:
         log.warning("left out: %s", each)
     problems += _unknown_tools(config, registry)
@@ -100,12 +101,17 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
     for source in pinned:
         if isinstance(source, McpServers):
             back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
-            registry.readers.update(back)
+            registry.readers.update(_admitted(back, registry))
             if not back:
                 source.close()
     for name in sorted(asked - still):
         log.info("%s can be used again", name)
     return bool(asked - still)
+
+
+def _admitted(readers: Mapping[str, ReadDocument], registry: ToolRegistry) -> dict[str, ReadDocument]:
+    """What reads the documents of servers, of those whose tools the policy admits."""
+    return {name: each for name, each in readers.items() if registry.policy.admits(f"mcp.{name}.documents")}
 
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
@@ -180,6 +186,7 @@ def _unknown_tools(config: HostConfig, registry: ToolRegistry) -> Iterator[Probl
 def _protect_files(config: HostConfig) -> None:
     """Protect from tools what this host reads at its next start, whether it exists or not."""
     base = config.base
+    protect_host(config)
     modules = (reference.rpartition(":")[0] for reference in config.tools)
     sources = (name for name in modules if name.endswith(".py"))
     for path in (LOCK, *config.manifests, *sources):
@@ -206,7 +213,7 @@ def _summarise(config: HostConfig) -> Summarise | None:
 
 def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
     """The sources of this host whose tools are described elsewhere; the lock file lists what is approved of them."""
-    lock, secret = config.base / LOCK, config.secrets()
+    lock, secret = config.base / LOCK, config.source_secrets()
     return [
         *([McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret)] if config.mcp_servers else ()),
         *([RemoteHosts(config.remote, lock=lock, secret=secret)] if config.remote else ()),

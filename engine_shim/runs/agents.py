@@ -5,6 +5,7 @@ import logging
 from agent_core.agents.catalog import AgentCatalog
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
+from engine_shim.host.protected import protect_models
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.prepare import with_runs
 from utools.registry import ToolRegistry
@@ -22,6 +23,8 @@ def build_catalog(config: HostConfig, registry: ToolRegistry | None = None) -> A
     directory = config.base / config.agents
     if directory.is_dir():
         catalog = AgentCatalog.from_directory(directory, registry)
+        for agent in catalog.list():
+            protect_models([agent.model, *agent.runtime_policy.get("fallback_models", [])], config.base)
         for name, problems in catalog.left_out.items():
             log.warning("left out: the agent %s: %s", name, "; ".join(map(str, problems)))
         return catalog

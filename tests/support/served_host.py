@@ -122,7 +122,12 @@ runtime_policy: {max_steps: 4, approval: on_write}
     "clerk-replies.json": json.dumps([action("stock", article="A-17"), final("There are 12.")]),
     "buyer-replies.json": json.dumps([action("order", article="A-17", pieces=3), final("It is ordered.")]),
 }
-HOST = {"tools": ["shop.py:TOOLS"], "execute_tools": ["stock", "order", "linger"]}
+HOST = {
+    "tools": ["shop.py:TOOLS"],
+    "execute_tools": ["stock", "order", "linger"],
+    "env": ["HOME"],
+    "model_files": ["workflows/*.json"],
+}
 
 
 def write_host(folder: Path, **keys: Any) -> Path:

@@ -1,0 +1,32 @@
+"""protect_host(): what says what a host and its tenants do is not written by any tool."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_core.models.providers import OFFLINE
+from engine_shim.host.config import HostConfig, TenantConfig
+from utools.files.protected_paths import protect, protect_glob
+
+
+def protect_host(config: HostConfig) -> None:
+    """Protect the directories of workflows, agents and triggers, and the files of models, of the host and of all its
+    tenants, whether they exist or not."""
+    hosts: list[HostConfig | TenantConfig] = [config, *config.tenants.values()]
+    for each in hosts:
+        for directory in filter(None, (each.workflows, each.agents, each.triggers)):
+            protect(config.base / directory)
+        for pattern in each.model_files:
+            protect_glob(config.base / pattern)
+
+
+def protect_models(names: Iterable[object], base: Path) -> None:
+    """Protect the files that models are, by their names, whether they exist or not."""
+    for file in _files_in(names):
+        protect(base / file)
+
+
+def _files_in(names: Iterable[object]) -> Iterator[str]:
+    for name in names:
+        provider, colon, file = name.partition(":") if isinstance(name, str) else ("", "", "")
+        if colon and provider in OFFLINE and "\0" not in file:
+            yield file
