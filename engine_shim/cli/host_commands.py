@@ -190,6 +190,9 @@ def validate(
 
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Verify the newest 100 runs alone.")] = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Look at what tenants need who do not trust each other, and no more.")
+    ] = False,
     store: Store = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -202,8 +205,9 @@ def doctor(
     Examples:
       agent-core doctor
       agent-core doctor --quick --json
+      agent-core doctor --shared
     """
     from engine_shim.cli.doctor.command import examine_host
     from engine_shim.cli.output import Options
 
-    return examine_host(Options(store, config, as_json), quick=quick)
+    return examine_host(Options(store, config, as_json), quick=quick, shared=shared)

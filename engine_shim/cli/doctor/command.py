@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from engine_shim.cli import output
@@ -11,6 +12,7 @@ from engine_shim.cli.doctor.extras import check_extras, check_versions
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.host import check_host, check_sources
 from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_temporal, check_tokens
+from engine_shim.cli.doctor.shared import check_shared
 from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
 from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
 from engine_shim.cli.output import Options
@@ -29,9 +31,9 @@ NEWEST: Final = 100
 STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
-def examine_host(options: Options, *, quick: bool) -> int:
-    """Look at everything, write what was found; FAILED where there is a problem."""
-    findings = list(examine(options, quick=quick))
+def examine_host(options: Options, *, quick: bool, shared: bool = False) -> int:
+    """Look at everything, or at what `shared` is about, and write what was found; FAILED where there is a problem."""
+    findings = list(examine_sharing(options) if shared else examine(options, quick=quick))
     write_findings(findings, as_json=options.as_json)
     return output.FAILED if any(each.status == "problem" for each in findings) else output.OK
 
@@ -49,6 +51,18 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield check_redis(address)
     yield check_temporal(config or HostConfig())
     yield from check_journal_keys()
+
+
+def examine_sharing(options: Options) -> Iterator[Finding]:
+    """Whether tenants who do not trust each other can share the host."""
+    found, config = check_host(options.config)
+    if config is None:
+        yield from found
+        return
+    address = find_address(options.store, options.config)
+    exists = is_url(address) or probe(Path(str(address)), LAYOUT).version == LAYOUT.version
+    with closing(open_store(address, patience=PATIENCE_S)) as store:
+        yield from check_shared(config, address, store.database if exists else None)
 
 
 def _examine_definitions(config: HostConfig) -> Iterator[Finding]:

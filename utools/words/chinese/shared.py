@@ -39,6 +39,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "there is no directory {directory!r}": "没有目录 {directory!r}",
     "it holds more than {mib} MiB, and is not added to": "它超过 {mib} MiB，不能再追加",
     "what is there is no regular file": "该位置上的不是普通文件",
+    "{path!r} lies outside of what this definition may read": "{path!r} 不在此定义可以读取的范围内",
     "{path!r} does not lie inside the root directory of this tool": "{path!r} 不在这个工具的根目录之内",
     "there is no file {path!r}": "没有文件 {path!r}",
     "{path!r} cannot be opened: {reason}": "{path!r} 无法打开：{reason}",
