@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine_shim.definition.bounds import UNBOUND, Bounds
 from engine_shim.definition.errors import DefinitionErrors, message_of
-from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.load import UNBOUND, Bounds, Workflow, load_workflow
 from engine_shim.definition.model import INVOKE
 from utools.errors import DefinitionError, SandboxError, ToolError
 from utools.files.held_path import hold_path

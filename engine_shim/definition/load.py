@@ -1,16 +1,28 @@
 """Workflow: a definition and its directory, loaded from a JSON or YAML file or from its parsed form."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from engine_shim.definition.bounds import UNBOUND, Bounds
 from engine_shim.definition.errors import Problem, by_line, refuse
 from engine_shim.definition.model import Definition, Node, read_parts
 from engine_shim.errors import DefinitionError
 from utools.document import Document, read_document
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`from_http` says that a definition came over HTTP. What it invokes lies in a directory `within`, unless that is
+    None, and in none `without`."""
+
+    from_http: bool = False
+    within: Sequence[Path] | None = None
+    without: Sequence[Path] = ()
+
+
+UNBOUND: Final = Bounds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import DefinitionError
 from engine_shim.definition.agent_faults import agent_faults, without_faulty_keys
-from engine_shim.definition.bounds import Bounds
 from engine_shim.definition.call_faults import call_faults
 from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
@@ -22,7 +21,7 @@ from engine_shim.definition.inputs import (
 )
 from engine_shim.definition.invoke import load_invoked
 from engine_shim.definition.later_faults import later_faults
-from engine_shim.definition.load import Workflow
+from engine_shim.definition.load import Bounds, Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.definition.outputs import NodeOutputs

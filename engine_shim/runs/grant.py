@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_core.effects import Json
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.bounds import UNBOUND, Bounds
-from engine_shim.definition.load import Workflow
+from engine_shim.definition.load import UNBOUND, Bounds, Workflow
 from engine_shim.host.variables import Variables
 from engine_shim.runs.models import HostModels
 from utools.registry import ToolRegistry

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.models.reach import ModelReach
-from engine_shim.definition.bounds import UNBOUND, Bounds
+from engine_shim.definition.load import UNBOUND, Bounds
 from engine_shim.host.config import HostConfig
 from engine_shim.host.configuring import find_configuring
 from engine_shim.host.lent_tools import lend_tools
