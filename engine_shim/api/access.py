@@ -1,15 +1,18 @@
 """Access: who calls, by the bearer token of the request, and what the scopes of that allow."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Header, HTTPException, Security
+from fastapi import Header, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.tenants import Tenant
+from engine_shim.service.token_watch import TokenWatch
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
 
@@ -24,6 +27,15 @@ class Caller:
 
     principal: Principal
     tenant: Tenant
+    watch: TokenWatch
+
+    def held(self) -> AbstractContextManager[asyncio.Event]:
+        """While something is held open for him: an event that is set once his token holds no longer."""
+        return self.watch.holding(self.principal.id)
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether he may do what needs the scope."""
+        return self.principal.allows(scope)
 
     @property
     def name(self) -> str:
@@ -43,10 +55,11 @@ class Access:
     def needs(self, scope: Scope | None) -> Any:
         """What a route depends on that only callers of a scope may use: 401 without a token, 403 without the
         scope. None is any caller that the server knows."""
-        if self.service.is_open:
+        if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
 
-            async def find_local() -> Caller:
-                return await self._check(None, scope)
+            async def find_local(request: Request) -> Caller:
+                credentials = await BEARER(request)
+                return await self._check(credentials.credentials if credentials else None, scope)
 
             return Security(find_local)
 
@@ -61,4 +74,4 @@ class Access:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
         if scope is not None and not principal.allows(scope):
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
-        return Caller(principal, self.service.tenant_of(principal))
+        return Caller(principal, self.service.tenant_of(principal), self.service.watch)

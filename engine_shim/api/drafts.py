@@ -5,9 +5,8 @@ from fastapi import APIRouter, Response
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import DraftCheck, DraftRequest, DraftRunRequest
-from engine_shim.api.models import Run
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Key, Nodes, Wait, answer_run
+from engine_shim.api.run_answers import CAME, Answered, Key, Nodes, Wait, answer_run
 
 
 def draft_routes(access: Access) -> APIRouter:
@@ -20,7 +19,7 @@ def draft_routes(access: Access) -> APIRouter:
         """What `agent-core validate` says of a text, its graph, and what its placeholders can name."""
         return write_json(await caller.tenant.check_draft(body.text, body.format))
 
-    @router.post("/drafts/runs", response_model=Run, responses={**CAME, **responses(429)}, status_code=200)
+    @router.post("/drafts/runs", response_model=Answered, responses={**CAME, **responses(429)}, status_code=200)
     async def run_draft(
         body: DraftRunRequest,
         wait: Wait = True,

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Header, Request, Response
-from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
     ModelObject,
@@ -77,8 +77,7 @@ def openai_routes(access: Access) -> APIRouter:
         pieces = completions.stream(question)
         first = await anext(pieces)  # what is refused at once is no stream
         chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
-        headers["Cache-Control"] = "no-cache"
-        return StreamingResponse(chunks, media_type="text/event-stream", headers=headers)
+        return HeldStream(caller, chunks, headers)
 
     return router
 

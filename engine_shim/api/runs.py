@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator
 
@@ -17,6 +17,7 @@ from agent_core.journal.store import Journal
 from agent_core.run.secrets import verifying_keys
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.models import (
     DecideRequest,
     ForkRequest,
@@ -31,7 +32,7 @@ from engine_shim.api.models import (
     Verdict,
 )
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Nodes, Wait, answer_run
+from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.runs.run_digest import RunDigest
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
@@ -89,8 +90,7 @@ def run_routes(access: Access) -> APIRouter:
         """The events of a run from its beginning, or after Last-Event-ID, then those to come, until the run ends."""
         await caller.tenant.runs.check_exists(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+        return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
 
     @router.get(
         "/runs/{run_id}/journal",
@@ -128,7 +128,7 @@ def run_routes(access: Access) -> APIRouter:
         found = await asyncio.to_thread(try_replay, run_id, load, body.policy, body.strand)
         return write_json(found.as_json())
 
-    @router.post("/runs/{run_id}/decide", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/decide", response_model=Answered, responses={**CAME, **responses(404, 409, 429)})
     async def decide_run(
         run_id: str, body: DecideRequest, wait: Wait = True, nodes: Nodes = False, caller: Caller = decide
     ) -> Response:
@@ -137,7 +137,7 @@ def run_routes(access: Access) -> APIRouter:
         await _decide(caller, run_id, decisions, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
-    @router.post("/runs/{run_id}/resume", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/resume", response_model=Answered, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, nodes: Nodes = False, caller: Caller = run) -> Response:
         """Let a paused run go on."""
         await _workflow_run(caller, run_id)
@@ -158,7 +158,7 @@ def run_routes(access: Access) -> APIRouter:
         status = await caller.tenant.engine.cancel(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
-    @router.post("/runs/{run_id}/fork", response_model=Run, responses={**CAME, **responses(404, 409, 429)})
+    @router.post("/runs/{run_id}/fork", response_model=Answered, responses={**CAME, **responses(404, 409, 429)})
     async def fork_run(
         run_id: str,
         body: ForkRequest,
@@ -180,7 +180,12 @@ def run_routes(access: Access) -> APIRouter:
 
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
     async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:
-        """Add a message to a run: the next question of one of its agents has it."""
+        """Add a message to a run: the next question of one of its agents has it. One that does not speak for the user
+        needs the scope `admin`."""
+        if body.role != "user" and not caller.allows("admin"):
+            raise HTTPException(
+                403, f"the token {caller.name!r} lacks the scope 'admin' for a message of {body.role!r}"
+            )
         await _workflow_run(caller, run_id)
         engine = caller.tenant.engine
 

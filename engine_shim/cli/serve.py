@@ -117,11 +117,11 @@ def open_service(
     if conversation_tokens is not None:
         config = config.model_copy(update={"max_conversation_tokens": conversation_tokens})
     service = Service.of_host(config, store, model=model)
-    if not service.tokens.any_exist():
+    if not service.tokens.any_existed():
         if not _is_local(host, hosts):
             hint = "make one by `agent-core token new`"
             raise typer.BadParameter(f"{host} can be reached by others, and this host has no token; {hint}")
-        service.is_open = True
+        service.is_open = service.closes_by_token = True
     return service
 
 

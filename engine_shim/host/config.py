@@ -11,7 +11,7 @@ from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
-from engine_shim.host.own_variables import is_never_given
+from engine_shim.host.own_variables import is_own
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
@@ -147,6 +147,12 @@ class HostConfig(BaseModel):
     _tenant: str | None = PrivateAttr(None)
     _around: HostPolicy | None = PrivateAttr(None)
     _of_sources: Secrets | None = PrivateAttr(None)
+    _signing: set[str] = PrivateAttr(default_factory=set)
+
+    def model_post_init(self, context: Any) -> None:
+        """Note the secrets of all webhooks."""
+        hooks = [*self.webhooks, *(hook for each in self.tenants.values() for hook in each.webhooks)]
+        self.note_signing(hook.secret_env for hook in hooks)
 
     def for_tenant(self, name: str) -> "HostConfig":
         """The host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
@@ -164,7 +170,16 @@ class HostConfig(BaseModel):
         config = self.model_copy(update={**unset, **below, **own})
         config._tenant, config._around = name, replace(self.policy(), presets=config.presets, off={})
         config._of_sources = self.source_secrets()
+        config._signing = self._signing  # one set: what a trigger of one names, no other reads
         return config
+
+    def note_signing(self, variables: Iterable[str]) -> None:
+        """From now on these variables hold secrets with which this host checks who has signed, for all its tenants."""
+        self._signing.update(variables)
+
+    def is_own(self, variable: str) -> bool:
+        """Whether no definition and no tool gets a variable, listed or not: it is a key of this host's."""
+        return is_own(variable) or variable in self._signing
 
     @property
     def tenant(self) -> str | None:
@@ -211,7 +226,7 @@ class HostConfig(BaseModel):
         hidden = self._hidden.union(filter(None, self.endpoints.values()))
         patterns = {each.name: each.pattern for each in self.mask}
         formats = self.unmasked_formats
-        return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=is_never_given).hiding(hidden)
+        return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=self.is_own).hiding(hidden)
 
     def source_secrets(self) -> Secrets:
         """The secrets that the sources of tools send, by the operator's word: a tenant's are those of its host."""

@@ -1,20 +1,20 @@
 """Variables: the plain variables of the environment that a definition may read."""
 
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from engine_shim.errors import DefinitionError
-from engine_shim.host.own_variables import is_never_given
+from engine_shim.host.own_variables import is_own
 
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """`listed` are those that the operator lists; with `others`, the rest may be read as well, but for those of
-    `never`. `has_list` says that there is somewhere to list them."""
+    """`listed` are those that the operator lists; with `others`, the rest may be read as well, but for the
+    host's own. `has_list` says that there is somewhere to list them."""
 
     listed: Set[str] = frozenset()
-    never: Set[str] = frozenset()
+    is_own: Callable[[str], bool] = is_own
     others: bool = True
     has_list: bool = False
 
@@ -23,7 +23,7 @@ class Variables:
         if not self.others and name not in self.listed:
             message = "this definition may not read this variable; the operator lists those it may in env"
             raise DefinitionError(message, value=name)
-        if is_never_given(name) or name in self.never:
+        if self.is_own(name):
             raise DefinitionError("this variable is the host's own, and no definition reads it", value=name)
 
     def read(self, name: str, environment: Mapping[str, str] = os.environ) -> str:

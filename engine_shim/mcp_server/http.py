@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
-from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -14,12 +14,25 @@ from starlette.types import ASGIApp
 
 from engine_shim.mcp_server.callers import ServiceTokens
 from engine_shim.mcp_server.server import build_server
-from engine_shim.service.service import Service
+from engine_shim.service.service import LOCAL, Service
+from engine_shim.service.token_watch import answer_until
 
 PATH: Final = "/mcp"
 MAX_SESSIONS: Final = 1000
 IDLE_S: Final = 30 * 60.0
 """How many sessions may be open, and how long one may be idle: they cost memory."""
+
+
+class HeldRequests:
+    """Requests that go on for as long as the token of their caller holds: answers of MCP may be streams."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        token = get_access_token()
+        with self._service.watch.holding(LOCAL.id if token is None else str(token.client_id)) as over:
+            await answer_until(over, self._app, scope, receive, send)
 
 
 class McpEndpoint:
@@ -29,15 +42,14 @@ class McpEndpoint:
         self._manager = StreamableHTTPSessionManager(
             build_server(service), session_idle_timeout=IDLE_S, max_sessions=MAX_SESSIONS
         )
-        self._app: ASGIApp = StreamableHTTPASGIApp(self._manager)
-        if not service.is_open:
-            backend = BearerAuthBackend(ServiceTokens(service))
-            self._app = AuthenticationMiddleware(
-                AuthContextMiddleware(RequireAuthMiddleware(self._app, [])), backend=backend
-            )
+        self._service, backend = service, BearerAuthBackend(ServiceTokens(service))
+        self._open: ASGIApp = StreamableHTTPASGIApp(self._manager)
+        held = HeldRequests(self._open, service)
+        self._closed = AuthenticationMiddleware(AuthContextMiddleware(RequireAuthMiddleware(held, [])), backend=backend)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._app(scope, receive, send)
+        app = HeldRequests(self._open, self._service) if await self._service.check_open() else self._closed
+        await app(scope, receive, send)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Serve sessions until the end of the block."""

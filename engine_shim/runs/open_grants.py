@@ -89,4 +89,9 @@ def _holds(path: Path, own: set[Path]) -> bool:
 
 def list_variables(config: HostConfig, *, others: bool) -> Variables:
     """The plain variables that definitions may read: the listed ones, perhaps with others."""
-    return Variables(frozenset(config.env), find_configuring(config), others=others, has_list=config.file is not None)
+    configuring = find_configuring(config)
+
+    def is_own(name: str) -> bool:
+        return name in configuring or config.is_own(name)
+
+    return Variables(frozenset(config.env), is_own, others=others, has_list=config.file is not None)

@@ -8,6 +8,7 @@ from agent_core.journal.record import Row, Tape, by_path
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.runs.ledger_copy import Carried, carry_ledger
 from engine_shim.runs.store import DatabaseRunStore, RunStore
+from engine_shim.runs.token_rows import copy_tokens
 
 
 @dataclass(slots=True)
@@ -19,16 +20,19 @@ class Copied:
     driven: list[str] = field(default_factory=list)
     ledger: Carried | None = None
     """What became of the ledger of the source; None where there was nothing to do."""
+    tokens: int = 0
+    """How many tokens of a server came along."""
 
 
 def copy_runs(source: RunStore, target: RunStore, runs: Iterable[str] | None = None) -> Copied:
-    """Copy these runs, or all, with the ledger. What was interrupted goes on when it is done again.
+    """Copy these runs, or all, with the ledger and the tokens. What was interrupted goes on when it is done again.
 
     RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole, DefinitionError
     for one that the target holds with other records; the runs before it are copied then.
     """
     copied = Copied()
     if runs is None and isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
+        copied.tokens = copy_tokens(source.database, target.database)
         copied.ledger = carry_ledger(source.database, target.database)
     for run in _all_runs(source) if runs is None else runs:
         if source.leases.holder(run):

@@ -15,6 +15,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
 from engine_shim.service.tenants import Tenant, Tenants
+from engine_shim.service.token_watch import TokenWatch
 from engine_shim.service.tokens import Tokens
 from engine_shim.service.tool_review import HostOnly, ToolReview
 from engine_shim.service.turns import Turns
@@ -34,17 +35,23 @@ log = logging.getLogger("engine_shim")
 
 @dataclass(slots=True)
 class Service:
-    """A host that is served. With `is_open` it asks for no token, and whoever calls may do anything."""
+    """A host that is served. With `is_open` it asks for no token, and whoever calls may do anything; with
+    `closes_by_token` until there is a token."""
 
     tenants: Tenants
     tokens: Tokens
     is_open: bool = False
+    closes_by_token: bool = False
     grace: float = GRACE_S
     is_running: bool = False
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
     reviews: Turns = field(default_factory=lambda: Turns(1))
+    watch: TokenWatch = field(init=False)
     _work: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watch = TokenWatch(self.tokens, self._find_over)
 
     @classmethod
     def of_host(
@@ -66,10 +73,22 @@ class Service:
 
     async def find_caller(self, token: str | None) -> Principal | None:
         """Who calls with this token; None for nobody that the server knows."""
-        if self.is_open:
+        if await self.check_open():
             return LOCAL
         found = await offload(self.tokens, lambda: self.tokens.find(token)) if token else None
         return found if found is not None and found.tenant in self.tenants else None
+
+    async def check_open(self) -> bool:
+        """Whether the server asks for no token; the first token closes it at once, whichever process makes it."""
+        if self.is_open and self.closes_by_token:
+            self.is_open = not await offload(self.tokens, self.tokens.any_existed)
+        return self.is_open
+
+    def _find_over(self, held: set[str]) -> set[str]:
+        """Those of the tokens by id that hold no longer; who called without one has none once the server is closed."""
+        local = held & {LOCAL.id}
+        is_closed = not self.is_open or (self.closes_by_token and self.tokens.any_existed())
+        return self.tokens.find_over(held - local) | (local if is_closed else set())
 
     def tenant_of(self, caller: Principal) -> Tenant:
         """The tenant whose runs, conversations and tools a caller sees."""
@@ -110,6 +129,7 @@ class Service:
     def _background(self) -> Iterator[Callable[[], Awaitable[None]]]:
         """What goes on while the server serves."""
         yield self._recover_forever
+        yield self.watch.run_forever
         for tenant in self.tenants.values():
             if tenant.engine.registry.left_out:
                 yield partial(_take_up_forever, tenant)

@@ -170,7 +170,9 @@ def open_tenant(
         host = open_conversations(config, store, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
-    triggers = Triggers(config.base / config.triggers, store.database, workflows, runs)
+    triggers = Triggers(
+        config.base / config.triggers, store.database, workflows, runs, note_signing=config.note_signing
+    )
     triggers.load()
     webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))

@@ -1,4 +1,7 @@
-"""Tokens: who may call a server. Each is shown once, when it is made; the store has its hash alone."""
+"""Tokens: who may call a server. Each is shown once, when it is made; the store has its hash alone.
+
+A token that was revoked stays as a row without a hash: a store that has had a token stays closed.
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -10,11 +13,10 @@ from typing import Any, Final, get_args
 
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.database import Database
+from engine_shim.runs.token_rows import COLUMNS, TABLE
 from engine_shim.service.principal import Principal, Scope
 
 PREFIX: Final = "act"
-COLUMNS: Final = "id, name, tenant, scopes, hash, made_at, expires_at"
-TABLE: Final = "api_tokens"
 LONGEST_NAME: Final = 100
 
 
@@ -62,18 +64,26 @@ class Tokens:
         return None if is_over else token.principal
 
     def all(self) -> list[Token]:
-        """All tokens, the oldest first."""
-        return [_read(row) for row in self._rows("ORDER BY made_at, id")]
+        """All tokens that were not revoked, the oldest first."""
+        return [_read(row) for row in self._rows("WHERE length(hash) > 0 ORDER BY made_at, id")]
+
+    def find_over(self, identities: Collection[str]) -> set[str]:
+        """Those of these tokens, by id, that hold no longer: revoked or expired."""
+        marks = ", ".join("?" * len(identities))
+        rows = self._rows(f"WHERE length(hash) > 0 AND id IN ({marks})", *identities) if identities else []
+        now = self._clock()
+        held = {each.principal.id for each in map(_read, rows) if each.expires_at is None or each.expires_at > now}
+        return set(identities) - held
 
     def revoke(self, identity: str) -> bool:
         """Let a token hold no longer; whether there was one of this id."""
-        if not self._rows("WHERE id = ?", identity):
+        if not self._rows("WHERE id = ? AND length(hash) > 0", identity):
             return False
         with self._database.writing() as db:
-            return db.execute(f"DELETE FROM {TABLE} WHERE id = ?", (identity,)).rowcount > 0
+            return db.execute(f"UPDATE {TABLE} SET hash = ? WHERE id = ?", (b"", identity)).rowcount > 0
 
-    def any_exist(self) -> bool:
-        """Whether there is any token."""
+    def any_existed(self) -> bool:
+        """Whether there is any token, or was one."""
         return bool(self._rows("LIMIT 1"))
 
     def _rows(self, clause: str, *values: str) -> list[Any]:

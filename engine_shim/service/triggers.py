@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -58,7 +58,10 @@ class _Last:
 
 
 class Triggers:
-    """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up."""
+    """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up.
+
+    `note_signing` is told the variables of their secrets.
+    """
 
     def __init__(
         self,
@@ -67,10 +70,11 @@ class Triggers:
         workflows: WorkflowCatalog,
         runs: RunService,
         *,
+        note_signing: Callable[[Iterable[str]], None] = lambda variables: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
-        self._clock = clock
+        self._clock, self._note_signing = clock, note_signing
         self._by_name: dict[str, Trigger] = {}
 
     def load(self) -> None:
@@ -88,6 +92,7 @@ class Triggers:
             except DefinitionError as error:
                 problems += problems_in(error)
         refuse(problems)
+        self._note_signing(each.webhook.secret_env for each in found.values() if each.webhook is not None)
         self._by_name = found
 
     async def describe(self) -> list[Json]:

@@ -20,7 +20,6 @@ from agent_core.errors import JournalError
 from agent_core.run.offload import offload
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
-from engine_shim.host.own_variables import note_signing
 from engine_shim.runs.database import Database
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
@@ -130,7 +129,6 @@ def open_senders(config: HostConfig, database: Database, view: View) -> list[Web
 
 def read_secret(variable: str, where: str) -> bytes:
     """The key in a variable: `whsec_` and base64, or a text that is taken as it is. DefinitionError without one."""
-    note_signing(variable)
     text = os.environ.get(variable, "")
     if not text:
         told = f"{variable} is not set: set it, or put {variable}=… into .env beside the configuration"

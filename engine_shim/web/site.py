@@ -9,11 +9,12 @@ from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from engine_shim.api.access import Access, Caller
+from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.errors import RunNotFound
 from engine_shim.service.feed import Position
@@ -104,8 +105,7 @@ def _page_routes(access: Access) -> APIRouter:
         wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=False)]
         missing = [at for at, (each, _) in enumerate(wanted) if not await _exists(caller, each)]
         frames = caller.tenant.runs.feeds.follow_many(wanted, missing)
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+        return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
 
     return router
 

@@ -136,7 +136,7 @@ def test_token_is_stored_as_a_hash_and_expires(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     database = SqliteDatabase(tmp_path / "runs.db")
     tokens = Tokens(database, clock=lambda: now[0])
-    assert not tokens.any_exist()
+    assert not tokens.any_existed()
     text = tokens.issue("ci", ["read"], lifetime=timedelta(days=1))
     secret = text.split("_", 2)[2]
     assert secret.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())

@@ -140,7 +140,7 @@ def test_waiting_answer_of_an_agent_is_decided_and_ends(host: Served, client: Op
     with pytest.raises(APIStatusError) as told:
         client.chat.completions.create(model="agent/buyer", messages=ASKED, temperature=0)
     run = str(told.value).split("/runs/")[1].split("/")[0]
-    header = host.issue("boss", "decide")
+    header = host.issue("boss", "decide", "read")
     done = host.client.post(f"/runs/{run}/decide", json={"decision": "approve"}, headers=header).json()
     assert (done["status"], done["outputs"]["agent_core"]["final_answer"]) == ("completed", "It is ordered.")
 

@@ -117,7 +117,7 @@ def test_token_holds_for_every_server_of_the_store_until_it_expires_or_is_revoke
 ) -> None:
     now = [NOON]
     here, there = (Tokens(each.database, clock=lambda: now[0]) for each in (store, other))
-    assert (here.any_exist(), here.all(), here.find(f"{PREFIX}_1_2"), here.revoke("1")) == (False, [], None, False)
+    assert (here.any_existed(), here.all(), here.find(f"{PREFIX}_1_2"), here.revoke("1")) == (False, [], None, False)
     short = here.issue("ci", ["read"], lifetime=timedelta(days=1))
     now[0] += timedelta(seconds=1)
     long = here.issue("ops", ["admin", "run"], tenant="acme")

@@ -217,6 +217,7 @@ def served(
     folder: Path,
     *,
     is_open: bool = True,
+    closes_by_token: bool = False,
     origins: Sequence[str] = (),
     with_mcp: bool = False,
     with_page: bool = False,
@@ -232,7 +233,7 @@ def served(
     service = Service.of_host(
         read_host_config(config), store or folder / "runs.db", is_open=is_open, telemetry=telemetry
     )
-    service.grace = 5
+    service.grace, service.closes_by_token = 5, closes_by_token
     app = create_app(service, origins=origins)
     if with_page:
         serve_page(app, service)

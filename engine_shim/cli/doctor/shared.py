@@ -12,7 +12,6 @@ from agent_core.run.secrets import verifying_keys
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import NAME as DOT_ENV
-from engine_shim.host.own_variables import is_never_given
 from engine_shim.runs.database import Database
 from engine_shim.service.tokens import Tokens
 from utools.store_address import StoreAddress, is_url, of_tenant
@@ -39,7 +38,7 @@ def _judge(name: str, faults: Iterator[str], sound: str, advice: str) -> Finding
 
 
 def _find_open(database: Database | None) -> Iterator[str]:
-    if database is None or not Tokens(database).any_exist():
+    if database is None or not Tokens(database).any_existed():
         yield "nobody has made a token, so that the server is open, or refuses to start"
 
 
@@ -74,7 +73,7 @@ def _find_given_variables(config: HostConfig) -> Iterator[str]:
     lists |= {f"env of {name}": each.env for name, each in config.tenants.items()}
     lists |= {f"secret_env of {name}": each.secret_env or [] for name, each in config.tenants.items()}
     for where, names in lists.items():
-        yield from (f"{where} lists {name}, which is the host's own" for name in names if is_never_given(name))
+        yield from (f"{where} lists {name}, which is the host's own" for name in names if config.is_own(name))
 
 
 def _find_shared_secrets(config: HostConfig) -> Iterator[str]:

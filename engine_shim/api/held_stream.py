@@ -1,0 +1,25 @@
+"""HeldStream: an answer that goes on for as long as its caller's token holds."""
+
+from collections.abc import AsyncIterable, Mapping
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from engine_shim.api.access import Caller
+from engine_shim.service.token_watch import answer_until
+
+EVENTS = "text/event-stream"
+
+
+class HeldStream(StreamingResponse):
+    """A stream of server-sent events to a caller. One whose token is revoked, or expires, sees it end."""
+
+    def __init__(
+        self, caller: Caller, frames: AsyncIterable[str | bytes], headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(frames, media_type=EVENTS, headers={"Cache-Control": "no-store", **(headers or {})})
+        self._caller = caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._caller.held() as over:
+            await answer_until(over, super().__call__, scope, receive, send)
