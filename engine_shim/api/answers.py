@@ -1,15 +1,18 @@
 """write_json(): what a route answers, written without another walk through it; and how streams are described."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from fastapi import Response
 
+MANNERS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Headers of whatever is answered: no browser guesses what it is, and none keeps it."""
+
 
 def write_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON. The route's model documents it; tests hold every answer against that."""
-    return Response(orjson.dumps(data), status, headers, "application/json")
+    return Response(orjson.dumps(data), status, {**MANNERS, **(headers or {})}, "application/json")
 
 
 def describe_events(data: Mapping[str, Any] | None = None) -> dict[str, Any]:

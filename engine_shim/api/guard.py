@@ -1,17 +1,20 @@
 """Guard: what is checked of every request before a route sees it: host, origin, size, and how long its body takes."""
 
 import asyncio
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine_shim.api.answers import MANNERS
 from engine_shim.api.problems import Refusal, Refused
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024
+ORIGIN: Final = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
+_MANNERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in MANNERS.items())
 BODY_S: Final = 30.0
 """Bytes that a request may have, and seconds that it may take to send them."""
 
@@ -42,8 +45,15 @@ class Guard:
         if refusal := self._refuse(scope):
             await refusal.response()(scope, receive, send)
             return
+
+        async def send_with_manners(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in _MANNERS if each[0] not in known)]
+            await send(message)
+
         body = _Body(receive, self.max_body, self.max_body, self.body_seconds)
-        await self.app(scope, body.receive, send)
+        await self.app(scope, body.receive, send_with_manners)
 
     def _refuse(self, scope: Scope) -> Refusal | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -99,11 +109,9 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 def _name_of_page(origin: str) -> str | None:
-    """The host of an origin; None for what is none."""
-    try:
-        return urlsplit(origin).hostname
-    except ValueError:
-        return None
+    """The host of an origin; None for what is none: browsers read other texts in other ways."""
+    found = ORIGIN.fullmatch(origin)
+    return None if found is None else found[1].lower()
 
 
 def _name(host: str) -> str:

@@ -6,6 +6,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from engine_shim.api.access import Caller
+from engine_shim.api.answers import MANNERS
 from engine_shim.service.token_watch import answer_until
 
 EVENTS = "text/event-stream"
@@ -17,7 +18,7 @@ class HeldStream(StreamingResponse):
     def __init__(
         self, caller: Caller, frames: AsyncIterable[str | bytes], headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(frames, media_type=EVENTS, headers={"Cache-Control": "no-store", **(headers or {})})
+        super().__init__(frames, media_type=EVENTS, headers={**MANNERS, **(headers or {})})
         self._caller = caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

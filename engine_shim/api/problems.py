@@ -14,12 +14,13 @@ from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
+from engine_shim.api.answers import MANNERS
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
 from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
-from engine_shim.service.triggers import NotSigned, TriggerNotFound
+from engine_shim.service.triggers import NotSigned
 from engine_shim.service.workflow_files import EditedMeanwhile, NotWritable, SharedDirectory, VersionExists
 from engine_shim.service.workflows import WorkflowNotFound
 from utools.errors import ToolError, UnknownTool
@@ -34,7 +35,7 @@ STORE: Final = "store"
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
     *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
-    *(UnknownTool, ModelNotFound, TriggerNotFound),
+    *(UnknownTool, ModelNotFound),
 )
 KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     (NOT_FOUND, 404, "not_found"),
@@ -125,8 +126,8 @@ class Refusal:
     def headers(self) -> dict[str, str]:
         """The headers that its status asks for."""
         if self.status in (429, 503):
-            return {"Retry-After": str(RETRY_AFTER_S)}
-        return {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+            return {**MANNERS, "Retry-After": str(RETRY_AFTER_S)}
+        return {**MANNERS, "WWW-Authenticate": "Bearer"} if self.status == 401 else {**MANNERS}
 
 
 class Refused(HTTPException):

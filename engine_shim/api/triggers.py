@@ -9,7 +9,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.models import RunStatusView, TriggerList
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.service.tenants import Tenant
-from engine_shim.service.triggers import TriggerNotFound
+from engine_shim.service.triggers import refuse_caller
 
 Signed = Annotated[str, Header(min_length=1, max_length=4096)]
 BODY: dict[str, Any] = {
@@ -36,7 +36,7 @@ def trigger_routes(access: Access) -> APIRouter:
         "/triggers/{name}",
         response_model=RunStatusView,
         status_code=202,
-        responses=responses(400, 404, 429),
+        responses=responses(400, 429),
         openapi_extra=BODY,
     )
     async def call_trigger(
@@ -49,7 +49,7 @@ def trigger_routes(access: Access) -> APIRouter:
         "/tenants/{tenant}/triggers/{name}",
         response_model=RunStatusView,
         status_code=202,
-        responses=responses(400, 404, 429),
+        responses=responses(400, 429),
         openapi_extra=BODY,
     )
     async def call_tenant_trigger(
@@ -62,7 +62,7 @@ def trigger_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Start the run of a tenant's webhook."""
         if tenant not in tenants:
-            raise TriggerNotFound(name)
+            refuse_caller(request.headers, await request.body())
         return await _start(tenants[tenant], name, request)
 
     return router

@@ -98,7 +98,7 @@ def token(
         ),
     ] = None,
     tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With new: whose it is.")] = None,
-    days: Annotated[float | None, typer.Option(min=0.001, help="With new: how long it holds.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="With new: how long it holds.")] = None,
     store: Store = None,
     config: Config = None,
     as_json: AsJson = False,

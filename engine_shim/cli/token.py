@@ -20,7 +20,7 @@ def make_token(name: str, scopes: Sequence[str], tenant: str | None, days: float
     if tenant is not None:
         load_host_config(options.config).for_tenant(tenant)
     with closing(_open(options)) as store:
-        lifetime = None if days is None else timedelta(days=days)
+        lifetime = None if days is None else _read_days(days)
         token = Tokens(store.database).issue(name, scopes, tenant, lifetime)
     if options.as_json:
         output.document({"token": token, "id": token.split("_")[1], "name": name, "scopes": list(scopes)})
@@ -55,6 +55,13 @@ def revoke_token(identity: str, options: Options) -> int:
     else:
         output.line(f"{identity}  revoked")
     return output.OK
+
+
+def _read_days(days: float) -> timedelta:
+    try:
+        return timedelta(days=days)
+    except ValueError:
+        raise typer.BadParameter(f"--days {days} is no number of days") from None
 
 
 def _open(options: Options) -> DatabaseRunStore:

@@ -25,7 +25,7 @@ from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.saved_files import SavedFiles, read_checked
 from engine_shim.service.talks import Talks
-from engine_shim.service.triggers import Triggers
+from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.turns import Turns
 from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflow_files import WorkflowFiles
@@ -126,12 +126,14 @@ class Tenants(Mapping[str | None, Tenant]):
         self, config: HostConfig, store: StoreAddress, model: str | None = None, telemetry: Telemetry | None = None
     ) -> None:
         telemetry = telemetry or Telemetry()
-        self._by_name: dict[str | None, Tenant] = {None: open_tenant(config, store, model, telemetry)}
+        secrets = TriggerSecrets(config.note_signing)
+        own = open_tenant(config, store, model, telemetry, secrets=secrets)
+        self._by_name: dict[str | None, Tenant] = {None: own}
         configs = {name: config.for_tenant(name) for name in config.tenants}
         directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
-        for name, own in configs.items():
-            is_own = directories.count(_workflows_of(own).resolve()) == 1
-            self._by_name[name] = open_tenant(own, store, model, telemetry.of_tenant(name), is_own=is_own)
+        for name, each in configs.items():
+            is_own, about = directories.count(_workflows_of(each).resolve()) == 1, telemetry.of_tenant(name)
+            self._by_name[name] = open_tenant(each, store, model, about, is_own=is_own, secrets=secrets)
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -144,7 +146,13 @@ class Tenants(Mapping[str | None, Tenant]):
 
 
 def open_tenant(
-    config: HostConfig, address: StoreAddress, model: str | None, telemetry: Telemetry, *, is_own: bool = True
+    config: HostConfig,
+    address: StoreAddress,
+    model: str | None,
+    telemetry: Telemetry,
+    *,
+    is_own: bool = True,
+    secrets: TriggerSecrets | None = None,
 ) -> Tenant:
     """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
     its workflows and agents."""
@@ -170,9 +178,9 @@ def open_tenant(
         host = open_conversations(config, store, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
-    triggers = Triggers(
-        config.base / config.triggers, store.database, workflows, runs, note_signing=config.note_signing
-    )
+    secrets = secrets or TriggerSecrets(config.note_signing)
+    files_of_triggers = config.base / config.triggers
+    triggers = Triggers(files_of_triggers, store.database, workflows, runs, tenant=config.tenant, secrets=secrets)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from secrets import token_bytes
+from typing import Any, Final, NoReturn
 
 import orjson
 from standardwebhooks import Webhook
@@ -35,13 +37,6 @@ SET_BACK: Final = timedelta(hours=1)
 log = logging.getLogger("engine_shim")
 
 
-class TriggerNotFound(EngineError):
-    """There is no such trigger that a webhook may call."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no trigger {name!r} that waits for a webhook")
-
-
 class NotSigned(EngineError):
     """A webhook without the signature of its trigger's secret, or with one that is too old."""
 
@@ -57,10 +52,30 @@ class _Last:
     run: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class TriggerSecrets:
+    """The secrets of the triggers of a host and of its tenants; `note` is told the variables.
+
+    A signed message does not say for which tenant it is: its secret does, so that no two tenants have the same.
+    """
+
+    note: Callable[[Iterable[str]], None] = lambda variables: None
+    _owners: dict[bytes, tuple[str | None, str]] = field(default_factory=dict, repr=False)
+
+    def claim(self, variable: str, tenant: str | None, path: Path) -> None:
+        """Take the secret in a variable for a tenant. DefinitionError for one that is another tenant's."""
+        self.note([variable])
+        digest = sha256(read_secret(variable, f"{path}: webhook/secret_env")).digest()
+        owner, where = self._owners.setdefault(digest, (tenant, str(path)))
+        if owner != tenant:
+            told = f"{where} of {owner or 'the host'} has the same secret: what is signed for one would hold for both"
+            raise file_error(path, told, "webhook/secret_env")
+
+
 class Triggers:
     """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up.
 
-    `note_signing` is told the variables of their secrets.
+    `secrets` are those of all tenants' triggers.
     """
 
     def __init__(
@@ -70,11 +85,12 @@ class Triggers:
         workflows: WorkflowCatalog,
         runs: RunService,
         *,
-        note_signing: Callable[[Iterable[str]], None] = lambda variables: None,
+        tenant: str | None = None,
+        secrets: "TriggerSecrets | None" = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
-        self._clock, self._note_signing = clock, note_signing
+        self._clock, self._tenant, self._secrets = clock, tenant, secrets or TriggerSecrets()
         self._by_name: dict[str, Trigger] = {}
 
     def load(self) -> None:
@@ -86,13 +102,14 @@ class Triggers:
         found: dict[str, Trigger] = {}
         for path in files:
             try:
-                found[path.stem] = check_trigger(path, self._workflows)
+                found[path.stem] = trigger = check_trigger(path, self._workflows)
+                if trigger.webhook is not None:
+                    self._secrets.claim(trigger.webhook.secret_env, self._tenant, path)
             except WorkflowNotFound as error:
                 log.warning("left out: the trigger %s: %s", path.name, error)
             except DefinitionError as error:
                 problems += problems_in(error)
         refuse(problems)
-        self._note_signing(each.webhook.secret_env for each in found.values() if each.webhook is not None)
         self._by_name = found
 
     async def describe(self) -> list[Json]:
@@ -119,12 +136,12 @@ class Triggers:
     async def call(self, name: str, headers: Mapping[str, str], body: bytes) -> str:
         """Start the run of a webhook's trigger; gives its id, the same one for the same webhook-id.
 
-        TriggerNotFound, NotSigned, DefinitionError for a body that is no JSON object or does not fit the workflow, and
-        what `RunService.submit` raises.
+        NotSigned, also for a name that no such trigger has, DefinitionError for a body that is no JSON object or does
+        not fit the workflow, and what `RunService.submit` raises.
         """
         trigger = self._by_name.get(name)
         if trigger is None or trigger.webhook is None:
-            raise TriggerNotFound(name)
+            refuse_caller(headers, body)
         _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
         external = _inputs_of(trigger, body)
         is_raw = trigger.inputs is None  # nobody knows what else its sender puts into a body
@@ -245,6 +262,12 @@ def _inputs_of(trigger: Trigger, body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise DefinitionError("must be a JSON object: the inputs of the workflow", where="body")
     return data
+
+
+def refuse_caller(headers: Mapping[str, str], body: bytes) -> NoReturn:
+    """NotSigned, as for a wrong signature: who cannot sign does not learn which triggers and tenants there are."""
+    _check_signature(token_bytes(32), headers, body)
+    raise NotSigned("no matching signature found")
 
 
 def _check_signature(secret: bytes, headers: Mapping[str, str], body: bytes) -> None:

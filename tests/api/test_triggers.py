@@ -20,7 +20,7 @@ from engine_shim.service.triggers import Triggers
 from engine_shim.telemetry.telemetry import Telemetry
 from support.served_host import Served, served, write_host
 
-SECRET = "a secret of both"
+SECRET, OF_ACME = "a secret of the host", "a secret of acme"
 
 
 def write_trigger(folder: Path, name: str, **keys: Any) -> Path:
@@ -196,9 +196,10 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     filled = {"sum": "{{external.order.a}} + {{external.order.b}}"}
     write_trigger(folder, "filled", workflow="count", webhook={"secret_env": "HOOK"}, inputs=filled)
     write_trigger(folder, "daily", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
-    write_trigger(folder, "acme/own", workflow="count", webhook={"secret_env": "HOOK"})
+    write_trigger(folder, "acme/own", workflow="count", webhook={"secret_env": "ACME_HOOK"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOOK", SECRET)
+        patch.setenv("ACME_HOOK", OF_ACME)
         with served(folder, is_open=False, tenants={"acme": {}}) as found:
             yield found
 
@@ -248,11 +249,12 @@ def test_inputs_are_filled_from_the_body(host: Served) -> None:
     [
         ("/triggers/plain", {"sum": "1 + 1"}, {"secret": "another"}, 401),
         ("/triggers/plain", {"sum": "1 + 1"}, {"age": 3600}, 401),
-        ("/triggers/nobody", {"sum": "1 + 1"}, {}, 404),
-        ("/triggers/daily", {"sum": "1 + 1"}, {}, 404),
-        ("/triggers/own", {"sum": "1 + 1"}, {}, 404),
-        ("/tenants/acme/triggers/plain", {"sum": "1 + 1"}, {}, 404),
-        ("/tenants/nobody/triggers/own", {"sum": "1 + 1"}, {}, 404),
+        ("/triggers/nobody", {"sum": "1 + 1"}, {}, 401),
+        ("/triggers/daily", {"sum": "1 + 1"}, {}, 401),
+        ("/triggers/own", {"sum": "1 + 1"}, {}, 401),
+        ("/tenants/acme/triggers/plain", {"sum": "1 + 1"}, {}, 401),
+        ("/tenants/acme/triggers/own", {"sum": "1 + 1"}, {}, 401),
+        ("/tenants/nobody/triggers/own", {"sum": "1 + 1"}, {}, 401),
         ("/triggers/plain", b"{", {}, 422),
         ("/triggers/plain", [], {}, 422),
         ("/triggers/plain", {"sun": "1"}, {}, 422),
@@ -269,10 +271,29 @@ def test_webhook_that_is_not_as_it_should_be_starts_nothing(
 
 
 def test_webhook_of_a_tenant_starts_a_run_of_that_tenant(host: Served) -> None:
-    run = call(host, "/tenants/acme/triggers/own", {"sum": "1 + 1"}, "a1").json()["run_id"]
+    run = call(host, "/tenants/acme/triggers/own", {"sum": "1 + 1"}, "a1", secret=OF_ACME).json()["run_id"]
     own, other = host.issue("acme", "read", tenant="acme"), host.issue("host", "read")
     assert host.client.get(f"/runs/{run}", headers=own).status_code == 200
     assert host.client.get(f"/runs/{run}", headers=other).status_code == 404
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+def test_names_of_triggers_and_tenants_cannot_be_tried(host: Served, age: int) -> None:
+    paths = ["triggers/plain", "triggers/nobody", "triggers/daily"]
+    paths += [f"tenants/{tenant}/triggers/{name}" for tenant in ("acme", "nobody") for name in ("own", "nothing")]
+    told = {call(host, f"/{path}", {}, "x", secret="wrong", age=age).text for path in paths}
+    assert len(told) == 1
+
+
+def test_two_tenants_do_not_sign_with_one_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, variable in (("own", "HOOK"), ("acme/own", "SAME")):
+        monkeypatch.setenv(variable, SECRET)
+        write_trigger(tmp_path, name, workflow="count", webhook={"secret_env": variable})
+    told = r"own\.json of the host has the same secret"
+    with pytest.raises(DefinitionError, match=told) as error, served(tmp_path, tenants={"acme": {}}):
+        pass
+    assert "acme/own.json" in str(error.value)
+    assert SECRET not in str(error.value)
 
 
 def test_triggers_are_listed_with_their_next_time(host: Served) -> None:
