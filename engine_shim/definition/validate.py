@@ -31,6 +31,7 @@ from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_i
 from engine_shim.definition.uses import ToolUse, uses_of_node
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
+from utools.schema.linear_pattern import find_slow_pattern
 
 FORMATTER = "formatter"
 BESIDE_GRAPH = ("description", "id", "inputs", "max_iterations", "max_visits", "name", "outputs", "timeout", "version")
@@ -186,7 +187,9 @@ class _Checker:
         """What is wrong with a part, whatever the others are."""
         workflow, definition, nodes = self.workflow, self.workflow.definition, self.workflow.nodes.keys()
         try:
-            input_schema(definition)
+            schema = input_schema(definition)
+            slow = find_slow_pattern(schema.schema) if schema is not None and not self._begun else None
+            yield from () if slow is None else [Problem(f"inputs{slow[0]}", slow[1])]
         except DefinitionError as error:
             yield from problems_in(error)
         yield from self._of_agents

@@ -1,6 +1,7 @@
 """How the server answers, whatever it answers: headers of each answer, origins that are none, times that overflow."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from support.served_host import Served, served
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("host"), with_page=True, with_mcp=True) as found:
+    with served(tmp_path_factory.mktemp("host"), with_page=True, with_mcp=find_spec("mcp") is not None) as found:
         yield found
 
 

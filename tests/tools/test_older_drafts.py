@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from utools import DefinitionError
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.ecma_pattern import translate_pattern
+from utools.schema.linear_pattern import is_linear
 from utools.schema.older_drafts import read_arguments_schema, translate_schema
-from utools.sources.quick_patterns import is_quick
 
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
@@ -22,7 +22,7 @@ def of(**properties: Any) -> dict[str, Any]:
 
 
 def schema_of(written: Any) -> ConfigSchema:
-    schema, _ = read_arguments_schema(written, is_quick)
+    schema, _ = read_arguments_schema(written, is_linear)
     return ConfigSchema(schema, foreign=True)
 
 
@@ -164,16 +164,24 @@ KEPT = [r"^\d+$", r"^[a-z0-9]+(?:-[a-z0-9]+)*$", r"^[\w.+-]+@[\w-]+\.[\w.]+$", r
 @pytest.mark.parametrize("pattern", KEPT)
 def test_pattern_that_both_read_alike_is_kept(pattern: str) -> None:
     assert translate_pattern(pattern) == pattern
-    assert is_quick(pattern)
+    assert is_linear(pattern)
 
 
 UNREAD = [r"(?<=a+)b", r"\P{L}", r"[^\p{L}]", r"\p{Emoji}", "(", "[a", "\\", r"\k<none>", r"\u{110000}"]
-SLOW = [r"^(a+)+$", r"^(a|a)*b$", r"^(\w+\s?)*$", r"\s*\s*\s*x", r"(x+x+)+y", r"\S+@\S+"]
+SLOW = [r"^(a+)+\1$", r"(x+x+)\1+y", r"^(.*)-\1$", r"(\w+) \1"]
+FOLLOWED = [r"^(a+)+$", r"^(a|a)*b$", r"^(\w+\s?)*$", r"\s*\s*\s*x", r"(x+x+)+y", r"\S+@\S+"]
+
+
+@pytest.mark.parametrize("pattern", FOLLOWED)
+def test_pattern_that_would_keep_re_for_ever_is_checked(pattern: str) -> None:
+    schema, told = read_arguments_schema(of(a={"type": "string", "pattern": pattern}), is_linear)
+    assert (schema["properties"]["a"]["pattern"], told) == (pattern, [])
+    assert schema_of(schema).faults({"a": "a  " * 2000 + "!"})
 
 
 @pytest.mark.parametrize("pattern", [*UNREAD, *SLOW])
 def test_pattern_that_cannot_be_matched_in_bounded_time_is_dropped_and_told(pattern: str) -> None:
-    schema, told = read_arguments_schema(of(a={"type": "string", "pattern": pattern}), is_quick)
+    schema, told = read_arguments_schema(of(a={"type": "string", "pattern": pattern}), is_linear)
     assert "pattern" not in schema["properties"]["a"]
     assert told == [f"the pattern of /properties/a is not checked here: {pattern!r}"]
     assert schema_of(of(a={"type": "string", "pattern": pattern})).faults({"a": "x" * 1000}) == []

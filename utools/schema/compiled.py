@@ -13,7 +13,7 @@ MOST = 1024
 
 
 def compile_schema(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
-    """The schema, taken as it is written (`foreign`). DefinitionError, which names `where`, if it is not valid."""
+    """A record's schema, as it is written (`foreign`). DefinitionError, which names `where`, if it is not valid."""
     return _compile(orjson.dumps(schema), where)
 
 
@@ -24,9 +24,9 @@ def compile_narrowing(schema: dict[str, Any], reading: Reading = "strict") -> Na
 
 @lru_cache(MOST)
 def _compile(text: bytes, where: str) -> ConfigSchema:
-    return ConfigSchema(orjson.loads(text), foreign=True, where=where)
+    return ConfigSchema(orjson.loads(text), foreign=True, where=where, is_recorded=True)
 
 
 @lru_cache(MOST)
 def _compile_narrowing(text: bytes, reading: Reading) -> Narrowing:
-    return Narrowing(orjson.loads(text), reading=reading)
+    return Narrowing(orjson.loads(text), reading=reading, is_recorded=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
+from utools.schema.linear_pattern import find_slow_pattern
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import check_author_marks, check_references, close, is_marked, resolver
 from utools.schema.validation import Reading, Validate, validation
@@ -26,13 +27,22 @@ class ConfigSchema:
 
     In a schema of our own making, an object that names properties refuses all others unless the schema says otherwise.
     A `foreign` schema is taken as it is written. An invalid schema, or a reference that leaves it, is a
-    DefinitionError whose `where` is the given one plus a JSON pointer. `known_good` skips this check for schemas
-    that a test has checked. The validator is built at first use.
+    DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern that may take for ever, unless
+    the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a test has
+    checked. The validator is built at first use.
     """
 
-    def __init__(self, schema: Schema, *, foreign: bool = False, where: str = "", known_good: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        foreign: bool = False,
+        where: str = "",
+        known_good: bool = False,
+        is_recorded: bool = False,
+    ) -> None:
         try:
-            self.schema = _copy_unshared(schema) if known_good else _checked_copy(schema, where)
+            self.schema = _copy_unshared(schema) if known_good else _checked_copy(schema, where, is_recorded)
             if not known_good:
                 check_author_marks(self.schema, where=where)
             if not foreign:
@@ -53,13 +63,16 @@ class Narrowing:
     """A schema that narrows what a model may send, beyond the tool's own schema; unknown properties pass.
 
     It is stricter than JSON Schema, so that no value slips by: a `pattern` must match the whole string, or under a
-    negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read.
+    negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read; one that
+    `is_recorded` may have a pattern that may take for ever.
     """
 
-    def __init__(self, schema: Schema, *, where: str = "", reading: Reading = "strict") -> None:
+    def __init__(
+        self, schema: Schema, *, where: str = "", reading: Reading = "strict", is_recorded: bool = False
+    ) -> None:
         self._reading: Reading = reading
         try:
-            self.schema = _checked_copy(schema, where)
+            self.schema = _checked_copy(schema, where, is_recorded)
         except RecursionError:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
 
@@ -95,8 +108,9 @@ def author_keys(schema: Schema) -> frozenset[str]:
     return frozenset(name for name, each in properties.items() if is_marked(each))
 
 
-def _checked_copy(schema: Schema, where: str) -> Schema:
-    """A deep copy of a schema that is valid and refers to nothing outside of itself."""
+def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
+    """A deep copy of a schema that is valid, refers to nothing outside of itself, and has no pattern that may take for
+    ever, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     text = _json_text(schema)
@@ -105,6 +119,8 @@ def _checked_copy(schema: Schema, where: str) -> Schema:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
     own: Schema = _copy_unshared(schema)
     check_references(own, where=where)
+    if not is_recorded and (slow := find_slow_pattern(own)) is not None:
+        raise DefinitionError(slow[1], where=where + slow[0])
     return own
 
 

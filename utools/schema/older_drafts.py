@@ -16,7 +16,7 @@ from utools.schema.shape import APPLICATORS
 
 Schema = dict[str, Any]
 Say = Callable[[str], None]
-IsQuick = Callable[[str], bool]
+IsLinear = Callable[[str], bool]
 """Whether a pattern is matched in bounded time; one that is not is not checked."""
 
 BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
@@ -41,7 +41,7 @@ def _any_pattern(pattern: str) -> bool:
     return True
 
 
-def read_arguments_schema(written: Any, is_quick: IsQuick = _any_pattern) -> tuple[Schema, list[str]]:
+def read_arguments_schema(written: Any, is_linear: IsLinear = _any_pattern) -> tuple[Schema, list[str]]:
     """The schema of a tool's arguments, and what of it is not checked. DefinitionError where it describes none.
 
     Null, `{}`, `true` and an object without a type describe an object.
@@ -50,19 +50,19 @@ def read_arguments_schema(written: Any, is_quick: IsQuick = _any_pattern) -> tup
         return {"type": "object"}, []
     if not isinstance(written, dict):
         raise DefinitionError("its schema is no JSON object", value=written)
-    schema, told = translate_schema(written, is_quick)
+    schema, told = translate_schema(written, is_linear)
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise DefinitionError("its schema describes something else than an object of arguments", value=kind)
     return {**schema, "type": "object"}, told
 
 
-def translate_schema(written: Schema, is_quick: IsQuick = _any_pattern) -> tuple[Schema, list[str]]:
+def translate_schema(written: Schema, is_linear: IsLinear = _any_pattern) -> tuple[Schema, list[str]]:
     """The schema in Draft 2020-12, and what of it is not checked; itself where there is nothing to translate."""
     told: list[str] = []
     try:
         places = _Identities(written)
-        translated: Schema = _Translation(places, told.append, is_quick).convert(written, "")
+        translated: Schema = _Translation(places, told.append, is_linear).convert(written, "")
     except RecursionError:  # whoever compiles it says so
         return written, []
     return translated, told
@@ -101,8 +101,8 @@ class _Identities:
 class _Translation:
     """One schema and those within it."""
 
-    def __init__(self, places: _Identities, say: Say, is_quick: IsQuick) -> None:
-        self._places, self._say, self._is_quick = places, say, is_quick
+    def __init__(self, places: _Identities, say: Say, is_linear: IsLinear) -> None:
+        self._places, self._say, self._is_linear = places, say, is_linear
 
     def convert(self, schema: Any, at: str) -> Any:
         if schema is None:
@@ -180,7 +180,7 @@ class _Translation:
 
     def _translate(self, pattern: str) -> str | None:
         translated = translate_pattern(pattern)
-        return translated if translated is not None and self._is_quick(translated) else None
+        return translated if translated is not None and self._is_linear(translated) else None
 
 
 def _identity(schema: Any) -> str | None:

@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from utools.schema.linear_pattern import linear
 from utools.schema.validation_pass import current_pass
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Errors":
     allowed = LINE_ENDS if forbids or names_line_ends(pattern) else frozenset[str]()
     if _has_control(value, allowed):
         yield _control_error(value, schema)
-    elif not (re.search if forbids else re.fullmatch)(pattern, value):
+    elif not (linear(pattern).search if forbids else linear(pattern).fullmatch)(value):
         yield _error("does not match")
 
 
@@ -184,7 +185,7 @@ def _whole_pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Errors":
         return
     if _has_control(value):
         yield _control_error(value, schema)
-    elif not re.fullmatch(pattern, value):
+    elif not linear(pattern).fullmatch(value):
         yield _error("does not match")
 
 

@@ -1,9 +1,9 @@
 """The keywords `unevaluatedProperties` and `unevaluatedItems`, in linear time. Pure."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from utools.schema.linear_pattern import linear
 from utools.schema.validation_pass import current_pass, is_valid, not_allowed
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _evaluated_names(validator: Any, value: dict[str, Any], schema: Any) -> set[
         if keyword in schema:
             found |= {name for name, each in value.items() if is_valid(validator, schema[keyword], each)}
     patterns = schema.get("patternProperties", ())
-    return found | {name for name in value if any(re.search(pattern, name) for pattern in patterns)}
+    return found | {name for name in value if any(linear(pattern).search(name) for pattern in patterns)}
 
 
 def _evaluated_indexes(validator: Any, value: list[Any], schema: Any) -> set[Any]:

@@ -15,13 +15,13 @@ from utools.error_text import describe
 from utools.errors import DefinitionError
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.linear_pattern import is_linear
 from utools.schema.model_faults import Position
 from utools.schema.older_drafts import read_arguments_schema
 from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read_response, send
 from utools.sources.loaded import Loaded
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
-from utools.sources.quick_patterns import is_quick
 from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
@@ -153,7 +153,7 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
     for each in operation.parameters:
         if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
             raise DefinitionError(f"the header {each.name} cannot be an argument")
-    own, _ = read_arguments_schema(operation.schema, is_quick)
+    own, _ = read_arguments_schema(operation.schema, is_linear)
     schema = {**own, "properties": {**own["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)
     fields = item[method]

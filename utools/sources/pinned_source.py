@@ -11,9 +11,9 @@ from typing import Any
 from utools.errors import DefinitionError, ToolError
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
+from utools.schema.linear_pattern import is_linear
 from utools.schema.older_drafts import read_arguments_schema, translate_schema
 from utools.sources.loaded import Loaded
-from utools.sources.quick_patterns import is_quick
 from utools.sources.tool_lock_file import Change, Definition, ToolLockFile, find_changes
 from utools.tool import Tool
 from utools.words.text import join_and
@@ -176,13 +176,13 @@ def _usable(source: str, offered: Definition) -> UsableTool:
     """The definition with its schemas. DefinitionError if that of its arguments is not valid; another is left out."""
     if offered.fault is not None:
         raise DefinitionError(offered.fault)
-    schema, unchecked = read_arguments_schema(offered.input_schema, is_quick)
+    schema, unchecked = read_arguments_schema(offered.input_schema, is_linear)
     ConfigSchema(schema, foreign=True, where="schema")
     for each in unchecked:
         log.info("the tool %s of %s: %s", offered.name, source, each)
     if offered.output_schema is None:
         return UsableTool(offered, schema, None)
-    output, _ = translate_schema(offered.output_schema, is_quick)
+    output, _ = translate_schema(offered.output_schema, is_linear)
     try:
         ConfigSchema(output, foreign=True, where="output_schema")
     except DefinitionError as error:
