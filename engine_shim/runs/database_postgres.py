@@ -46,7 +46,10 @@ _SERVED: Final = """
 _FOR_MANY: Final = """
     CREATE INDEX workflow_runs_status ON workflow_runs (status, started_at DESC, run DESC);
     CREATE INDEX run_claims_driver ON run_claims (driver)"""
-LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY))
+_TAKEOVERS: Final = """
+    CREATE TABLE run_takeovers (
+        run TEXT COLLATE "C" PRIMARY KEY, records BIGINT NOT NULL, taken BIGINT NOT NULL)"""
+LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

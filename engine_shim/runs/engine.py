@@ -56,6 +56,8 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
+RECOVERY = "recovery"
+"""Who resumes a run that a server has left, where nobody asks for it."""
 OnBegin = Callable[[str], None] | None
 OnTaken = Callable[[], None] | None
 T = TypeVar("T")
@@ -261,6 +263,8 @@ class Engine:
                     redactor=self._secrets.redactor(),
                     keys=signing_keys(),
                 )
+            if by != RECOVERY:
+                self.store.forget_takeovers(run_id)
             self._controls.apply_last(run_id, stop, by)
             if self._index.status(run_id) in ("waiting", "paused"):
                 self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on

@@ -13,6 +13,8 @@ from engine_shim.runs.database import Database
 from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.runs.leases import Leases, MemoryLeases, StoreLeases
 from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
+from engine_shim.runs.takeovers import TABLE as TAKEOVERS
+from engine_shim.runs.takeovers import add_takeover, forget_takeovers, read_takeovers
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -97,6 +99,18 @@ class RunStore(Protocol):
         """The span that a run's spans lie under, as in the header `traceparent`; None where nobody gave one."""
         ...
 
+    def takeovers(self, run: str) -> int:
+        """How often servers have taken the run up since its last record, each after one that ended in its midst."""
+        ...
+
+    def add_takeover(self, run: str) -> None:
+        """Note that a server is about to take the run up."""
+        ...
+
+    def forget_takeovers(self, run: str) -> None:
+        """Note that the run may be taken up anew."""
+        ...
+
     def forget(self, run: str) -> bool:
         """Delete the run for good, its journal first. False when the store holds neither a journal nor an entry."""
         ...
@@ -157,6 +171,15 @@ class MemoryRunStore:
 
     def trace(self, run: str) -> str | None:
         return self._traces.get(run)
+
+    def takeovers(self, run: str) -> int:
+        return 0  # nobody takes up what is gone with its process
+
+    def add_takeover(self, run: str) -> None:
+        pass
+
+    def forget_takeovers(self, run: str) -> None:
+        pass
 
     def forget(self, run: str) -> bool:
         journaled = self.journal.delete(run)
@@ -235,13 +258,22 @@ class DatabaseRunStore:
     def trace(self, run: str) -> str | None:
         return self._kept("run_traces", "traceparent", run)
 
+    def takeovers(self, run: str) -> int:
+        return read_takeovers(self.database, run)
+
+    def add_takeover(self, run: str) -> None:
+        add_takeover(self.database, run)
+
+    def forget_takeovers(self, run: str) -> None:
+        forget_takeovers(self.database, run)
+
     def forget(self, run: str) -> bool:
         is_known, is_journaled = self.entry(run) is not None, bool(self.database.rows("rows", _HAS_ROWS, run))
         if not (is_known or is_journaled or self.submitter(run)):
             return False
         journaled = self.journal.delete(run)
         with self.database.writing(_subject(run)) as db:
-            for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events"):
+            for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events", TAKEOVERS):
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         return is_known or journaled
 

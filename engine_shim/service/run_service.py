@@ -18,11 +18,12 @@ from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
-from engine_shim.runs.engine import Engine
+from engine_shim.runs.engine import RECOVERY, Engine
 from engine_shim.runs.run_index import ENDED
 from engine_shim.runs.store import OPEN
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
+from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from utools.words.text import error_words
 
@@ -77,6 +78,7 @@ class RunService:
         self._results: dict[str, RunResult] = {}
         self._taken_over: set[str] = set()
         self._backoff = Backoff()
+        self._recovery = Recovery(engine, self.drives)
         self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
@@ -299,8 +301,7 @@ class RunService:
                 if not await self._has_begun(run):
                     await self.offload(partial(self._forget, run))
                     continue
-                await self.resume(run, by="recovery")
-                taken += 1
+                taken += await self._recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
             except (TooManyRuns, ServerEnds):
                 break
             except RunBusy:

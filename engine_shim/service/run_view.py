@@ -16,6 +16,7 @@ from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.store import OPEN, RunStore
+from engine_shim.runs.takeovers import MOST, describe_takeovers
 
 SUCCESS = {"final": "completed", "cancelled": "cancelled"}
 """The status of an agent's run by its finish reason; any other is a failure."""
@@ -42,6 +43,7 @@ class RunView:
     waiting: list[Json] = field(default_factory=list)
     error: Json | None = None
     journal: Json | None = None
+    why_paused: str | None = None
     nodes: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self, *, nodes: bool = False) -> Json:
@@ -87,6 +89,8 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
     if entry.status in OPEN:
         return RunView(status=entry.status, **about)
     result = known if known is not None and known.status == entry.status else read_recorded(store, run)
+    taken = store.takeovers(run) if entry.status == "paused" else 0
+    about["why_paused"] = describe_takeovers(taken) if taken >= MOST else None
     if result is None:
         return RunView(status=entry.status, waiting=waiting_calls(store.journal.load(run)), **about)
     is_paused = entry.status == "paused" and result.status == "waiting"

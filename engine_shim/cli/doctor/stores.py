@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from engine_shim.runs.database_sqlite import LAYOUT
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import DatabaseRunStore, SqliteRunStore
+from engine_shim.runs.takeovers import MOST, describe_takeovers
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.sqlite_file import Layout
 
@@ -43,9 +44,17 @@ def look_into(store: DatabaseRunStore, part: str, *, newest: int | None) -> Iter
         by_status = Counter(each.status for each in listed)
         words = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
         yield Finding("runs", "ok", words or "none", facts={"runs": dict(by_status)})
+        yield from _find_endings(store, [each.run for each in listed if each.status == "paused"])
         yield from _verify(store, [each.run for each in listed][:newest])
     except AgentCoreError as error:
         yield Finding(part, "problem", str(error))
+
+
+def _find_endings(store: DatabaseRunStore, paused: Sequence[str]) -> Iterator[Finding]:
+    """The paused runs that have ended servers."""
+    for run in paused:
+        if (taken := store.takeovers(run)) >= MOST:
+            yield Finding("runs", "warning", f"{run}: {describe_takeovers(taken)}", f"`agent-core show {run}`")
 
 
 def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
