@@ -15,6 +15,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("method", "path", "more"),
     [
@@ -46,6 +47,7 @@ def test_stream_is_not_kept_either(host: Served) -> None:
         assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", ["/ui/", "/ui/runs", "/ui/app.js", "/ui/static/css/base.css"])
 def test_page_is_alone_in_its_window(host: Served, path: str) -> None:
     answer = host.client.get(path)
@@ -53,6 +55,7 @@ def test_page_is_alone_in_its_window(host: Served, path: str) -> None:
     assert answer.headers["cross-origin-opener-policy"] == "same-origin"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "origin",
     [
@@ -74,6 +77,7 @@ def test_origin_that_is_none_is_refused(host: Served, origin: str) -> None:
     assert host.client.get("/runs", headers={"Origin": origin}).status_code == 403
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "origin", ["http://localhost", "http://LOCALHOST:8080", "https://127.0.0.1:1", "http://[::1]:80"]
 )
@@ -81,6 +85,7 @@ def test_origin_of_this_host_may_call(host: Served, origin: str) -> None:
     assert host.client.get("/runs", headers={"Origin": origin}).status_code == 200
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "time",
     [
@@ -95,6 +100,7 @@ def test_time_that_overflows_is_told(host: Served, time: str) -> None:
     assert answer.json()["errors"][0]["where"] == "query/since"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-31T12:00:00+02:00"])
 def test_time_at_the_ends_is_taken(host: Served, time: str) -> None:
     assert host.client.get("/runs", params={"since": time}).status_code == 200

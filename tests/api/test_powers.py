@@ -170,6 +170,7 @@ def write(path: Path, data: Any) -> None:
 # ── environment and secrets ──────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("name", UNLISTED)
 def test_no_variable_is_read_that_the_operator_does_not_list(office: Office, who: str, name: str) -> None:
@@ -188,6 +189,7 @@ def test_listed_variable_is_read(office: Office) -> None:
     assert office.run("globex", [echo("{{env.ACME_REGION}}")], env=env).status_code == 422
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("name", OWN)
 def test_no_tool_is_given_the_host_s_own_as_a_secret(office: Office, who: str, name: str) -> None:
@@ -215,6 +217,7 @@ FILES = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", FILES)
 def test_model_of_a_file_is_one_that_the_operator_lists(office: Office, model: str) -> None:
     messages = office.check("acme", [agent(model)])
@@ -228,6 +231,7 @@ def test_model_of_a_file_is_one_that_the_operator_lists(office: Office, model: s
     assert "the answer of" not in spare.text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("key", ["model", "late"])
 def test_listed_model_of_a_file_is_used(office: Office, key: str) -> None:
     model = "scripted:own.replies"
@@ -253,6 +257,7 @@ def test_link_leads_nowhere_else(office: Office) -> None:
         link.unlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", [*WHO, "globex"])
 @pytest.mark.parametrize(
     "file",
@@ -277,6 +282,7 @@ def test_workflow_of_the_same_directory_is_invoked(office: Office) -> None:
     assert "the workflow of acme" in office.run("acme", [late], {"w": "secret.json"}).text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["own.replies", "other.yaml", "missing.yaml"])
 def test_check_tells_nothing_of_what_is_in_a_file(office: Office, name: str) -> None:
     (office.folder / "acme" / "workflows" / "other.yaml").write_text("password: [hunter2")
@@ -314,6 +320,7 @@ def test_host_s_own_workflow_does_not_lead_to_a_tenant_by_its_inputs(office: Off
 # ── network ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]", "LOCALHOST"])
 def test_no_model_is_asked_at_an_endpoint_that_is_not_given(
@@ -326,6 +333,7 @@ def test_no_model_is_asked_at_an_endpoint_that_is_not_given(
     assert asked == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", ["openai:gpt-4o", "ollama:llama3", "vllm:x"])
 def test_tenant_has_no_vendor_that_is_not_given(office: Office, model: str) -> None:
     (told,) = office.check("acme", [agent(model)])
@@ -335,6 +343,7 @@ def test_tenant_has_no_vendor_that_is_not_given(office: Office, model: str) -> N
 MAIL = {"to": ["a@b.c"], "subject": "x", "text": "x"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", WHO)
 def test_no_tool_reaches_a_network_that_is_not_given(office: Office, inner: tuple[int, list[str]], who: str) -> None:
     port, asked = inner
@@ -376,6 +385,7 @@ def test_what_the_operator_gives_is_reached(office: Office, given: tuple[int, li
 # ── files ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("tool", ["read_file", "write_file", "file_search", "log_transform", "shell_command"])
 def test_tenant_without_a_root_has_no_tools_of_files(office: Office, tool: str) -> None:
     configs = {
@@ -391,6 +401,7 @@ def test_tenant_without_a_root_has_no_tools_of_files(office: Office, tool: str) 
     assert office.run("bare", [{"tool": tool, "config": configs[tool]}]).status_code == 422
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",
     ["../../globex/files/plans.txt", "/etc/passwd", "../workflows/secret.json", "../../runs.globex.db", "../../.env"],
@@ -399,6 +410,7 @@ def test_file_tools_of_a_tenant_stay_below_its_root(office: Office, path: str) -
     assert office.run("acme", [{"tool": "read_file", "config": {"path": path}}]).json()["status"] == "failed"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",
     [

@@ -15,6 +15,7 @@ from engine_shim.service.tokens import Tokens
 from support.call_stores import POSTGRES
 from support.served_host import Served, served
 
+pytestmark = pytest.mark.exhaustive
 LONGEST = 30.0
 """Seconds after which a stream that goes on is a failure; five are promised, and a test machine may be slow."""
 

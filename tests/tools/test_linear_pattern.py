@@ -97,6 +97,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pattern", SLOW)
 def test_no_text_takes_for_ever(pattern: str) -> None:
     """Each of these would outlast this machine, or take minutes."""

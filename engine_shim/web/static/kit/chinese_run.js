@@ -37,6 +37,7 @@ export const chineseRun = {
   running: "运行中",
   waiting: "等待决定",
   paused: "已暂停",
+  "The server takes this run up no more.": "服务器不再继续此运行。",
   completed: "已完成",
   failed: "失败",
   cancelled: "已取消",

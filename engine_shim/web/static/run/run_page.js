@@ -47,6 +47,7 @@ function Run({ run, query, me }) {
     <${Head} ...${shared} />
     <div class="run-body">
       <div class="run-main">
+        ${live.view?.why_paused && html`<${Notice} tone="wait" title=${t("The server takes this run up no more.")}><p>${live.view.why_paused}</p><//>`}
         <${OpenCalls} ...${shared} />
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${query.get("view") ?? "steps"}
           onChoose=${(view) => go(place({ view: view === "steps" ? null : view, at: null }), { replace: true })} />
