@@ -14,6 +14,7 @@ UtoolsError
 from collections.abc import Iterable
 from typing import Final
 
+from utools.near_names import near_names
 from utools.words.text import Text
 
 ABSENT: Final = object()
@@ -40,10 +41,8 @@ class UnknownTool(UtoolsError, KeyError):
     """No tool has this code; the message names the codes that come near, or says why the host does not offer it."""
 
     def __init__(self, code: str, known: Iterable[str] = (), refusal: str | None = None) -> None:
-        from difflib import get_close_matches
-
         codes = sorted(known)
-        near = get_close_matches(code, codes, n=3, cutoff=0.5)
+        near = near_names(code, codes, most=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"
         self.code = code
         self.message = refusal or f"no tool is called {_shorten(repr(code))}; {_shorten(hint, 400)}"

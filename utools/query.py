@@ -1,7 +1,6 @@
 """JMESPath in bounded work and time: each step is charged with the size of its result. Pure."""
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from jmespath.exceptions import JMESPathError
@@ -9,6 +8,7 @@ from jmespath.functions import Functions
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
+from utools.near_names import near_names
 from utools.words.text import Text
 
 MAX_WORK = 5_000_000
@@ -67,7 +67,7 @@ def find_function_faults(tree: Any) -> Iterator[str]:
 def _function_faults(name: str, given: int) -> Iterator[str]:
     known = Functions.FUNCTION_TABLE
     if name not in known:
-        near = get_close_matches(name, known, n=1)
+        near = near_names(name, list(known))
         advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
         yield f"there is no function {name!r}; {advice}"
         return

@@ -7,10 +7,10 @@ AgentError (an AgentCoreError)
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from agent_core.errors import AgentCoreError
+from utools.near_names import near_names
 
 if TYPE_CHECKING:  # what raises these without a result loads no more
     from agent_core.agents.result import ConversationResult
@@ -31,7 +31,7 @@ class AgentNotFound(AgentError):
         if why:
             super().__init__(f"the agent {name!r} cannot be used: {why}")
             return
-        close = get_close_matches(name, names, 1)
+        close = near_names(name, names)
         known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
         if not names:
             known = (

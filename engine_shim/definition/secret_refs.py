@@ -16,9 +16,10 @@ def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]
 
     The key of a model's endpoint is none: only the model gets it.
     """
+    secrets = definition.secrets
     for index, entry in enumerate(definition.env):
         name = entry if isinstance(entry, str) else entry.name
-        if name in definition.secrets:
+        if name in secrets:
             yield f"env/{index}", name
     for use in uses_of(definition, [code for code in schemas if code != AGENT]):
         schema = dict(schemas[use.tool])

@@ -127,9 +127,10 @@ class Preparer:
         """The values of the plain variables. DefinitionError for one that is not set, or not given, and for a forbidden
         secret."""
         values: Json = {}
+        secrets = definition.secrets
         for index, entry in enumerate(definition.env):
             name = entry if isinstance(entry, str) else entry.name
-            if name in definition.secrets:
+            if name in secrets:
                 try:
                     self.grant.secrets(name)
                 except ToolError as error:

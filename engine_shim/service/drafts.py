@@ -16,10 +16,22 @@ from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.service.draft_view import clean_problem, describe_parts, describe_problem
 from utools.document import Document, parse_document
+from utools.near_names import few_looks
 
 Format = Literal["yaml", "json"]
 NAME: Final = "draft"
+MOST_FAULTS: Final = 50
+"""Faults that are told of one text."""
 MOST_NODES, MOST_EDGES = 1000, 2000
+MOST_TEXT: Final = 512 * 1024
+MOST_VALUES: Final = 20_000
+"""Characters that a text may have, and values in it: it is checked while somebody waits."""
+
+
+def at_most(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """The first problems, and one that says how many more there are."""
+    more = len(problems) - MOST_FAULTS
+    return problems if more <= 0 else [*problems[:MOST_FAULTS], Problem("", f"and {more:,} more")]
 
 
 class _Read(NamedTuple):
@@ -46,9 +58,10 @@ class Drafts:
 
     def check(self, text: str, form: Format) -> Json:
         """What is wrong with a text, and what it defines, as far as it can be read."""
-        read = self._read(text, form, NAME)
+        with few_looks(MOST_FAULTS):
+            read = self._read(text, form, NAME)
         about = describe_parts(read.document, read.workflow, read.form, read.examination)
-        lists = {"problems": read.problems, "warnings": read.warnings}
+        lists = {"problems": at_most(read.problems), "warnings": at_most(read.warnings)}
         found = {
             key: [describe_problem(each, read.document, self.directory) for each in faults]
             for key, faults in lists.items()
@@ -57,8 +70,9 @@ class Drafts:
 
     def load(self, text: str, form: Format, name: str = NAME) -> CheckedWorkflow:
         """The workflow of a text, which is called `name` in errors. DefinitionErrors for all that is wrong with it."""
-        read = self._read(text, form, name)
-        refuse(clean_problem(each, self.directory) for each in read.problems)
+        with few_looks(MOST_FAULTS):
+            read = self._read(text, form, name)
+        refuse(clean_problem(each, self.directory) for each in at_most(read.problems))
         checked = None if read.examination is None else read.examination.checked
         assert checked is not None  # nothing is wrong with it
         return checked
@@ -66,8 +80,12 @@ class Drafts:
     def _read(self, text: str, form: Format, name: str) -> _Read:
         document, workflow = None, None
         faults: list[Problem] = []
+        if len(text) > MOST_TEXT:
+            return _Read([Problem("", f"it has {len(text):,} characters, and a draft may have up to {MOST_TEXT:,}")])
         try:
             document = parse_document(text, Path(f"{name}.{form}"))
+            if (values := _count_values(document.data)) > MOST_VALUES:
+                return _Read([Problem("", f"it has {values:,} values, and a draft may have up to {MOST_VALUES:,}")])
             workflow, faults = load_parts(document, base=self.directory)
             if workflow is None:
                 return _Read(faults, (), faults, document)
@@ -78,6 +96,16 @@ class Drafts:
         except DefinitionError as error:
             return _Read([*faults, *problems_in(error)], (), faults, document, workflow)
         return _Read(found.problems, found.warnings, faults, document, workflow, found.examination)
+
+
+def _count_values(data: object) -> int:
+    """How many values there are in a document; one that stands in several places counts in each, up to the limit."""
+    waiting, found = [data], 0
+    while waiting and found <= MOST_VALUES:
+        value = waiting.pop()
+        found += 1
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return found + len(waiting)
 
 
 def _find_excess(workflow: Workflow) -> Iterator[Problem]:

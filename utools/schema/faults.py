@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from utools.near_names import may_look, near_names
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import named_properties
 from utools.schema.validation_pass import MOST
@@ -136,7 +136,7 @@ def _missing(path: Path, name: str, keyword: str, words: Words) -> Found:
 
 def _not_known(name: str, known: Sequence[str], words: Words) -> str:
     """Which property may have been meant; if none comes near, the first of those that exist."""
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    near = near_names(name, known)
     names = f"{', '.join(known[:NAMED]) or words.none}{', …' if len(known) > NAMED else ''}"
     hint = words.did_you_mean.format(name=near[0]) if near else words.known.format(names=names)
     return words.unknown_property.format(hint=hint)
@@ -145,7 +145,9 @@ def _not_known(name: str, known: Sequence[str], words: Words) -> str:
 def hint(name: str, known: Iterable[str]) -> str:
     """Which name may have been meant, or which names exist."""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    if not may_look():
+        return f"there are {len(names):,} names here"
+    near = near_names(name, names)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
 
 
