@@ -3,8 +3,9 @@
 import itertools
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Limiter:
-    """At most `count` slots are taken at a time; who finds none waits, first come, first served.
+    """At most `count` slots are taken at a time; who finds none waits. There is a line for each name, and the lines
+    take turns; within one it is first come, first served.
 
     A waiter learns in its own loop that it has a slot. A slot comes back however its holder ends: by a cancellation
     in the same moment, and also when its loop was closed over it and Python collects the remains. That may happen
@@ -22,27 +24,32 @@ class Limiter:
     def __init__(self, count: int) -> None:
         self.count = count
         self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._lines: dict[Hashable, dict[int, asyncio.Future[None]]] = {}
+        self._line_of: dict[int, Hashable] = {}
         self._taken: set[int] = set()  # without futures, which would keep the remains of a closed loop alive
         self._changes: deque[Callable[[], object]] = deque()
         self._changing = threading.Lock()
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """`async with limiter.slot():` waits for a slot and holds it."""
-        number = await self.acquire()  # a coroutine, because a closed loop leaves its async generators unfinished
+    async def slot(self, line: Hashable = None) -> AsyncIterator[None]:
+        """`async with limiter.slot():` waits for a slot in a line, and holds it."""
+        number = await self.acquire(line)  # a coroutine, because a closed loop leaves its async generators unfinished
         try:
             yield
         finally:
             self.release(number)
 
-    async def acquire(self) -> int:
-        """Wait for a slot; returns its number."""
+    def line(self, name: Hashable) -> "Line":
+        """The line of a name."""
+        return Line(self, name)
+
+    async def acquire(self, line: Hashable = None) -> int:
+        """Wait for a slot in a line; returns its number."""
         from asyncio import get_running_loop
 
         number, granted = next(self._numbers), get_running_loop().create_future()
         try:
-            self._change(lambda: self._waiting.setdefault(number, granted))
+            self._change(lambda: self._queue(line, number, granted))
             if number not in self._taken:
                 await granted
         except BaseException:
@@ -64,15 +71,43 @@ class Limiter:
             finally:
                 self._changing.release()
 
+    def _queue(self, line: Hashable, number: int, granted: "asyncio.Future[None]") -> None:
+        self._lines.setdefault(line, {})[number] = granted
+        self._line_of[number] = line
+
     def _drop(self, number: int) -> None:
-        self._waiting.pop(number, None)
+        if number in self._line_of:
+            self._leave(number)
         self._taken.discard(number)
 
+    def _leave(self, number: int) -> "asyncio.Future[None]":
+        """Take a waiter out of its line; a line without waiters is gone."""
+        line = self._line_of.pop(number)
+        granted = self._lines[line].pop(number)
+        if not self._lines[line]:
+            del self._lines[line]
+        return granted
+
     def _grant(self) -> None:
-        while self._waiting and len(self._taken) < self.count:
-            number = next(iter(self._waiting))
-            if settle(self._waiting.pop(number), None):
+        while self._lines and len(self._taken) < self.count:
+            line = next(iter(self._lines))
+            number = next(iter(self._lines[line]))
+            if settle(self._leave(number), None):
                 self._taken.add(number)
+            if line in self._lines:
+                self._lines[line] = self._lines.pop(line)  # the others are before it now
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The slots of a limiter as those of one line have them."""
+
+    limiter: Limiter
+    name: Hashable
+
+    def slot(self) -> "AbstractAsyncContextManager[None]":
+        """Wait for a slot and hold it."""
+        return self.limiter.slot(self.name)
 
 
 def settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None = None) -> bool:

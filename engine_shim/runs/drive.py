@@ -24,7 +24,7 @@ from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import ROOT, Preparer
 from engine_shim.runs.run_index import ENDED, RunIndex
 from engine_shim.runs.store import RunStore
-from utools.limiter import Limiter
+from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None
 
@@ -92,13 +92,13 @@ class Driver(Protocol):
 
 
 class RunDriver:
-    """Drives the runs of one store, `limiter` of them at a time. DefinitionError for keys that cannot sign, or a
+    """Drives the runs of one store, as there are `slots`. DefinitionError for keys that cannot sign, or a
     patience that is none."""
 
-    def __init__(self, store: RunStore, limiter: Limiter, observe: Observe) -> None:
+    def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
         self._journal, self._index = store.journal, RunIndex(store)
         self._keys, self._patience = signing_keys(), patience_of_host()
-        self._limiter, self._observe = limiter, observe
+        self._slots, self._observe = slots, observe
         self.watch: Callable[[str], Watcher] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -132,7 +132,7 @@ class RunDriver:
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
-        async with nullcontext() if job.stop.requested == "cancel" else self._limiter.slot():
+        async with nullcontext() if job.stop.requested == "cancel" else self._slots.slot():
             await self._outlast(job, partial(self._set_running, job.run))
             return await self._run_until_stopped(job)
 

@@ -51,7 +51,7 @@ from engine_shim.runs.store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.files.protected_paths import protect_name
-from utools.limiter import Limiter
+from utools.limiter import Limiter, Line
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -74,7 +74,8 @@ class Engine:
     `agents` are those that an agent's node may name.
     `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
     With `temporal` the workers at that server drive the runs, and this process follows them. `grants` are what
-    definitions may use, in place of `registry`, `secrets` and `base_urls`.
+    definitions may use, in place of `registry`, `secrets` and `base_urls`. Engines that share the driving of runs have
+    `slots` in place of `max_running`.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Engine:
         telemetry: Telemetry | None = None,
         temporal: TemporalConfig | None = None,
         grants: Grants | None = None,
+        slots: Line | None = None,
     ) -> None:
         model = model_of(model)
         self.store, self.agents = store_of(store), agents
@@ -106,7 +108,8 @@ class Engine:
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
         self.telemetry = RunTelemetry(telemetry or Telemetry(), self.store, default_provider)
-        self._local = RunDriver(self.store, Limiter(max_running), self.telemetry.observe)
+        slots = slots or Limiter(max_running).line(None)
+        self._local = RunDriver(self.store, slots, self.telemetry.observe)
         self._driver: Driver = self._local if temporal is None else _open_temporal(self.store, temporal)
 
     @classmethod
@@ -133,6 +136,7 @@ class Engine:
         telemetry: Telemetry | None = None,
         is_worker: bool = False,
         is_served: bool = False,
+        slots: Line | None = None,
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
         `is_served`, others start the runs."""
@@ -145,6 +149,7 @@ class Engine:
             default_provider=config.default_provider,
             agents=build_catalog(config, registry),
             grants=open_grants(config, registry, client, opened.journal.load, is_served=served),
+            slots=slots,
             telemetry=telemetry,
             temporal=config.temporal if config.engine == "temporal" and not is_worker else None,
         )

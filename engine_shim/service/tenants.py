@@ -14,7 +14,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
 from engine_shim.runs.chat import open_conversations
-from engine_shim.runs.engine import Engine
+from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.run_search import RunPage, RunQuery, RunSearch
 from engine_shim.runs.store import DatabaseRunStore
@@ -31,6 +31,7 @@ from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.telemetry.telemetry import Telemetry
+from utools.limiter import Limiter, Line
 from utools.store_address import StoreAddress
 
 
@@ -126,14 +127,16 @@ class Tenants(Mapping[str | None, Tenant]):
         self, config: HostConfig, store: StoreAddress, model: str | None = None, telemetry: Telemetry | None = None
     ) -> None:
         telemetry = telemetry or Telemetry()
-        secrets = TriggerSecrets(config.note_signing)
-        own = open_tenant(config, store, model, telemetry, secrets=secrets)
+        secrets, slots = TriggerSecrets(config.note_signing), Limiter(MAX_RUNNING)
+        own = open_tenant(config, store, model, telemetry, secrets=secrets, slots=slots.line(None))
         self._by_name: dict[str | None, Tenant] = {None: own}
         configs = {name: config.for_tenant(name) for name in config.tenants}
         directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
         for name, each in configs.items():
             is_own, about = directories.count(_workflows_of(each).resolve()) == 1, telemetry.of_tenant(name)
-            self._by_name[name] = open_tenant(each, store, model, about, is_own=is_own, secrets=secrets)
+            self._by_name[name] = open_tenant(
+                each, store, model, about, is_own=is_own, secrets=secrets, slots=slots.line(name)
+            )
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -153,12 +156,13 @@ def open_tenant(
     *,
     is_own: bool = True,
     secrets: TriggerSecrets | None = None,
+    slots: Line | None = None,
 ) -> Tenant:
     """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
     its workflows and agents."""
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
-    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True)
+    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=slots)
 
     directory = _workflows_of(config)
     check_file = partial(read_checked, grants=engine.grants, agents=engine.agents)

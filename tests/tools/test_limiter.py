@@ -215,3 +215,45 @@ async def test_a_slot_in_a_closed_loop_comes_back_when_the_remains_are_collected
     assert waiter.has_slot
     await waiter.end()
     await check_all_free(limiter)
+
+
+def test_lines_take_turns() -> None:
+    """With a thousand of one line before it, the only one of another is among the next, one of each line."""
+
+    async def run() -> list[str]:
+        limiter, order = Limiter(1), list[str]()
+
+        async def work(line: str) -> None:
+            async with limiter.line(line).slot():
+                order.append(line)
+                await asyncio.sleep(0)
+
+        async with limiter.slot("first"):
+            many = [asyncio.create_task(work("a")) for _ in range(1000)]
+            await asyncio.sleep(0)
+            few = [asyncio.create_task(work(line)) for line in ("b", "c", "b")]
+            await asyncio.sleep(0)
+        await asyncio.gather(*many, *few)
+        return order
+
+    order = asyncio.run(run())
+    assert len(order) == 1003
+    assert sorted(order[:3]) == ["a", "b", "c"]
+    assert sorted(order[3:5]) == ["a", "b"]
+
+
+def test_waiter_that_is_cancelled_leaves_its_line() -> None:
+    async def run() -> None:
+        limiter = Limiter(1)
+        async with limiter.slot("a"):
+            waiting = [asyncio.create_task(limiter.acquire(line)) for line in ("a", "b", "b")]
+            await asyncio.sleep(0)
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        assert not limiter._lines
+        assert not limiter._line_of
+        async with limiter.slot("c"):
+            pass
+
+    asyncio.run(run())
