@@ -1,7 +1,7 @@
 """Access: who calls, by the bearer token of the request, and what the scopes of that allow."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
+from engine_shim.service.shares import Share
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.token_watch import TokenWatch
 
@@ -28,10 +29,15 @@ class Caller:
     principal: Principal
     tenant: Tenant
     watch: TokenWatch
+    streams: Share
 
     def held(self) -> AbstractContextManager[asyncio.Event]:
         """While something is held open for him: an event that is set once his token holds no longer."""
         return self.watch.holding(self.principal.id)
+
+    def take(self, share: Share) -> AbstractContextManager[None]:
+        """While one more of something is under way for him. OverShare where that is too much."""
+        return share.take(self.principal.tenant, self.principal.id)
 
     def allows(self, scope: Scope) -> bool:
         """Whether he may do what needs the scope."""
@@ -44,6 +50,7 @@ class Caller:
 
 
 NeedsCaller = Callable[..., Awaitable[Caller]]
+Callers = AsyncIterator[Caller]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +64,18 @@ class Access:
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
 
-            async def find_local(request: Request) -> Caller:
+            async def find_local(request: Request) -> Callers:
                 credentials = await BEARER(request)
-                return await self._check(credentials.credentials if credentials else None, scope)
+                caller = await self._check(credentials.credentials if credentials else None, scope)
+                with caller.take(self.service.shares.requests):
+                    yield caller
 
             return Security(find_local)
 
-        async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Caller:
-            return await self._check(credentials.credentials if credentials else None, scope)
+        async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Callers:
+            caller = await self._check(credentials.credentials if credentials else None, scope)
+            with caller.take(self.service.shares.requests):
+                yield caller
 
         return Security(find)
 
@@ -74,4 +85,4 @@ class Access:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
         if scope is not None and not principal.allows(scope):
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
-        return Caller(principal, self.service.tenant_of(principal), self.service.watch)
+        return Caller(principal, self.service.tenant_of(principal), self.service.watch, self.service.shares.streams)

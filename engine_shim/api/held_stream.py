@@ -1,6 +1,7 @@
 """HeldStream: an answer that goes on for as long as its caller's token holds."""
 
 from collections.abc import AsyncIterable, Mapping
+from contextlib import ExitStack
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -13,14 +14,18 @@ EVENTS = "text/event-stream"
 
 
 class HeldStream(StreamingResponse):
-    """A stream of server-sent events to a caller. One whose token is revoked, or expires, sees it end."""
+    """A stream of server-sent events to a caller. One whose token is revoked, or expires, sees it end.
+
+    OverShare for a caller who has as many as he may have.
+    """
 
     def __init__(
         self, caller: Caller, frames: AsyncIterable[str | bytes], headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(frames, media_type=EVENTS, headers={**MANNERS, **(headers or {})})
-        self._caller = caller
+        self._caller, self._until_sent = caller, ExitStack()
+        self._until_sent.enter_context(caller.take(caller.streams))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._caller.held() as over:
+        with self._until_sent, self._caller.held() as over:
             await answer_until(over, super().__call__, scope, receive, send)

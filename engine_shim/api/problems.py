@@ -17,7 +17,8 @@ from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionE
 from engine_shim.api.answers import MANNERS
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
-from engine_shim.service.run_service import KeyReused, ServerEnds, TooManyRuns
+from engine_shim.service.run_service import KeyReused, ServerEnds
+from engine_shim.service.shares import OverShare, TooManyRuns
 from engine_shim.service.talks import ConversationNotFound
 from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
 from engine_shim.service.triggers import NotSigned
@@ -41,6 +42,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     (NOT_FOUND, 404, "not_found"),
     ((NotSigned,), 401, "not_signed"),
     ((TooManyRuns,), 429, "too_many_runs"),
+    ((OverShare,), 429, "over_share"),
     ((ServerEnds,), 503, "server_ends"),
     ((EngineAway,), 503, "engine_away"),
     ((KeyReused,), 422, "key_reused"),
@@ -89,11 +91,11 @@ TITLES: Final = {
     413: "Request too large",
     415: "Media type not supported",
     422: "Cannot be processed",
-    429: "Too many runs",
+    429: "Too much at a time",
     500: "Internal error",
     503: "Not available now",
 }
-COMMON: Final = (400, 401, 403, 405, 408, 413, 422, 503)
+COMMON: Final = (400, 401, 403, 405, 408, 413, 422, 429, 503)
 """What any route may answer beside its own."""
 
 

@@ -14,13 +14,14 @@ from starlette.types import ASGIApp
 
 from engine_shim.mcp_server.callers import ServiceTokens
 from engine_shim.mcp_server.server import build_server
+from engine_shim.mcp_server.sessions import Sessions
 from engine_shim.service.service import LOCAL, Service
+from engine_shim.service.shares import MOST_SESSIONS
 from engine_shim.service.token_watch import answer_until
 
 PATH: Final = "/mcp"
-MAX_SESSIONS: Final = 1000
 IDLE_S: Final = 30 * 60.0
-"""How many sessions may be open, and how long one may be idle: they cost memory."""
+"""How long a session may be idle: it costs memory."""
 
 
 class HeldRequests:
@@ -40,10 +41,10 @@ class McpEndpoint:
 
     def __init__(self, service: Service) -> None:
         self._manager = StreamableHTTPSessionManager(
-            build_server(service), session_idle_timeout=IDLE_S, max_sessions=MAX_SESSIONS
+            build_server(service), session_idle_timeout=IDLE_S, max_sessions=MOST_SESSIONS
         )
         self._service, backend = service, BearerAuthBackend(ServiceTokens(service))
-        self._open: ASGIApp = StreamableHTTPASGIApp(self._manager)
+        self._open: ASGIApp = Sessions(StreamableHTTPASGIApp(self._manager), service)
         held = HeldRequests(self._open, service)
         self._closed = AuthenticationMiddleware(AuthContextMiddleware(RequireAuthMiddleware(held, [])), backend=backend)
 

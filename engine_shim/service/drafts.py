@@ -23,7 +23,7 @@ NAME: Final = "draft"
 MOST_FAULTS: Final = 50
 """Faults that are told of one text."""
 MOST_NODES, MOST_EDGES = 1000, 2000
-MOST_TEXT: Final = 512 * 1024
+MOST_TEXT: Final = 1024 * 1024
 MOST_VALUES: Final = 20_000
 """Characters that a text may have, and values in it: it is checked while somebody waits."""
 

@@ -25,10 +25,9 @@ from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
+from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
 from utools.words.text import error_words
 
-MAX_OPEN: Final = 1000
-"""Runs that are driven or wait for their turn in one process."""
 MAX_RESULTS: Final = 256
 """How many results of runs that have ended are kept in memory."""
 BEGINS_S: Final = 0.02
@@ -40,13 +39,6 @@ Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
 """Drives a run, and calls what it is given once nothing refuses that."""
 T = TypeVar("T")
 log = logging.getLogger("engine_shim")
-
-
-class TooManyRuns(EngineError):
-    """This process has as many runs as it takes; a later attempt may find room."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"{most} runs are open in this process, and no more are taken now; try again later")
 
 
 class ServerEnds(EngineError):
@@ -70,9 +62,9 @@ class RunService:
     the engine has checked and written, and so hears of what is refused.
     """
 
-    def __init__(self, engine: Engine, *, max_open: int = MAX_OPEN) -> None:
+    def __init__(self, engine: Engine, *, share: Share | None = None, tenant: str | None = None) -> None:
         self.engine, self.feeds = engine, Feeds(engine.store)
-        self._max_open = max_open
+        self._share, self._tenant = share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant
         self._open: dict[str, asyncio.Task[RunResult]] = {}
         self._beginning: set[asyncio.Task[None]] = set()
         self._results: dict[str, RunResult] = {}
@@ -100,7 +92,7 @@ class RunService:
         `traceparent`. The events of one that `is_followed` are kept for its caller, who is about to follow it.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
-        drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, TooManyRuns under
+        drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, OverShare under
         load; with nothing written. Inputs that the workflow does not list do not fit, unless it `takes_unlisted` ones.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
@@ -110,7 +102,7 @@ class RunService:
             try:
                 if not takes_unlisted:
                     refuse(unlisted_inputs(workflow.definition, external))
-                await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed)
+                await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by)
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self._has_begun(run)):
                     raise
@@ -128,11 +120,11 @@ class RunService:
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
-        await self._go_on(run, partial(self._resume, run, by, decisions), is_followed)
+        await self._go_on(run, partial(self._resume, run, by, decisions), is_followed, by)
 
     async def resume(self, run: str, *, by: str, is_followed: bool = False) -> None:
         """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
-        await self._go_on(run, partial(self._resume, run, by, None), is_followed)
+        await self._go_on(run, partial(self._resume, run, by, None), is_followed, by)
 
     async def fork(
         self,
@@ -147,14 +139,14 @@ class RunService:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new, note = new_run_id(), partial(self._note, by, trace)
         fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note)
-        await self._launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed)
+        await self._launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed, by)
         return new
 
     async def retry_failed(self, run: str, *, by: str, trace: str | None = None, is_followed: bool = False) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
         retry = partial(self.engine.retry_failed, run, on_begin=partial(self._note, by, trace))
-        await self._launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed)
+        await self._launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed, by)
         return new
 
     def _note(self, by: str, trace: str | None, run: str) -> None:
@@ -173,11 +165,11 @@ class RunService:
     ) -> Coroutine[Any, Any, RunResult]:
         return self.engine.resume(run, decisions=decisions, by=by, on_taken=on_taken)
 
-    async def _go_on(self, run: str, drive: Drive, is_followed: bool) -> None:
+    async def _go_on(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
         """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
         for left in reversed(range(LOOKS)):
             try:
-                await self._launch(run, drive, is_followed)
+                await self._launch(run, drive, is_followed, by)
                 break
             except RunBusy:
                 if not left or not await self.offload(lambda: self._is_at_rest(run)):
@@ -188,20 +180,24 @@ class RunService:
         """Whether a run waits, by its journal, which knows it first, or is paused."""
         return self.engine.result(run) is not None or self.engine.status(run) in ("waiting", "paused")
 
-    async def _launch(self, run: str, drive: Drive, is_followed: bool) -> None:
+    async def _launch(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
         """Drive in the background. Raises what is refused, and goes on when its caller goes away."""
-        if self._is_closing.is_set() or len(self._open) + len(self._beginning) >= self._max_open:
-            raise ServerEnds if self._is_closing.is_set() else TooManyRuns(self._max_open)
+        if self._is_closing.is_set():
+            raise ServerEnds
+        token = None if by == RECOVERY else by
+        self._share.check(self._tenant, token)
         if is_followed:
             self.feeds.expect(run)
-        beginning = asyncio.create_task(self._begin(run, drive))
+        self._share.add(self._tenant, token)
+        beginning = asyncio.create_task(self._begin(run, drive, token))
         self._beginning.add(beginning)
         beginning.add_done_callback(self._beginning.discard)
         await asyncio.shield(beginning)
 
-    async def _begin(self, run: str, drive: Drive) -> None:
+    async def _begin(self, run: str, drive: Drive, token: str | None) -> None:
         taken = asyncio.Event()
         task = asyncio.create_task(drive(taken.set), name=run)
+        task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
         waiting = asyncio.create_task(taken.wait())
         await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -302,7 +298,7 @@ class RunService:
                     await self.offload(partial(self._forget, run))
                     continue
                 taken += await self._recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
-            except (TooManyRuns, ServerEnds):
+            except (OverShare, ServerEnds):
                 break
             except RunBusy:
                 continue

@@ -30,6 +30,14 @@ class SavedFiles:
             return False
         return _line_of(file.name, file.read_bytes()) in lines
 
+    def size(self) -> int:
+        """The bytes of the files that were saved and are there."""
+        try:
+            names = {line.partition("  ")[2] for line in (self.directory / NAME).read_text().splitlines()}
+        except FileNotFoundError:
+            return 0
+        return sum(path.stat().st_size for path in map(self.directory.joinpath, names) if path.is_file())
+
     def add(self, name: str, data: bytes) -> None:
         """Note a file before it is written."""
         with (self.directory / NAME).open("a") as book:

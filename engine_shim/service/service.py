@@ -14,6 +14,7 @@ from agent_core.run.offload import offload
 from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
+from engine_shim.service.shares import Shares
 from engine_shim.service.tenants import Tenant, Tenants
 from engine_shim.service.token_watch import TokenWatch
 from engine_shim.service.tokens import Tokens
@@ -46,6 +47,7 @@ class Service:
     is_running: bool = False
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
+    shares: Shares = field(default_factory=lambda: Shares.of_server(has_tenants=False))
     reviews: Turns = field(default_factory=lambda: Turns(1))
     watch: TokenWatch = field(init=False)
     _work: list[asyncio.Task[None]] = field(default_factory=list)
@@ -68,8 +70,9 @@ class Service:
         Without `telemetry` its runs are counted for Prometheus, and told to the providers that the program has set up.
         """
         telemetry = telemetry or Telemetry(metrics=open_metrics())
-        tenants = Tenants(config, store, model, telemetry)
-        return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry)
+        shares = Shares.of_server(has_tenants=bool(config.tenants))
+        tenants = Tenants(config, store, model, telemetry, shares)
+        return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry, shares=shares)
 
     async def find_caller(self, token: str | None) -> Principal | None:
         """Who calls with this token; None for nobody that the server knows."""

@@ -25,7 +25,8 @@ from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.run_search import Turn
 from engine_shim.runs.store import RunStore
-from engine_shim.service.run_service import POLL_S, KeyReused, TooManyRuns, key_to_id
+from engine_shim.service.run_service import POLL_S, KeyReused, key_to_id
+from engine_shim.service.shares import OverShare
 from utools.context.turns import Message
 
 Result = TypeVar("Result")
@@ -80,7 +81,7 @@ class Talks:
         """Let an agent answer, as the run `run_id` where one is given. A `key` that came before gives the reply of that
         time. `trace` is the caller's `traceparent`.
 
-        AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, TooManyRuns under load.
+        AgentNotFound, DefinitionError for bad input, KeyReused for a key of another message, OverShare under load.
         """
         name = self.choose_agent(agent)
         run = key_to_id(f"agent/{name}", key) if key is not None else run_id or new_run_id()
@@ -156,7 +157,7 @@ class Talks:
     ) -> ConversationResult:
         """Let an agent answer a conversation that its caller keeps; the last of the `messages` is the user's.
 
-        AgentError, with the result as far as it got, AgentNotFound, DefinitionError, KeyReused, TooManyRuns.
+        AgentError, with the result as far as it got, AgentNotFound, DefinitionError, KeyReused, OverShare.
         """
         executor = self.host.executor(self.choose_agent(agent))
         options = ConversationOptions(conversation_history=messages[:-1], temperature=temperature)
@@ -291,7 +292,7 @@ class Talks:
         """What comes of a turn, which goes on when its caller is cancelled."""
         if len(self._turns) >= MAX_TURNS:
             turn.close()
-            raise TooManyRuns(MAX_TURNS)
+            raise OverShare("this tenant", MAX_TURNS, "turns")
         task = asyncio.create_task(self._make(run, turn, key, note), name=run)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)

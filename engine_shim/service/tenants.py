@@ -24,6 +24,7 @@ from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.saved_files import SavedFiles, read_checked
+from engine_shim.service.shares import Share, Shares
 from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.turns import Turns
@@ -124,19 +125,23 @@ class Tenants(Mapping[str | None, Tenant]):
     """
 
     def __init__(
-        self, config: HostConfig, store: StoreAddress, model: str | None = None, telemetry: Telemetry | None = None
+        self,
+        config: HostConfig,
+        store: StoreAddress,
+        model: str | None = None,
+        telemetry: Telemetry | None = None,
+        shares: Shares | None = None,
     ) -> None:
-        telemetry = telemetry or Telemetry()
+        telemetry, runs = telemetry or Telemetry(), None if shares is None else shares.runs
         secrets, slots = TriggerSecrets(config.note_signing), Limiter(MAX_RUNNING)
-        own = open_tenant(config, store, model, telemetry, secrets=secrets, slots=slots.line(None))
+        own = open_tenant(config, store, model, telemetry, Shared(secrets, slots.line(None), runs))
         self._by_name: dict[str | None, Tenant] = {None: own}
         configs = {name: config.for_tenant(name) for name in config.tenants}
         directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
         for name, each in configs.items():
             is_own, about = directories.count(_workflows_of(each).resolve()) == 1, telemetry.of_tenant(name)
-            self._by_name[name] = open_tenant(
-                each, store, model, about, is_own=is_own, secrets=secrets, slots=slots.line(name)
-            )
+            shared = Shared(secrets, slots.line(name), runs)
+            self._by_name[name] = open_tenant(each, store, model, about, shared, is_own=is_own)
 
     def __getitem__(self, name: str | None) -> Tenant:
         return self._by_name[name]
@@ -148,21 +153,31 @@ class Tenants(Mapping[str | None, Tenant]):
         return len(self._by_name)
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a tenant shares with the others of its server: the secrets of triggers, the turns in which runs are driven,
+    and how many there may be."""
+
+    secrets: TriggerSecrets
+    slots: Line | None = None
+    runs: Share | None = None
+
+
 def open_tenant(
     config: HostConfig,
     address: StoreAddress,
     model: str | None,
     telemetry: Telemetry,
+    shared: Shared | None = None,
     *,
     is_own: bool = True,
-    secrets: TriggerSecrets | None = None,
-    slots: Line | None = None,
 ) -> Tenant:
     """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
     its workflows and agents."""
+    shared = shared or Shared(TriggerSecrets(config.note_signing))
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
-    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=slots)
+    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
 
     directory = _workflows_of(config)
     check_file = partial(read_checked, grants=engine.grants, agents=engine.agents)
@@ -171,7 +186,7 @@ def open_tenant(
     workflows = WorkflowCatalog(directory, check_file, engine.registry.is_due_to_left_out)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
-    runs = RunService(engine)
+    runs = RunService(engine, share=shared.runs, tenant=config.tenant)
 
     def note_rest(run: str) -> None:
         tape = store.journal.load(run)
@@ -182,9 +197,8 @@ def open_tenant(
         host = open_conversations(config, store, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
-    secrets = secrets or TriggerSecrets(config.note_signing)
-    files_of_triggers = config.base / config.triggers
-    triggers = Triggers(files_of_triggers, store.database, workflows, runs, tenant=config.tenant, secrets=secrets)
+    about, files_of_triggers = {"tenant": config.tenant, "secrets": shared.secrets}, config.base / config.triggers
+    triggers = Triggers(files_of_triggers, store.database, workflows, runs, **about)
     triggers.load()
     webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))

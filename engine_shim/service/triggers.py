@@ -23,7 +23,8 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.database import Database
 from engine_shim.runs.run_index import ENDED
 from engine_shim.service.changed_files import FileStamps
-from engine_shim.service.run_service import RunService, ServerEnds, TooManyRuns, key_to_id
+from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
+from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
@@ -167,7 +168,7 @@ class Triggers:
         run, moment = last.run, planned.astimezone(UTC).isoformat()
         try:
             run = await self._submit(name, self._workflow(trigger), trigger.inputs or {}, moment)
-        except (TooManyRuns, ServerEnds):
+        except (OverShare, ServerEnds):
             return  # it is still due at the next look
         except (DefinitionError, EngineError) as error:
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)

@@ -14,9 +14,12 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.service.draft_view import clean_problem
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.saved_files import SavedFiles
+from engine_shim.service.shares import OverShare
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from utools.files.atomic import create_file, locked
 
+MOST_STORED: Final = 64 * 1024 * 1024
+"""Bytes that the versions of a directory which came over HTTP may have together."""
 VERSION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 """Versions that can be a part of a file's name."""
 
@@ -40,6 +43,15 @@ class SharedDirectory(EngineError):
 
     def __init__(self) -> None:
         super().__init__("this tenant shares the directory of its workflows with others; the operator saves there")
+
+
+class TooMuchStored(OverShare):
+    """The versions of a directory have as many bytes as they may have."""
+
+    def __init__(self) -> None:
+        EngineError.__init__(
+            self, f"the versions saved here have {MOST_STORED:,} bytes, and may have no more; the operator deletes some"
+        )
 
 
 class NotWritable(EngineError):
@@ -107,6 +119,8 @@ class WorkflowFiles:
         if newest not in (None, expects):
             raise EditedMeanwhile(identity, str(newest))
         path = self.directory / f"{identity}@{version}.{form}"
+        if self.saved.size() + len(data) > MOST_STORED:
+            raise TooMuchStored
         self.saved.add(path.name, data)
         try:
             create_file(path, data)

@@ -359,7 +359,7 @@ def test_decision_where_nothing_waits_says_so(host: Served) -> None:
 
 def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) -> None:
     with served(tmp_path) as host:
-        host.service.tenants[None].runs._max_open = 1
+        host.service.tenants[None].runs._share.most = 2
         run = host.submit("wait", wait=False, until="room")["run_id"]
         answer = host.client.post("/workflows/count/runs", json={"external": {"sum": "1 + 1"}})
         assert fault_of(answer, 429)["kind"] == "too_many_runs"
