@@ -23,9 +23,8 @@ NAME: Final = "draft"
 MOST_FAULTS: Final = 50
 """Faults that are told of one text."""
 MOST_NODES, MOST_EDGES = 1000, 2000
-MOST_TEXT: Final = 1024 * 1024
 MOST_VALUES: Final = 20_000
-"""Characters that a text may have, and values in it: it is checked while somebody waits."""
+"""Values that a text may have: it is checked while somebody waits."""
 
 
 def at_most(problems: Sequence[Problem]) -> Sequence[Problem]:
@@ -80,8 +79,6 @@ class Drafts:
     def _read(self, text: str, form: Format, name: str) -> _Read:
         document, workflow = None, None
         faults: list[Problem] = []
-        if len(text) > MOST_TEXT:
-            return _Read([Problem("", f"it has {len(text):,} characters, and a draft may have up to {MOST_TEXT:,}")])
         try:
             document = parse_document(text, Path(f"{name}.{form}"))
             if (values := _count_values(document.data)) > MOST_VALUES:

@@ -197,8 +197,14 @@ def open_tenant(
         host = open_conversations(config, store, model, engine.registry, engine.telemetry)
         talks = Talks(host, store, note_rest if config.webhooks else None)
     tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
-    about, files_of_triggers = {"tenant": config.tenant, "secrets": shared.secrets}, config.base / config.triggers
-    triggers = Triggers(files_of_triggers, store.database, workflows, runs, **about)
+    triggers = Triggers(
+        config.base / config.triggers,
+        store.database,
+        workflows,
+        runs,
+        tenant=config.tenant,
+        secrets=shared.secrets,
+    )
     triggers.load()
     webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))

@@ -163,8 +163,6 @@ def test_faults_of_a_draft_are_told_up_to_fifty(host: Served, tokens: dict[str, 
     assert problems[-1]["message"] == "and 8,950 more"
     refused = host.client.post("/drafts/runs", json=body, headers=tokens["ada"]).json()
     assert len(refused["errors"]) == 51
-    for text, told in (("x" * 1_100_000, "characters"), (json.dumps([0] * 30_000), "values")):
-        (problem,) = host.client.post(
-            "/drafts/check", json={"text": text, "format": "json"}, headers=tokens["ada"]
-        ).json()["problems"]
-        assert told in problem["message"]
+    body = {"text": json.dumps([0] * 30_000), "format": "json"}
+    (problem,) = host.client.post("/drafts/check", json=body, headers=tokens["ada"]).json()["problems"]
+    assert "values, and a draft may have up to 20,000" in problem["message"]
