@@ -15,6 +15,7 @@ DIRECTORY: Final = "agent-core-demo"
 HOST: Final = """# The host of the demo: its workflows lie beside this file, and file tools see what is in trips/.
 root: .
 workflows: .
+model_files: [replies.json]  # what a draft over HTTP may name as its model
 """
 
 
