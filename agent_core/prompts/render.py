@@ -62,8 +62,13 @@ def built_in(language: str, name: str, protocol: str = "json") -> str:
     return (own if own.is_file() else folder.joinpath(f"{name}.md")).read_text("utf-8").strip()
 
 
+def is_file(template: object) -> bool:
+    """Whether a template of a config is the name of a file, and not its text."""
+    return isinstance(template, str) and re.fullmatch(r"[^\n$]+\.(md|txt)", template) is not None
+
+
 def _own(name: str, value: str, base: Path | None) -> str:
-    if not re.fullmatch(r"[^\n$]+\.(md|txt)", value):
+    if not is_file(value):
         return value
     from utools.files.protected_paths import protect
     from utools.files.sandbox import Sandbox

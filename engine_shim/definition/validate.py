@@ -25,6 +25,7 @@ from engine_shim.definition.load import Bounds, Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.definition.outputs import NodeOutputs
+from engine_shim.definition.prompt_files import find_prompt_files
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
 from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, read_whole
@@ -250,6 +251,10 @@ class _Checker:
         faults = [*unknown, *faults_beside_placeholders(schema, node.config, where, describe)]
         yield from faults
         if node.tool == AGENT:
+            uses = uses_of_node(node, where, (AGENT,)) if workflow.bounds.from_http else ()
+            if named := [problem for use in uses for problem in find_prompt_files(use.config, use.where)]:
+                yield from named
+                return
             sound = without_faulty_keys(node, {each.where.removeprefix(f"{where}/").split("/")[0] for each in faults})
             yield from agent_faults(sound, where, self._registry, workflow.base, with_tools=not self._begun)
             yield from unvouched_text(sound, where, workflow.definition)

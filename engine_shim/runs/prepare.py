@@ -18,9 +18,10 @@ from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.tool_policies import effect_as_data
-from engine_shim.definition.errors import message_of
+from engine_shim.definition.errors import message_of, refuse
 from engine_shim.definition.invoke import invoke_tool, load_invoked
 from engine_shim.definition.model import AGENT, INVOKE, Definition, read_definition
+from engine_shim.definition.prompt_files import find_prompt_files
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
@@ -95,6 +96,8 @@ class Preparer:
 
     def _prepare_agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
         """An agent's run; the script of a model, too, is relative to the definition that names it."""
+        if self.grant.bounds.from_http:
+            refuse(find_prompt_files(config, ""))
         below = inherited.get("base", "")
         kind, colon, file = str(config.get("model")).partition(":")
         if below and kind == "scripted" and colon:

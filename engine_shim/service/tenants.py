@@ -10,6 +10,7 @@ from pathlib import Path
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
+from engine_shim.definition.saved_files import SavedFiles
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
@@ -23,12 +24,12 @@ from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
-from engine_shim.service.saved_files import SavedFiles, read_checked
 from engine_shim.service.shares import Share, Shares
 from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.turns import Turns
 from engine_shim.service.webhooks import WebhookSender, open_senders
+from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.telemetry.telemetry import Telemetry

@@ -464,3 +464,32 @@ def test_run_of_a_draft_goes_on_with_what_it_was_given(office: Office) -> None:
     at = {"strand": "flow/first.1", "n": 0}
     fork = office.ask("host", "POST", f"/runs/{waiting['run_id']}/fork", {"at": at, "repeat_writes": True})
     assert "There are 12" not in fork.text
+
+
+def test_host_s_own_workflow_does_not_lend_its_powers_to_a_saved_one(office: Office) -> None:
+    folder = office.folder / "workflows"
+    body = {**draft([agent("scripted:desk-replies.json")]), "expects": None}
+    assert office.ask("host", "PUT", "/workflows/draft", body).status_code == 201
+    inputs = {"type": "object", "properties": {"w": {"type": "string"}}}
+    invoking = [{"tool": "invoke_workflow", "config": {"workflow": "{{external.w}}"}}]
+    write(folder / "open.json", {"id": "open", "inputs": inputs, "nodes": invoking})
+    try:
+        external = {"external": {"w": "draft@1.json"}}
+        answer = office.ask("host", "POST", "/workflows/open/runs", external)
+        assert answer.json()["status"] == "failed"
+        assert "came over HTTP" in answer.text
+        assert "came over HTTP" not in office.run("host", invoking, {"w": "draft@1.json"}).text
+    finally:
+        for name in ("open.json", "draft@1.json", ".saved-over-http"):
+            (folder / name).unlink()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "missing.md", "../../globex/files/plans.txt"])
+def test_template_of_a_draft_is_no_file(office: Office, name: str) -> None:
+    (office.folder / "acme" / "workflows" / "notes.txt").write_text("${tool_definitions} of acme")
+    node = agent("scripted:own.replies", prompts={"system": name})
+    (told,) = office.check("acme", [node])
+    assert told == "a definition over HTTP gives the text of a template, not the name of a file"
+    assert office.run("acme", [node]).status_code == 422
+    late = agent("scripted:own.replies", prompts={"system": "{{external.p}}"})
+    assert office.run("acme", [late], {"p": name}).json()["status"] == "failed"

@@ -22,7 +22,7 @@ from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.open_grants import agents_reach, open_grants
 from engine_shim.runs.prepare import with_runs
-from engine_shim.service.saved_files import read_checked
+from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.registry import ToolRegistry
 

@@ -5,13 +5,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from agent_core.agents.catalog import AgentCatalog
-from engine_shim.definition.load import load_workflow
-from engine_shim.definition.model_refs import model_refs
-from engine_shim.definition.validate import CheckedWorkflow, check
-from engine_shim.host.protected import protect_models
-from engine_shim.runs.grant import Grants
-
 NAME: Final = ".saved-over-http"
 """The list, as `sha256sum` writes one. Who reviews a version and makes it the host's own deletes its line."""
 
@@ -42,14 +35,6 @@ class SavedFiles:
         """Note a file before it is written."""
         with (self.directory / NAME).open("a") as book:
             book.write(f"{_line_of(name, data)}\n")
-
-
-def read_checked(file: Path, grants: Grants, agents: AgentCatalog | None) -> CheckedWorkflow:
-    """The workflow of a file, with what is given to it. DefinitionErrors for all its faults."""
-    grant = grants.of(from_http=SavedFiles(file.parent).has(file))
-    checked = check(grant.bind(load_workflow(file)), grant.registry, agents)
-    protect_models((name for _, name, _ in model_refs(checked.definition)), file.parent)
-    return checked
 
 
 def _line_of(name: str, data: bytes) -> str:
