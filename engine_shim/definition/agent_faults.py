@@ -1,8 +1,10 @@
 """Why the agents of a node could not be started: its own, and those that are tools of another."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
+from typing import Any
 
+from agent_core.prompts.render import is_file
 from agent_core.run.prepare import prepare_agent
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.model import AGENT, Node
@@ -45,3 +47,12 @@ def _faults_of(use: ToolUse, registry: ToolRegistry, base: Path) -> Iterator[Pro
         for problem in problems_in(error):
             location = problem.where.removeprefix("config").lstrip("/")
             yield Problem(f"{use.where}/{location}" if location else use.where, problem.message)
+
+
+def find_prompt_files(config: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    """A problem for each; the same whether there is such a file or not."""
+    prompts = config.get("prompts")
+    for name, template in prompts.items() if isinstance(prompts, Mapping) else ():
+        if is_file(template):
+            place = f"{where}/prompts/{name}" if where else f"prompts/{name}"
+            yield Problem(place, "a definition over HTTP gives the text of a template, not the name of a file")

@@ -8,7 +8,6 @@ from typing import Any
 from engine_shim.definition.errors import DefinitionErrors, Problem, message_of
 from engine_shim.definition.load import UNBOUND, Bounds, Workflow, load_workflow
 from engine_shim.definition.model import INVOKE
-from engine_shim.definition.saved_files import SavedFiles
 from utools.errors import DefinitionError, SandboxError, ToolError
 from utools.files.held_path import hold_path
 from utools.tool import Args, Tool, ToolContext
@@ -69,7 +68,7 @@ def load_invoked(config: Mapping[str, Any], base: Path, bounds: Bounds = UNBOUND
     try:
         path = named if bounds.within is None else hold_path(named, bounds.within, bounds.without)
         found = load_workflow(path, base=named.parent, shown=file)
-        if not bounds.from_http and SavedFiles(path.parent).has(path):
+        if bounds.is_foreign(path):
             message = (
                 "this came over HTTP: what the host's own files may do is not lent to it until somebody reviews it"
             )

@@ -1,7 +1,7 @@
 """Workflow: a definition and its directory, loaded from a JSON or YAML file or from its parsed form."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,12 @@ from utools.document import Document, read_document
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """`from_http` says that a definition came over HTTP. What it invokes lies in a directory `within`, unless that is
-    None, and in none `without`."""
+    None, and in none `without`; it is no file that `is_foreign` to a definition."""
 
     from_http: bool = False
     within: Sequence[Path] | None = None
     without: Sequence[Path] = ()
+    is_foreign: Callable[[Path], bool] = lambda file: False
 
 
 UNBOUND: Final = Bounds()

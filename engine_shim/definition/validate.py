@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import DefinitionError
-from engine_shim.definition.agent_faults import agent_faults, without_faulty_keys
+from engine_shim.definition.agent_faults import agent_faults, find_prompt_files, without_faulty_keys
 from engine_shim.definition.call_faults import call_faults
 from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
@@ -25,7 +25,6 @@ from engine_shim.definition.load import Bounds, Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.definition.outputs import NodeOutputs
-from engine_shim.definition.prompt_files import find_prompt_files
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
 from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
 from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, read_whole

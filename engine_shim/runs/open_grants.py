@@ -11,6 +11,7 @@ from engine_shim.definition.load import UNBOUND, Bounds
 from engine_shim.host.config import HostConfig
 from engine_shim.host.configuring import find_configuring
 from engine_shim.host.lent_tools import lend_tools
+from engine_shim.host.saved_files import is_saved
 from engine_shim.host.variables import Variables
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.models import HostModels
@@ -34,7 +35,7 @@ def open_grants(
         return HostModels(model, base_urls=endpoints, default_provider=default, tape_of=tape_of, reach=reach)
 
     others = find_homes_of_others(config)
-    own_bounds = Bounds(False, find_home(config), others) if bounded else UNBOUND
+    own_bounds = Bounds(False, find_home(config), others, is_saved) if bounded else UNBOUND
     http_bounds = Bounds(True, [config.base / config.workflows], others)
     lent = registry if of_tenant else registry.stricter(lend_tools(config.policy()))
     own_models, http_models = open_models(own_reach(config, bounded=bounded)), open_models(http_reach(config))

@@ -10,10 +10,10 @@ from pathlib import Path
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
-from engine_shim.definition.saved_files import SavedFiles
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
+from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.runs.open_store import open_store

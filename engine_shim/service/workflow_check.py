@@ -5,9 +5,9 @@ from pathlib import Path
 from agent_core.agents.catalog import AgentCatalog
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model_refs import model_refs
-from engine_shim.definition.saved_files import SavedFiles
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.host.protected import protect_models
+from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.grant import Grants
 
 

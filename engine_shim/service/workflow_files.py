@@ -9,9 +9,9 @@ from typing import Final
 
 from agent_core.effects import Json
 from engine_shim.definition.errors import problems_in, refuse
-from engine_shim.definition.saved_files import SavedFiles
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.host.saved_files import SavedFiles
 from engine_shim.service.draft_view import clean_problem
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.shares import OverShare

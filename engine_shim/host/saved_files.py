@@ -37,5 +37,10 @@ class SavedFiles:
             book.write(f"{_line_of(name, data)}\n")
 
 
+def is_saved(file: Path) -> bool:
+    """Whether a file is one that somebody saved over HTTP."""
+    return SavedFiles(file.parent).has(file)
+
+
 def _line_of(name: str, data: bytes) -> str:
     return f"{sha256(data).hexdigest()}  {name}"
