@@ -146,7 +146,7 @@ def hint(name: str, known: Iterable[str]) -> str:
     """Which name may have been meant, or which names exist."""
     names = list(known)
     if not may_look():
-        return f"there are {len(names):,} names here"
+        return f"there are {', '.join([*names[:NAMED], '…'])}"
     near = near_names(name, names)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
 

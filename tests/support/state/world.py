@@ -233,6 +233,17 @@ class Line:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         return bool(self._write(lambda: self.store.journal.append(run, rows)))
 
+    def takeovers(self, run: str) -> int:
+        self._read()
+        return self.store.takeovers(run)
+
+    def add_takeover(self, run: str) -> None:
+        self._write(lambda: self.store.add_takeover(run))
+
+    def forget_takeovers(self, run: str) -> None:
+        self._read()
+        self.store.forget_takeovers(run)
+
     def runs(self) -> list[str]:
         return self.store.journal.runs()
 
