@@ -457,12 +457,15 @@ class FlowFinished(TypedDict):
 
 
 class Sealed(TypedDict):
-    """Head and count of all other strands, signed by the key `kid`."""
+    """Head and count of all other strands, and the store and the tenant that the run is of, signed by the key `kid`.
+    Older ones name no store."""
 
     kind: Literal["sealed"]
     head: str
     count: int
     kid: str
+    store: NotRequired[str]
+    tenant: NotRequired[str | None]
     mac: str
 
 

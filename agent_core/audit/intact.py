@@ -3,15 +3,24 @@
 from agent_core.audit.signature import SEAL, VARIABLE, Keys, signature_fault, split_own_strands
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import check_chains, find_flaws, is_finished
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.path import child, item
 from agent_core.journal.record import Row, Tape
 
 
-def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: bool | None = None) -> Tape:
+def check_intact(
+    run: str,
+    tape: Tape,
+    keys: Keys | None = None,
+    identity: StoreIdentity | None = None,
+    *,
+    at_rest: bool | None = None,
+) -> Tape:
     """The same tape, once its chains hold and every record that closes a strand agrees with that strand.
 
-    With `keys`, a run at rest must be signed as it is, too. `at_rest` says whether the run has ended or waits; without
-    it the tape tells. Raises `Damaged` at the first fault, and `JournalError` for a newer format or newer rules.
+    With `keys`, a run at rest must be signed as it is, too, in the store of this `identity`. `at_rest` says whether the
+    run has ended or waits; without it the tape tells. Raises `Damaged` at the first fault, and `JournalError` for a
+    newer format or newer rules.
     """
     check_chains(run, tape)
     own, others = split_own_strands(tape)
@@ -23,7 +32,7 @@ def check_intact(run: str, tape: Tape, keys: Keys | None = None, *, at_rest: boo
             raise Damaged(flaw.strand, flaw.n, flaw.why)
     rests = is_at_rest(own) if at_rest is None else at_rest or is_finished(own, root)
     if keys is not None and rests:
-        _check_signature(run, tape, keys)
+        _check_signature(run, tape, keys, identity)
     return tape
 
 
@@ -59,7 +68,7 @@ def _goes_on_below(own: Tape, row: Row) -> bool:
     return "tool" in record and child(row.path, record["tool"], row.n) in own
 
 
-def _check_signature(run: str, tape: Tape, keys: Keys) -> None:
-    if why := signature_fault(run, tape, keys):
+def _check_signature(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None) -> None:
+    if why := signature_fault(run, tape, keys, identity):
         advice = "if it was made without these keys, unset AGENT_CORE_JOURNAL_KEYS to go on without a signature"
         raise Damaged(SEAL, max(0, len(tape.get(SEAL, ())) - 1), f"{why}; {advice}")

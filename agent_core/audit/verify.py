@@ -21,8 +21,8 @@ class Verification:
     `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
     `head` (hex) and `count` (rows) are those of the run, or of one strand as its node emits them: without its
     `run_finished`. `why` says in a sentence why the run is not ok. `seal` says what was checked of its signature:
-    `sealed by KEY`, `sealed by KEY, not checked: no key here`, `sealed by KEY, which does not hold`, `not sealed`, or
-    NOT_READ.
+    `sealed by KEY`, `sealed by KEY, which names no store` (an older one, of a run in a store), `sealed by KEY, not
+    checked: no key here`, `sealed by KEY, which does not hold`, `not sealed`, or NOT_READ.
     """
 
     ok: bool
@@ -47,9 +47,9 @@ def verify(
     """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
     `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
-    is; that also proves a run that waits or is paused, which is then ok and not complete. Damage is reported, never
-    raised. Raises `DefinitionError` for keys that are no Keys, `JournalError` when there is no such source or run, or
-    when several runs are there and `run_id` names none.
+    is, in the store that it is in; that also proves a run that waits or is paused, which is then ok and not complete.
+    Damage is reported, never raised. Raises `DefinitionError` for keys that are no Keys, `JournalError` when there is
+    no such source or run, or when several runs are there and `run_id` names none.
     """
     Keys.check(keys)
     contents = open_source(source, run_id)
@@ -61,7 +61,8 @@ def verify(
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
     first = _first_fault(contents, tape, root, others)
     why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
-    seal_fault = None if keys is None or first else signature_fault(contents.run, contents.tape, keys)
+    home = contents.identity
+    seal_fault = None if keys is None or first else signature_fault(contents.run, contents.tape, keys, home)
     why = why or seal_fault
     return Verification(
         ok=why is None,
@@ -71,7 +72,7 @@ def verify(
         head=(matching or ends)[0][0],
         count=(matching or ends)[0][1],
         why=why,
-        seal=NOT_READ if first else describe_seal(contents.tape, keys, seal_fault),
+        seal=NOT_READ if first else describe_seal(contents.tape, keys, seal_fault, home),
     )
 
 

@@ -31,6 +31,7 @@ class JsonlJournal:
     """
 
     threads: Final = None
+    identity: Final = None
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         check_file(path, where="journal")

@@ -12,6 +12,7 @@ class MemoryJournal:
     """A `Journal` of any number of runs in this process."""
 
     threads: Final = None
+    identity: Final = None
 
     def __init__(self) -> None:
         self._runs: dict[str, Tape] = {}

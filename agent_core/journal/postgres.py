@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from agent_core.errors import JournalAway, JournalError
+from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
@@ -25,7 +26,11 @@ _TABLES: Final = """CREATE TABLE journal_rows (
     UNIQUE (run, strand, n))"""
 _ONE_NAME: Final = "ALTER TABLE journal_rows RENAME TO rows"
 """The table is called as in a file, so that one query serves both."""
-LAYOUT: Final = PostgresLayout("journal", (_TABLES, _ONE_NAME))
+_IDENTITY: Final = """
+    CREATE TABLE store_identity (store TEXT NOT NULL, tenant TEXT);
+    INSERT INTO store_identity VALUES (replace(gen_random_uuid()::text, '-', ''), NULL);
+    CREATE TABLE store_copies (store TEXT COLLATE "C" PRIMARY KEY, at TEXT NOT NULL, kid TEXT, mac TEXT)"""
+LAYOUT: Final = PostgresLayout("journal", (_TABLES, _ONE_NAME, _IDENTITY))
 _ENDS: Final = """SELECT DISTINCT ON (strand) strand, n + 1, hash FROM rows
     WHERE run = ? AND strand = ANY(?) ORDER BY strand, n DESC"""
 
@@ -57,6 +62,10 @@ class PostgresJournal:
     @property
     def threads(self) -> DaemonThreads:
         return self._database.threads
+
+    @property
+    def identity(self) -> StoreIdentity | None:
+        return read_identity(lambda _, query: self._select(query))
 
     def load(self, run: str) -> Tape:
         query = "SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal import jsonl_format as lines
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.jsonl import JsonlJournal, read_file
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.sqlite import SqliteJournal, is_database
@@ -31,13 +32,15 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """One run of a source. `lines` has the line numbers of a JSONL file, row for row like `tape`."""
+    """One run of a source, and the store that it is in. `lines` has the line numbers of a JSONL file, row for row like
+    `tape`."""
 
     run: str
     tape: Tape
     lines: dict[str, list[int]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     torn: bool = False
+    identity: StoreIdentity | None = None
 
 
 def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
@@ -80,13 +83,14 @@ def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
     try:
         runs = journal.runs() if run_id is None else [run_id]
         tape = journal.load(runs[0]) if len(runs) == 1 else {}
+        identity = journal.identity if tape else None
     except Damaged as error:
         return Contents(run_id or "", {}, faults=(Fault(str(error), error.path, error.n),))
     except JournalError as error:
         return Contents(run_id or "", {}, faults=(Fault(str(error)),))
     if not tape:
         raise JournalError(_explain_missing(name, run_id, journal.runs()))
-    return Contents(runs[0], tape)
+    return Contents(runs[0], tape, identity=identity)
 
 
 def _read_lines(path: Path, run_id: str | None) -> Contents:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_core.errors import Damaged, JournalError
+from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
@@ -38,6 +39,11 @@ class SqliteJournal:
         self.path, self._patience, self._keeper = Path(path), patience, keeper
         synchronous: Literal["NORMAL", "FULL"] = "FULL" if durability == "power" else "NORMAL"
         self._file = SqliteFile(self.path, layout, busy_seconds=patience, synchronous=synchronous)
+
+    @property
+    def identity(self) -> StoreIdentity | None:
+        with self._explained("read"):
+            return read_identity(self._file.select)
 
     def load(self, run: str) -> Tape:
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Row, Tape
 from utools.threads import Threads
 
@@ -16,6 +17,11 @@ class Journal(Protocol):
     @property
     def threads(self) -> Threads | None:
         """What an event loop has its methods called in, where they wait for a network; None where it calls them."""
+        ...
+
+    @property
+    def identity(self) -> StoreIdentity | None:
+        """Which store the rows are in, read anew; None where they are in none."""
         ...
 
     def load(self, run: str) -> Tape:

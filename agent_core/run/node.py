@@ -161,11 +161,11 @@ async def _run_agent(
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     keys, patience = signing_keys(), patience_of_host()
-    tape = await offload(journal, partial(journal.load, run))
+    tape, identity = await offload(journal, lambda: (journal.load(run), journal.identity if keys else None))
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
     not_needed = codes_let_go(tape, decisions or {})
-    prepare = _check_start(run, config, check_intact(run, tape, keys), registry, redactor, start, not_needed)
+    prepare = _check_start(run, config, check_intact(run, tape, keys, identity), registry, redactor, start, not_needed)
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)

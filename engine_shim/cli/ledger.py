@@ -8,14 +8,14 @@ import typer
 from agent_core.audit.signature import Keys
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, JournalAway, JournalError
+from agent_core.journal.identity import read_identity
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.ledger import prove_store, read_ledger, was_deleted
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.run_entry import ENDED, RunEntry
 from engine_shim.runs.run_list import list_runs
 from engine_shim.runs.store import DatabaseRunStore
 from utools.store_address import StoreAddress
@@ -27,11 +27,14 @@ SEALED = (*ENDED, "waiting")
 
 def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
     """Write the ledger's head and count, to be kept elsewhere."""
-    head, count = read_ledger(open_named_store(path).database)
+    database = open_named_store(path).database
+    (head, count), identity = read_ledger(database), read_identity(database.rows)
+    store = None if identity is None else identity.store
     if as_json:
-        output.document({"head": head, "count": count})
+        output.document({"head": head, "count": count, "store": store})
     else:
-        output.line(f"head {head}, {output.count(count, 'entry') if count == 1 else f'{count:,} entries'}")
+        entries = "1 entry" if count == 1 else f"{count:,} entries"
+        output.line(f"head {head}, {entries}{f', store {store}' if store else ''}")
     return output.OK
 
 

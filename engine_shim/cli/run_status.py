@@ -4,7 +4,7 @@ from typing import Final
 
 from agent_core.journal.control import waiting_calls
 from engine_shim.cli.recorded import Recorded
-from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.run_entry import ENDED
 
 OPEN: Final = {
     "waiting": "it waits for a person",

@@ -7,7 +7,10 @@ from typing import Final
 
 import typer
 
+from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
 from engine_shim.runs.open_store import open_store
 from engine_shim.runs.store_copy import copy_runs
 from utools.store_address import StoreAddress, describe_address
@@ -24,8 +27,9 @@ def copy_store(source: StoreAddress, target: StoreAddress, runs: Sequence[str], 
         raise typer.BadParameter(f"there is no run store {source}")
     if source == target:
         raise typer.BadParameter(f"{describe_address(source)} cannot be copied into itself")
+    load_environment(find_host_config())
     with closing(open_store(source)) as held, closing(open_store(target)) as other:
-        copied = copy_runs(held, other, runs or None)
+        copied = copy_runs(held, other, runs or None, keys=signing_keys())
     if as_json:
         output.document({"copied": copied.new, "known": copied.known, "driven": copied.driven, "ledger": copied.ledger})
         return output.OK

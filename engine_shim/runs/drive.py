@@ -22,7 +22,8 @@ from agent_core.run.secrets import signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import ROOT, Preparer
-from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.run_entry import ENDED
+from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 from utools.limiter import Line
 

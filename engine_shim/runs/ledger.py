@@ -1,10 +1,11 @@
 """The ledger of a store: a chain with an entry for each run that ended, so that a run which is gone, or was put in the
 place of another, is found.
 
-Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` (run, head, count, at),
-`deleted` (run, head, count, at): a deletion leaves a tombstone, and `copied` (head and count of the ledger of a store
-whose runs were copied here). An entry is written in the transaction that ends or
-drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
+Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` and `deleted` (run, head, count,
+status, submitted_by, at: a deletion leaves a tombstone), and `copied` (`from` which store all runs were copied here,
+with head and count of its ledger). Each names its store and tenant, so that the ledger of another store is none of this
+one; older entries name none. An entry is written in the transaction that ends or drops
+its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
 """
 
 import hashlib
@@ -14,8 +15,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.record import Row, encode, link, run_head
 from engine_shim.runs.database import Database, Reader
+from engine_shim.runs.run_entry import ENDED, read_ended_status
 from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
@@ -41,15 +44,17 @@ class LedgerKeeper:
         """Enter the run, if these rows end it."""
         for row in rows:
             if row.data.startswith(_FINISHED) and "/" not in row.path and row.path not in _BESIDE:
+                record = row.record()
                 self._database.lock(db, SUBJECT)
                 _begin(db, run, len(rows))
-                _add(db, run, "ended", at=str(row.record().get("at")))
+                _add(db, run, "ended", read_ended_status(record), at=str(record.get("at")))
 
     def note_deleted(self, db: Transaction, run: str) -> None:
         """Enter that the run was deleted, if it was entered when it ended."""
-        if db.execute("SELECT 1 FROM ledger WHERE run = ?", (run,)).fetchone():
+        found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
+        if found is not None:
             self._database.lock(db, SUBJECT)
-            _add(db, run, "deleted", at=datetime.now(UTC).isoformat())
+            _add(db, run, "deleted", json.loads(found[0]).get("status"), at=datetime.now(UTC).isoformat())
 
 
 def _begin(db: Transaction, run: str, count: int) -> None:
@@ -59,15 +64,19 @@ def _begin(db: Transaction, run: str, count: int) -> None:
         write_entry(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
 
 
-def _add(db: Transaction, run: str, kind: str, at: str) -> None:
+def _add(db: Transaction, run: str, kind: str, status: str | None, at: str) -> None:
     head, count = _head(db, run)
-    write_entry(db, run, {"kind": kind, "run": run, "head": head, "count": count, "at": at})
+    submitter = db.execute("SELECT submitter FROM run_submissions WHERE run = ?", (run,)).fetchone()
+    by = None if submitter is None else submitter[0]
+    entry = {"kind": kind, "run": run, "head": head, "count": count, "status": status, "submitted_by": by, "at": at}
+    write_entry(db, run, entry)
 
 
 def write_entry(db: Transaction, run: str, entry: Entry) -> None:
-    """Add an entry at the end; the caller has the lock."""
+    """Add an entry at the end, in the name of the store and its tenant; the caller has the lock."""
     seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
-    data = encode(entry)
+    store, tenant = db.execute("SELECT store, tenant FROM store_identity").fetchone()
+    data = encode({**entry, "store": store, "tenant": tenant})
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
 
 
@@ -123,6 +132,7 @@ def prove_store(database: Database, head: str | None = None) -> LedgerProof:
 def _prove(database: Reader, head: str | None) -> LedgerProof:
     proof = LedgerProof(*read_ledger(database))
     entries = list(_read_chain(database, proof, head))
+    proof.faults += _find_strangers(entries, read_identity(database.rows))
     told: dict[str, Entry] = {}
     older_rows = 0
     for entry in entries:
@@ -133,7 +143,10 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
     ended = dict(database.rows("rows", _ENDED, _FINISHED))
     for run, entry in told.items():
         _check_run(database, proof, run, entry, is_there=run in ended)
-    listed = {run for (run,) in database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
+    listed = dict(database.rows("workflow_runs", "SELECT run, status FROM workflow_runs"))
+    submitters = dict(database.rows("run_submissions", "SELECT run, submitter FROM run_submissions"))
+    for run in told.keys() & ended.keys():
+        proof.faults += _find_other_words(told[run], listed.get(run), submitters.get(run))
     for run in sorted(ended.keys() - told.keys()):
         if ended[run] <= older_rows:
             proof.older += 1
@@ -159,6 +172,24 @@ def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Itera
         proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
 
 
+def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity | None) -> Iterator[dict[str, Any]]:
+    """The first entry that the ledger of this store has no reason to hold: of another store, or another tenant.
+
+    Where a store without a ledger took over that of another one, the entries before the note of that name the other.
+    """
+    taken = max((at for at, entry in enumerate(entries) if entry["kind"] == "copied" and "rows" in entry), default=0)
+    for number, entry in enumerate(entries[taken:], taken + 1):
+        store, tenant = entry.get("store"), entry.get("tenant")
+        if store is None or identity is None:
+            continue
+        if store != identity.store:
+            yield {"why": f"entry {number} of the ledger is of the store {store}, and this is {identity.store}"}
+            return
+        if None not in (tenant, identity.tenant) and tenant != identity.tenant:
+            yield {"why": f"entry {number} of the ledger is of the tenant {tenant}, not of {identity.tenant}"}
+            return
+
+
 def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, is_there: bool) -> None:
     """Hold a run against the last entry about it."""
     if entry["kind"] == "deleted":
@@ -174,3 +205,14 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
         proof.faults.append(
             {"run": run, "why": f"it ended at {entry['at']} with another head and count than it has now"}
         )
+
+
+def _find_other_words(entry: Entry, status: str | None, submitter: str | None) -> Iterator[dict[str, Any]]:
+    """What the columns beside the journal say of a run that its entry says otherwise; older entries say nothing."""
+    if entry["kind"] != "ended" or "submitted_by" not in entry:
+        return
+    if status in ENDED and status != entry["status"]:
+        yield {"run": entry["run"], "why": f"it ended as {entry['status']}, and is listed as {status}"}
+    if submitter != entry["submitted_by"]:
+        was, now = (each or "nobody" for each in (entry["submitted_by"], submitter))
+        yield {"run": entry["run"], "why": f"it was handed in by {was}, and is listed as handed in by {now}"}

@@ -1,15 +1,34 @@
-"""carry_ledger(): the ledger of a store goes on in the one that its runs are copied to."""
+"""carry_ledger() and note_copy(): what a store notes when runs of another one are copied into it."""
 
 import json
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from agent_core.audit.signature import Keys, is_signed_copy
+from agent_core.journal.identity import COPIES, StoreIdentity, read_identity
 from engine_shim.runs.database import Database
 from engine_shim.runs.ledger import SUBJECT, write_entry
 from utools.transaction import Transaction
 
 _ALL: Final = "SELECT seq, run, hash, data FROM ledger ORDER BY seq"
+_NOTE: Final = f"""INSERT INTO {COPIES} (store, at, kid, mac) VALUES (?, ?, ?, ?)
+    ON CONFLICT (store) DO UPDATE SET at = excluded.at, kid = excluded.kid, mac = excluded.mac"""
 Carried = Literal["carried", "noted"]
+
+
+def note_copy(target: Database, source: StoreIdentity, own: StoreIdentity, keys: Keys | None) -> None:
+    """Note that runs sealed in the source, or in a store whose runs were copied there, are at home in the target.
+
+    With keys the note is signed, as a seal is, unless the source itself cannot prove an older copy; what is signed
+    already stays.
+    """
+    with target.writing() as db:
+        for store in sorted({source.store, *source.copies} - {own.store}):
+            is_proven = keys is not None and (store == source.store or is_signed_copy(store, source, keys))
+            if keys is not None and is_proven:
+                db.execute(_NOTE, (store, _now(), keys.signer, keys.mac_of_copy(keys.signer, store, own.store)))
+            elif store not in own.copies:
+                db.execute(_NOTE, (store, _now(), None, None))
 
 
 def carry_ledger(source: Database, target: Database) -> Carried | None:
@@ -24,7 +43,9 @@ def carry_ledger(source: Database, target: Database) -> Carried | None:
     if not entries:
         return None
     head = bytes(entries[-1][2]).hex()
-    note = {"kind": "copied", "head": head, "count": len(entries), "at": datetime.now(UTC).isoformat()}
+    identity = read_identity(source.rows)
+    origin = None if identity is None else identity.store
+    note = {"kind": "copied", "from": origin, "head": head, "count": len(entries), "at": _now()}
     with target.writing() as db:
         target.lock(db, SUBJECT)
         known = db.execute(_ALL).fetchall()
@@ -53,4 +74,8 @@ def _add_tombstones(db: Transaction, entries: list[Any], known: set[str]) -> Non
         if entry["kind"] != "deleted" or run in known:
             continue
         if db.execute("SELECT 1 FROM rows WHERE run = ? LIMIT 1", (run,)).fetchone() is None:
-            write_entry(db, run, entry)
+            write_entry(db, run, {**entry, "from": entry.get("store")})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

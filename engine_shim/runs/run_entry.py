@@ -1,14 +1,16 @@
 """RunEntry: a run as a list shows it, which of them are wanted, and how both are read from a database."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from engine_shim.runs.database import Database
     from utools.transaction import Transaction
 
+ENDED: Final = ("completed", "failed", "cancelled")
+"""The statuses of runs that go on no more."""
 _COLUMNS = "run, workflow, version, status, started_at, base"
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     workflow = excluded.workflow, version = excluded.version, status = excluded.status,
@@ -89,6 +91,18 @@ def _day_before(at: datetime) -> str:
 
 
 ALL = RunFilter()
+
+
+def read_ended_status(last: Mapping[str, Any]) -> str:
+    """The status of a run by the record that ended it: an agent's own has a reason instead."""
+    match last:
+        case {"status": status}:
+            return str(status)
+        case {"finish_reason": "final"}:
+            return "completed"
+        case {"finish_reason": "cancelled"}:
+            return "cancelled"
+    return "failed"
 
 
 def save_entry(db: "Transaction", entry: RunEntry) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.signature import split_own_strands
@@ -14,9 +13,8 @@ from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.runs.prepare import ROOT
+from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.store import RunStore
-
-ENDED: Final = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,9 @@ class RunIndex:
         entry = self.store.entry(run)  # before the tape: whoever drives the run may end it in between
         tape, _ = self.load(run)
         assert entry is not None
-        check_intact(run, tape, verifying_keys(), at_rest=entry.status in (*ENDED, "waiting"))
+        keys = verifying_keys()
+        identity = None if keys is None else self.store.journal.identity
+        check_intact(run, tape, keys, identity, at_rest=entry.status in (*ENDED, "waiting"))
         end = len(tape[ROOT])
         if entry.status in ENDED and not is_finished(tape, ROOT):
             raise Damaged(ROOT, end, f"the run had ended as {entry.status}, and its end is missing")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time
+from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time, read_ended_status
 from engine_shim.runs.store import DatabaseRunStore
 
 UNFINISHED, UNREADABLE = "unfinished", "unreadable"
@@ -89,15 +89,9 @@ def begun_entry(run: str, first: Json) -> RunEntry:
 
 def find_status(store: DatabaseRunStore, run: str) -> str:
     """The status of a run that only the journal holds."""
-    match _record(store, _LAST, run):
-        case {"kind": "run_finished", "status": status}:
-            return str(status)
-        case {"kind": "run_finished", "finish_reason": "final"}:
-            return "completed"
-        case {"kind": "run_finished", "finish_reason": "cancelled"}:
-            return "cancelled"
-        case {"kind": "run_finished"}:
-            return "failed"
+    last = _record(store, _LAST, run)
+    if last.get("kind") == "run_finished":
+        return read_ended_status(last)
     from agent_core.journal.control import waiting_calls
 
     try:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.runs.database import Database
 from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
@@ -210,6 +211,20 @@ class DatabaseRunStore:
             save_entry(db, entry)
             if entry.status in TOLD:
                 self._add_event(db, entry.run, entry.status, entry.records)
+
+    def note_tenant(self, tenant: str | None) -> None:
+        """Note whose runs the store holds, for its seals and its ledger; None tells nothing.
+
+        JournalError for the store of another tenant.
+        """
+        if tenant is None:
+            return
+        with self.database.writing() as db:
+            db.execute("UPDATE store_identity SET tenant = ? WHERE tenant IS NULL", (tenant,))
+            (noted,) = db.execute("SELECT tenant FROM store_identity").fetchone()
+        if noted != tenant:
+            hint = "put the store of each tenant back where it was"
+            raise JournalError(f"{self.database.name} holds the runs of tenant {noted}, not of {tenant}; {hint}")
 
     def note_rest(self, run: str, status: str, records: int) -> None:
         """Note for webhooks that a run which has no entry, such as an agent's own, waits or has ended."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agent_core.audit.signature import Keys
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
 from engine_shim.errors import DefinitionError, RunNotFound
-from engine_shim.runs.ledger_copy import Carried, carry_ledger
+from engine_shim.runs.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.runs.store import DatabaseRunStore, RunStore
 from engine_shim.runs.token_rows import copy_tokens
 
@@ -24,22 +25,39 @@ class Copied:
     """How many tokens of a server came along."""
 
 
-def copy_runs(source: RunStore, target: RunStore, runs: Iterable[str] | None = None) -> Copied:
+def copy_runs(
+    source: RunStore, target: RunStore, runs: Iterable[str] | None = None, *, keys: Keys | None = None
+) -> Copied:
     """Copy these runs, or all, with the ledger and the tokens. What was interrupted goes on when it is done again.
 
+    The seals of the runs name the store where they were made; the target notes that, and signs it with `keys`.
     RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole, DefinitionError
-    for one that the target holds with other records; the runs before it are copied then.
+    for one that the target holds with other records; the runs before it are copied then. DefinitionError with nothing
+    copied where the stores are those of two tenants.
     """
     copied = Copied()
-    if runs is None and isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
-        copied.tokens = copy_tokens(source.database, target.database)
-        copied.ledger = carry_ledger(source.database, target.database)
+    if isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
+        _note_origin(source, target, keys)
+        if runs is None:
+            copied.tokens = copy_tokens(source.database, target.database)
+            copied.ledger = carry_ledger(source.database, target.database)
     for run in _all_runs(source) if runs is None else runs:
         if source.leases.holder(run):
             copied.driven.append(run)
         else:
             (copied.new if _copy_run(source, target, run) else copied.known).append(run)
     return copied
+
+
+def _note_origin(source: DatabaseRunStore, target: DatabaseRunStore, keys: Keys | None) -> None:
+    target.database.prepare()
+    origin, own = source.journal.identity, target.journal.identity
+    if origin is None or own is None or origin.store == own.store:
+        return
+    if None not in (origin.tenant, own.tenant) and origin.tenant != own.tenant:
+        message = f"the runs are those of the tenant {origin.tenant}, and the store to copy to is that of {own.tenant}"
+        raise DefinitionError(message, where="store")
+    note_copy(target.database, origin, own, keys)
 
 
 def _all_runs(store: RunStore) -> list[str]:
@@ -57,6 +75,8 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
     if any(held[path] != tape.get(path, [])[: len(held[path])] for path in held):
         raise DefinitionError("the store to copy to holds other records of this run", where="run", value=run)
     is_new = held != tape or target.entry(run) != entry
+    if (submitter := source.submitter(run)) is not None:
+        target.save_submission(run, submitter)  # before the run's end, whose entry in the ledger names him
     if held != tape:
         target.journal.append(run, rows)  # all at once: what closes strands comes with them
     _copy_notes(source, target, run)
@@ -68,8 +88,6 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
 def _copy_notes(source: RunStore, target: RunStore, run: str) -> None:
     if (entry := source.entry(run)) is not None:
         target.save(entry)
-    if (submitter := source.submitter(run)) is not None:
-        target.save_submission(run, submitter)
     if (trace := source.trace(run)) is not None:
         target.save_trace(run, trace)
 

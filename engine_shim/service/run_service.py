@@ -19,7 +19,7 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import RECOVERY, Engine
-from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.store import OPEN
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds

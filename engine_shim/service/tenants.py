@@ -178,6 +178,7 @@ def open_tenant(
     shared = shared or Shared(TriggerSecrets(config.note_signing))
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
+    store.note_tenant(config.tenant)
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
 
     directory = _workflows_of(config)

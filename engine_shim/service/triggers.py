@@ -21,7 +21,7 @@ from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.database import Database
-from engine_shim.runs.run_index import ENDED
+from engine_shim.runs.run_entry import ENDED
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
 from engine_shim.service.shares import OverShare

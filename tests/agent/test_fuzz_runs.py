@@ -59,6 +59,7 @@ class World:
     """Model, tools and journal at once: does as chance says, and counts what was done."""
 
     threads: Final = None
+    identity: Final = None
 
     def __init__(self) -> None:
         tools = [Tool(c, c, ARGS, self.tool(c), effect=e, idempotent=c == "again") for c, e in EFFECTS.items()]

@@ -168,6 +168,8 @@ def test_a_signature_that_comes_too_late_is_made_anew(monkeypatch: pytest.Monkey
     class Racing:
         """A journal in which somebody else signs between a load and an append."""
 
+        identity = None
+
         def load(self, run: str) -> Any:
             return journal.load(run)
 

@@ -95,7 +95,7 @@ def find_damage(store: DatabaseRunStore, run: str, keys: Keys | None) -> str | N
     """Why a run is not as it was written; None for one that is, however far it got."""
     try:
         if store.entry(run) is None:
-            check_intact(run, store.journal.load(run), keys)
+            check_intact(run, store.journal.load(run), keys, store.journal.identity)
         else:
             RunIndex(store).load_intact(run)
     except (AgentCoreError, EngineError, ValueError, KeyError) as error:

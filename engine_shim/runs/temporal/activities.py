@@ -21,7 +21,8 @@ from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
-from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.run_entry import ENDED
+from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.liveness import beating, see_through
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape

@@ -17,7 +17,8 @@ from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
-from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.run_entry import ENDED
+from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_rested

@@ -12,7 +12,8 @@ from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
-from engine_shim.runs.run_index import ENDED, RunIndex
+from engine_shim.runs.run_entry import ENDED
+from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 
 if TYPE_CHECKING:

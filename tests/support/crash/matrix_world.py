@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from agent_core.effects import Json
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
@@ -46,6 +47,10 @@ class KillableJournal:
     """A journal with a point before and after each append."""
 
     threads: Final = None
+
+    @property
+    def identity(self) -> StoreIdentity | None:
+        return self._inner.identity
 
     def __init__(self, journal: Journal, killer: Killer) -> None:
         self._inner, self._killer = journal, killer

@@ -95,6 +95,7 @@ class KillableJournal:
     """A journal with a kill point before and after each append."""
 
     threads: Final = None
+    identity: Final = None
 
     def __init__(self, journal: Any, killer: Killer) -> None:
         self.inner, self.killer = journal, killer

@@ -202,6 +202,7 @@ class Line:
         self.host, self.world = host, host.world
         self.store = host.world.store
         self.journal, self.leases = self, self
+        self.identity = self.store.journal.identity
         self.dead, self.left, self.done_by_then = False, 0, False
         self.driving: set[str] = set()
 

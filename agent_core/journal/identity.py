@@ -1,0 +1,35 @@
+"""StoreIdentity: which store a journal is, so that a seal says where its run is at home."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+STORE: Final = "store_identity"
+COPIES: Final = "store_copies"
+_READ: Final = f"SELECT store, tenant FROM {STORE}"
+_READ_COPIES: Final = f"SELECT store, kid, mac FROM {COPIES}"
+Select = Callable[[str, str], list[Any]]
+"""What a query finds in a table; nothing where there is no such table."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreIdentity:
+    """A store's own id, made with it, and the tenant whose runs it holds; None for those of the host.
+
+    `copies` are the stores whose runs were copied here, by their ids: who signed that, {kid, mac}, each None where
+    there was no key.
+    """
+
+    store: str
+    tenant: str | None = None
+    copies: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+def read_identity(select: Select) -> StoreIdentity | None:
+    """The identity of the store in a database; None where it has none yet: a first write makes it."""
+    found = select(STORE, _READ)
+    if not found:
+        return None
+    (store, tenant), *_ = found
+    copies = {source: (kid, mac) for source, kid, mac in select(COPIES, _READ_COPIES)}
+    return StoreIdentity(store, tenant, copies)
