@@ -26,6 +26,7 @@ CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "promp
 SCRIPT = ScriptedModel([action(), final()])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["run.jsonl", "runs.db", "runs.sqlite", "runs.sqlite3"])
 @pytest.mark.parametrize("kind", [str, Path])
 async def test_a_journal_may_be_a_path(name: str, kind: type, tmp_path: Path) -> None:

@@ -377,6 +377,7 @@ async def test_a_fallback_model_is_asked_when_a_cut_was_not_enough() -> None:
     assert (output.final_answer, len(server.requests)) == ("A.", 3)
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "unit", ["1", "1,111", ",111", " ", "wait 1s ", "limit: ", "context length ", "retry after ", "+ 1"]

@@ -149,6 +149,7 @@ def test_the_command_touches_nothing() -> None:
     assert (told["identical"], told["divergence"], told["steps"]) == (True, None, 4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("body", CONTROLS.values(), ids=CONTROLS)
 def test_the_seal_is_tight(body: str, tmp_path: Path) -> None:
     done = sealed(body, str(tmp_path / "file"))

@@ -129,6 +129,7 @@ async def test_a_run_ends_with_its_answer(name: str, protocol: str, way: type[Wh
     assert not output.usage["estimated"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", [Whole, Streamed])
 @pytest.mark.parametrize("protocol", SCRIPTS)
 @pytest.mark.parametrize("name", NAMES)

@@ -357,6 +357,7 @@ async def test_the_tools_of_a_turn_go_to_the_model_as_function_schemas() -> None
     assert (reply.response, reply.tool_calls[0]["result"]) == ("It is 3.", 3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [40, 400, 4_000, 100_000])
 async def test_a_long_result_stays_json_shortened_inside(size: int, tmp_path: Path) -> None:
     rows = [{"id": number, "name": f"row {number} " + "x" * (size // 40)} for number in range(size // 20)]

@@ -91,6 +91,7 @@ def _template(path: str) -> str:
     return "/".join(names.get(before, word) for before, word in zip(["", *words], words, strict=False))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
 def test_route_needs_its_scope_and_no_other_will_do(host: Served, method: str, path: str, scope: str) -> None:
     for given in SCOPES:
@@ -264,6 +265,7 @@ def test_router_answers_the_same_within_another_program(host: Served) -> None:
     assert asyncio.run(get("/agents-of-ours/workflows")).json()["workflows"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", "/health"), ("GET", "/runs"), ("POST", "/workflows/count/runs"), ("POST", "/v1/chat/completions")],

@@ -107,6 +107,7 @@ def test_warnings_are_those_of_validate(host: Served) -> None:
     assert warning["line"] == 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "form", "line"),
     [

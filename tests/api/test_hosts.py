@@ -20,6 +20,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
         yield first, second
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("route", ["", "/events", "/journal", "/verify"])
 def test_run_of_another_host_is_not_found(pair: tuple[Served, Served], route: str) -> None:
     first, second = pair

@@ -291,6 +291,7 @@ HISTORIES: dict[str, tuple[list[Any], list[tuple[str, str]]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("history", "expected"), HISTORIES.values(), ids=HISTORIES)
 @pytest.mark.parametrize("model", ["agent/clerk", "workflow/desk@1"])
 def test_a_history_in_the_common_shape_is_taken(

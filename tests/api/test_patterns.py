@@ -34,6 +34,7 @@ def agent(script: str, **config: Any) -> dict[str, Any]:
     return {"id": "evil", "nodes": [{"tool": "agent_core", "config": {**own, **config}}]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("schema", [{"pattern": EVIL}, {"patternProperties": {EVIL: {"type": "null"}}}])
 @pytest.mark.parametrize("text", [TEXT, LONG])
 def test_inputs(host: Served, schema: dict[str, Any], text: str) -> None:

@@ -41,6 +41,7 @@ def find(host: Served, runs: dict[str, str], **params: Any) -> set[str]:
     return {names[each["run_id"]] for each in answer.json()["runs"]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
@@ -132,6 +133,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("params", [{}, {"text": "a-17"}, {"tool": "stock"}, {"status": "completed"}])
 def test_pages_follow_each_other_while_new_runs_come_in(busy: Served, params: dict[str, str]) -> None:
     def ask(**more: Any) -> Any:
@@ -260,6 +262,7 @@ def test_ten_thousand_runs_are_listed_and_searched(tmp_path: Path) -> None:
         assert json.dumps(found).count("copy-") == 200
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("since", "status"),
     [

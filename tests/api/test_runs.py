@@ -421,6 +421,7 @@ def test_run_whose_records_are_damaged_is_a_problem_that_says_so(host: Served) -
     assert (answer.status_code, answer.json()["kind"]) == (409, "damaged")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("record", [0, 1, 5])
 @pytest.mark.parametrize("data", [b"{}", b"\xff", b"", "text"])
 @pytest.mark.parametrize("kind", ["workflow", "turn"])

@@ -69,6 +69,7 @@ RUN_ROUTES: list[tuple[str, str, Any]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("who", ["globex", "host"])
 @pytest.mark.parametrize(("method", "route", "body"), RUN_ROUTES)
 def test_run_of_another_tenant_is_not_found(

@@ -159,6 +159,7 @@ def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> No
     assert asyncio.run(triggers.describe()) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
@@ -312,6 +313,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("zone", "start"), CHANGES, ids=str)
 @pytest.mark.parametrize("cron", ["*/5 * * * *", "30 * * * *", "30 2 * * *", "15 1 * * *", "45 1 * * SUN"])
 def test_the_next_time_is_later_and_the_last_one_is_not_where_the_clock_changes(

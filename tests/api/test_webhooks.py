@@ -222,6 +222,7 @@ def test_only_what_the_operator_wants_is_told(receiver: Receiver, tmp_path: Path
     assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["c"]
 
 
+@pytest.mark.exhaustive
 def test_webhook_that_answers_nothing_keeps_the_server_from_nothing(tmp_path: Path) -> None:
     hook = {"url": "http://127.0.0.1:9/nobody", "secret_env": "HOOK_SECRET"}
     with served(tmp_path, webhooks=[hook]) as host:

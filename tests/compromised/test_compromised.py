@@ -140,6 +140,7 @@ def others_that_hold(run: Attacked, strand: str, index: int, place: str, value: 
     return [each for each, held in texts.items() if each != place and shown in json.dumps(held).lower()]
 
 
+@pytest.mark.sampled
 def test_every_argument_is_filled_from_every_place_that_has_a_value(attacked: Attacked) -> None:
     taken = {(place, name) for filled in attacked.model.taken.values() if filled for place, name, _ in [filled]}
     places, names = {place for place, _ in taken}, {name for _, name in taken}

@@ -486,6 +486,7 @@ def test_processes_that_append_side_by_side_lose_nothing(
     assert loads > 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("after", [1, 4, 9])
 def test_a_killed_writer_leaves_a_prefix_that_goes_on(
     backend: str, opened: Callable[..., Journal], tmp_path: Path, after: int

@@ -277,6 +277,7 @@ def test_time_of_a_trigger_is_dealt_with_once_by_whichever_server_and_across_res
 SAID = 'a "quoted" \\ 100% _line_\nof Größe\tÜber 日本 <é> Sixteen'
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "count"),
     [

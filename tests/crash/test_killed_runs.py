@@ -35,6 +35,7 @@ def test_a_run_killed_at_any_point_ends_as_if_undisturbed(suffix: str, step: int
     assert {trial["in_doubt"] for trial in trials} == {True, False}
 
 
+@pytest.mark.exhaustive
 def test_a_write_killed_while_it_waits_for_its_rate_limit_was_never_asked_and_is_made_once(tmp_path: Path) -> None:
     waiting = command("crash.limited", str(tmp_path), "3600")
     with subprocess.Popen(waiting, env=environment(), stdout=subprocess.PIPE, text=True) as process:

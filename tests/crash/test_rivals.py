@@ -33,6 +33,7 @@ def test_of_two_processes_that_resume_a_run_one_drives_and_the_other_is_told_so(
         assert status in ("completed", "waiting"), each
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("workflow", "step"), [("write", 5), *often("write", "loop", "parallel", "nested agent")])
 def test_two_drivers_without_claims_do_no_write_twice_and_leave_one_journal(workflow: str, step: int) -> None:
     found = rounds("unclaimed", workflow, step)

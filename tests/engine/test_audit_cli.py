@@ -213,6 +213,7 @@ NONSENSE: dict[str, Record] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("record", NONSENSE.values(), ids=NONSENSE)
 def test_a_sound_chain_over_nonsense_is_a_row(cli: Cli, asked: Any, store: Path, record: Record) -> None:
     sound = asked(final())
@@ -363,6 +364,7 @@ def test_old_finished_runs_are_deleted_and_no_others(cli: Cli, store_of_runs: di
     assert cli("retention", "--older-than", "30d").out == "deleted 0 runs\n"
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     ran = cli("retention", "--older-than", "30d", "--dry-run")
     sizes = {run: size(store, run) for run in store_of_runs.values()}
@@ -378,6 +380,7 @@ def test_a_dry_run_deletes_nothing(cli: Cli, store_of_runs: dict[str, str], stor
     assert set(held(cli)) == set(store_of_runs.values())
 
 
+@pytest.mark.exhaustive
 def test_runs_that_are_not_finished_go_only_by_name(cli: Cli, store_of_runs: dict[str, str]) -> None:
     told = cli("retention", "--older-than", "30d", "--status", "waiting, paused", "--json").json
     assert {entry["run_id"] for entry in told["deleted"]} == {store_of_runs["waiting"], store_of_runs["paused"]}
@@ -393,6 +396,7 @@ def test_a_run_that_only_the_journal_holds_goes_too(cli: Cli, asked: Any, store:
         assert journal.load("bare") == {}
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     run = store_of_runs["running"]
     runs = SqliteRunStore(store)
@@ -406,6 +410,7 @@ def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, s
     assert run in held(cli)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "told"),
     [

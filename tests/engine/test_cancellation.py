@@ -164,6 +164,7 @@ def is_cancelled_quietly(host: Host) -> bool:
     return "cancelled" in (ending.get("finish_reason"), ending.get("status"))
 
 
+@pytest.mark.sampled
 @RUNS
 def test_scope_that_another_task_cancels_ends_the_run_and_is_left(tmp_path: Path, run: Run) -> None:
     async def test(host: Host) -> None:
@@ -183,6 +184,7 @@ def test_scope_that_another_task_cancels_ends_the_run_and_is_left(tmp_path: Path
     play(tmp_path, test)
 
 
+@pytest.mark.sampled
 @RUNS
 def test_scope_whose_time_is_over_says_so(tmp_path: Path, run: Run) -> None:
     async def test(host: Host) -> None:
@@ -208,6 +210,7 @@ def test_scope_whose_time_is_over_says_so(tmp_path: Path, run: Run) -> None:
     play(tmp_path, raising)
 
 
+@pytest.mark.sampled
 @RUNS
 def test_outer_scope_is_the_one_that_is_left_and_a_shielded_one_keeps_the_run(tmp_path: Path, run: Run) -> None:
     async def test(host: Host) -> None:
@@ -235,6 +238,7 @@ def test_outer_scope_is_the_one_that_is_left_and_a_shielded_one_keeps_the_run(tm
     play(tmp_path, shielded)
 
 
+@pytest.mark.sampled
 @RUNS
 def test_timeout_of_asyncio_and_a_failing_sibling_end_the_run_and_keep_their_error(tmp_path: Path, run: Run) -> None:
     async def timed(host: Host) -> None:
@@ -267,6 +271,7 @@ def test_timeout_of_asyncio_and_a_failing_sibling_end_the_run_and_keep_their_err
     play(tmp_path, beside)
 
 
+@pytest.mark.sampled
 @RUNS
 def test_cancellation_goes_on_with_its_own_message(tmp_path: Path, run: Run) -> None:
     async def test(host: Host) -> None:

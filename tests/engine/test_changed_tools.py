@@ -91,6 +91,7 @@ def test_approval_of_a_call_whose_tool_has_changed_is_refused_and_not_spent(host
     assert host.paid == [CALL]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("node", KINDS.values(), ids=KINDS)
 def test_call_is_edited_to_fit_the_tool_as_it_is_now(host: Host, node: Any) -> None:
     begin(host, node)

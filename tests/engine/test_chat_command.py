@@ -303,6 +303,7 @@ ENDS: list[tuple[str, str, list[str], int, str]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("lines", "words", "code", "told"), [each[1:] for each in ENDS], ids=[each[0] for each in ENDS]
 )

@@ -238,6 +238,7 @@ DECLARED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("words", "expected"), INPUTS.values(), ids=INPUTS)
 def test_inputs_come_as(
     cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: dict[str, Any]
@@ -275,6 +276,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("definition", "told"), REFUSED.values(), ids=REFUSED)
 def test_definition_that_cannot_run_says_what_and_where_and_writes_nothing(
     cli: Cli, write: Write, home: Path, definition: Any, told: str
@@ -316,6 +318,7 @@ ENDINGS: dict[str, tuple[list[Any], dict[str, Any], int, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("replies", "config", "code", "told"), ENDINGS.values(), ids=ENDINGS)
 def test_run_that_failed_exits_by_its_reason_and_says_it_once(
     cli: Cli, write: Write, replies: list[Any], config: dict[str, Any], code: int, told: str
@@ -404,6 +407,7 @@ MISUSES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("words", "told"), MISUSES.values(), ids=MISUSES)
 def test_decision_that_cannot_be_taken_says_why_and_changes_nothing(
     cli: Cli, waiting: str, words: list[str], told: str
@@ -504,6 +508,7 @@ def test_a_waiting_run_is_proven_by_its_seal(cli: Cli, monkeypatch: pytest.Monke
     assert (found["ok"], found["complete"]) == (True, False)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("words", [["decide", "last", "approve"], ["resume", "last"], ["pause", "last"]])
 def test_a_sealed_run_does_not_go_on_without_a_key(cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
@@ -700,6 +705,7 @@ bad = Tool("bad", "d", {"type": "objekt"}, lambda args, context: None)
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("config", "told"), HOSTS.values(), ids=HOSTS)
 def test_host_configuration_that_cannot_be_used_says_where(cli: Cli, write: Write, config: Any, told: str) -> None:
     write("own.py", OWN)

@@ -225,6 +225,7 @@ FORKS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("at", "before", "behind"), FORKS.values(), ids=FORKS)
 def test_fork_does_again_what_followed_from_the_record_and_nothing_else(at: Any, before: Any, behind: Any) -> None:
     async def play() -> None:

@@ -213,11 +213,13 @@ MEANING = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("definition", "told"), FORM.values(), ids=FORM)
 def test_fault_of_form_names_its_path_and_the_way_out(definition: dict[str, Any], told: str) -> None:
     assert [line for line in problems(**definition) if line.startswith(told)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("definition", "told"), MEANING.values(), ids=MEANING)
 def test_fault_of_meaning_names_its_path_and_the_way_out(definition: dict[str, Any], told: list[str]) -> None:
     assert problems(**definition) == told
@@ -246,6 +248,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "text", "told"), TEXTS.values(), ids=TEXTS)
 def test_text_that_cannot_be_read_is_told_with_its_line(write: Write, name: str, text: str, told: str) -> None:
     write(name, text)

@@ -46,6 +46,7 @@ def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None
     assert scores.recovery.of >= 8
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", [TASKS, ASIDE, LONG, PLAIN], ids=["tasks", "aside", "long", "plain"])
 def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
     file = load_cases(path)
@@ -484,6 +485,7 @@ def test_a_bad_case_file_is_told_with_its_place(
     assert told in error["message"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

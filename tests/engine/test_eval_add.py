@@ -149,6 +149,7 @@ def test_a_case_that_cannot_be_measured_is_not_added(cli: Cli, write: Write) -> 
     assert file.read_text() == text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "after"),
     [
@@ -315,6 +316,7 @@ def test_of_several_agents_one_is_named(cli: Cli, write: Write) -> None:
     assert "there are flow/a.1, flow/b.1" in cli("eval", "add", "last", "--strand", "flow/c.1").err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -207,6 +207,7 @@ REFUSALS: list[tuple[dict[str, Any], tuple[str, ...], bool]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("refused", "replies", "right"), REFUSALS)
 @pytest.mark.usefixtures("shop")
 def test_a_call_that_has_to_be_refused(
@@ -217,6 +218,7 @@ def test_a_call_that_has_to_be_refused(
     assert scored.scores.resisted == Share(1, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("reason", "replies", "right"),
     [
@@ -287,6 +289,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("file", "where", "told"), FAULTS, ids=[f"{told} {i}" for i, (_, _, told) in enumerate(FAULTS)]
 )

@@ -65,6 +65,7 @@ def run(cli: Cli, command: str) -> str:
     return ran.out if quiet else ran.err + ran.out
 
 
+@pytest.mark.sampled
 def test_the_readme_says_what_its_commands_print_and_each_run_is_proven(cli: Cli, project: Path) -> None:
     blocks = BLOCK.findall((project / "README.md").read_text("utf-8"))
     followed = [(kind, text, told) for (kind, text), (_, told) in pairwise(blocks) if kind.endswith(" run")]
@@ -78,6 +79,7 @@ def test_the_readme_says_what_its_commands_print_and_each_run_is_proven(cli: Cli
         assert cli("replay", run["run_id"]).code == 0
 
 
+@pytest.mark.sampled
 def test_every_workflow_of_an_example_is_valid(cli: Cli, project: Path) -> None:
     flows = [path.name for path in sorted(project.glob("*.yaml")) if path.name != "agent-core.yaml"]
     assert [(flow, cli("validate", flow).code) for flow in flows] == [(flow, 0) for flow in flows]

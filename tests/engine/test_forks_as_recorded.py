@@ -101,6 +101,7 @@ def sub(write: Write) -> None:
     write("sub.json", {"id": "sub", "nodes": [{"tool": "agent_core", "config": AGENT}, say]})
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("sub")
 @pytest.mark.parametrize("first", KINDS.values(), ids=KINDS)
 def test_what_read_a_whole_output_is_not_done_again(world: World, first: Any) -> None:
@@ -116,6 +117,7 @@ def test_what_read_a_whole_output_is_not_done_again(world: World, first: Any) ->
     assert (done.run_id, done.outputs["early"]["run"], done.outputs["late"]["run"]) == ("again", "r", "again")
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("sub")
 @pytest.mark.parametrize("first", KINDS.values(), ids=KINDS)
 def test_fork_of_a_fork_keeps_what_each_of_them_recorded(world: World, first: Any) -> None:

@@ -67,6 +67,7 @@ def test_first_example_of_a_command_works_as_it_is_typed(cli: Cli, write: Write,
     assert ran.code == 0, ran
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", sorted(WORDS))
 def test_examples_are_of_their_command_and_fit_a_line(cli: Cli, command: str) -> None:
     for example in examples(cli, command):

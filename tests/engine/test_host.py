@@ -156,6 +156,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("config", "told"), BAD.values(), ids=BAD)
 def test_a_bad_entry_is_told_with_its_place(cli: Cli, write: Write, config: Any, told: str) -> None:
     write("bad.yaml", "code: x\ncoed: y\n")

@@ -43,6 +43,7 @@ def places(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(each["where"], each["message"]) for each in found]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("definition", "where"), USES.values(), ids=USES)
 def test_secret_that_the_host_does_not_allow_is_a_problem(
     cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch, definition: dict[str, Any], where: str
@@ -57,6 +58,7 @@ def test_secret_that_the_host_does_not_allow_is_a_problem(
     assert cli("runs").out == "no runs\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("definition", "where"), USES.values(), ids=USES)
 def test_secret_that_is_not_set_stops_a_run_and_is_a_warning_where_none_is_needed(
     cli: Cli, write: Write, definition: dict[str, Any], where: str
@@ -119,6 +121,7 @@ KEYS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("config", "host", "message"), KEYS.values(), ids=KEYS)
 def test_endpoint_that_gets_no_key_is_warned_of(
     cli: Cli, write: Write, config: dict[str, Any], host: dict[str, Any], message: str | None
@@ -163,6 +166,7 @@ WAYS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("node", "where"), WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize(("program", "message"), PROGRAMS.values(), ids=PROGRAMS)
 def test_command_whose_program_is_not_there_is_a_problem_where_it_is_used(

@@ -69,6 +69,7 @@ WIDER: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("flow", "key"), WIDER.values(), ids=WIDER)
 def test_a_definition_that_widens_a_preset_is_refused(cli: Cli, write: Write, flow: Any, key: str) -> None:
     write("agent-core.yaml", HOST)
@@ -100,6 +101,7 @@ DENIED: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("host", "flow", "why"), DENIED.values(), ids=DENIED)
 def test_a_tool_that_the_host_does_not_offer_says_so(cli: Cli, write: Write, host: Any, flow: Any, why: str) -> None:
     write("agent-core.yaml", host)
@@ -138,6 +140,7 @@ def test_presets_that_came_later_bind_a_run_that_waits(cli: Cli, write: Write, h
     assert cli("show", run).out == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("before", "after", "code"), [({}, 1000, 0), ({"max_bytes": 9}, 1000, 0), ({"max_bytes": 9}, 8, 3)]
 )

@@ -21,6 +21,7 @@ main()
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "module",
     ["engine_shim.cli.terminal", "engine_shim.cli.app", "typer", "engine_shim.cli.describe", "engine_shim.cli.run"],

@@ -197,6 +197,7 @@ def test_json_logs_tell_the_run_unless_another_level_is_asked_for(cli: Cli) -> N
         assert cli("run", "w.json", *words).err == ""
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("flow")
 @pytest.mark.parametrize("command", ["run", "resume", "demo"])
 def test_verbose_and_debug_are_levels(cli: Cli, command: str) -> None:

@@ -32,6 +32,7 @@ def test_a_wrong_word_is_told_in_one_line(cli: Cli, words: list[str], told: str)
     assert (ran.code, ran.out, ran.err) == (2, "", f"agent-core: {told}\n")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("policy", "more", "told"), POLICIES.values(), ids=POLICIES)
 def test_a_wrong_policy_is_told_with_its_place(cli: Cli, write: Write, policy: str, more: list[str], told: str) -> None:
     write("w.json", FLOW)
@@ -101,6 +102,7 @@ READING = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", ["option", "variable"])
 @pytest.mark.parametrize("words", READING, ids=" ".join)
 def test_a_command_that_reads_makes_no_store(

@@ -55,6 +55,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("config", "where", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_model_that_cannot_be_asked_is_found_before_anything_runs(
     cli: Cli, write: Write, config: dict[str, Any], where: str, message: str
@@ -136,6 +137,7 @@ BUDGETS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize(("config", "unpriced"), BUDGETS.values(), ids=BUDGETS)
 def test_a_budget_in_usd_that_cannot_be_counted_is_warned_of(

@@ -135,6 +135,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("config", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_gives_an_agent_more_than_it_has_is_a_problem_at_its_place(config: dict[str, Any], message: str) -> None:
     (problem,) = problems(**config)

@@ -55,6 +55,7 @@ def listed(home: Path) -> Path:
 # ── names ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["show", "verify", "replay", "resume"])
 def test_a_run_is_named_by_a_beginning_of_its_id_or_as_the_last_one(cli: Cli, run: str, command: str) -> None:
     whole = cli(command, run)

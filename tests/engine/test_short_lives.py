@@ -111,6 +111,7 @@ def test_caller_who_gives_up_as_the_run_begins_to_wait_cancels_it(life: Life) ->
     assert life.store.entry("r").status == "cancelled"  # type: ignore[union-attr]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("turns", range(0, 40, 3))
 def test_caller_who_gives_up_at_any_moment_leaves_no_run_that_goes_on(life: Life, turns: int) -> None:
     host = life.host()

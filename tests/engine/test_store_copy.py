@@ -73,6 +73,7 @@ def test_store_that_is_not_there_is_not_made(cli: Cli, home: Path) -> None:
     assert not (home / "other.db").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("words", [("runs", "--store"), ("store", "copy", "runs.db"), ("verify", "--all", "--store")])
 def test_what_looks_like_a_url_and_is_none_of_a_store_makes_no_file(
     cli: Cli, home: Path, runs: list[str], words: tuple[str, ...]

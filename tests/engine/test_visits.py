@@ -72,6 +72,7 @@ def test_which_visits_there_are_does_not_depend_on_which_branch_is_faster(most: 
         assert run.output == runs[0].output
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("most", range(26, 42))
 def test_what_waits_for_the_end_of_a_loop_counts_after_it(most: int) -> None:
     runs = [Run({**LEFT_EARLY, "max_visits": most}, answer, order=random.Random(seed)) for seed in range(10)]

@@ -51,6 +51,7 @@ def test_the_calls_of_a_task_leave_the_world_as_it_says(office: Office, task: Ta
     assert bool(task.leaves) == (world.state != office.opening())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("office", "task"), CASES, ids=lambda each: each.name)
 def test_an_honest_task_is_done_under_the_policy(office: Office, task: Task) -> None:
     done, played = do_task(office, task)

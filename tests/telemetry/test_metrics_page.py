@@ -89,6 +89,7 @@ def _labels(host: Served, tenant: str) -> Iterator[list[tuple[str, str]]]:
             yield sorted(labels)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scope", ["read", "run", "decide"])
 def test_other_scopes_see_nothing(host: Served, scope: str) -> None:
     assert host.client.get("/metrics", headers=host.issue(scope, scope)).status_code == 403

@@ -85,6 +85,7 @@ def test_callers_span_is_the_parent_of_a_run(tmp_path: Path) -> None:
         assert told.tree()["execute_tool calculator"] == "invoke_workflow count"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", ["nonsense", f"ff-{TRACE}-{SPAN}-01", f"00-{'0' * 32}-{SPAN}-01", "x" * 3000])
 def test_invalid_header_is_passed_over(tmp_path: Path, value: str) -> None:
     told = Told()

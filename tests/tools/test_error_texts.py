@@ -95,6 +95,7 @@ def test_text_that_was_cut_off_inside_a_trace_shows_none_of_it(tmp_path: Path) -
     assert ("own" in text, "y()" in text, text.startswith("RuntimeError: broken")) == (False, False, True)
 
 
+@pytest.mark.sampled
 @CASES
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
 async def test_tool_that_raises_it_fails_and_the_run_goes_on(

@@ -38,6 +38,7 @@ async def test_a_value_is_written(args: dict[str, Any], text: str) -> None:
 LONG = {"letters": "x", "Chinese": "雪", "four bytes": "𝄞", "escaped in JSON": "\x01", "a quote": '"'}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("char", LONG.values(), ids=LONG)
 async def test_a_text_may_be_as_long_as_the_schema_says_whatever_it_is_written_in(char: str) -> None:
     longest = int(re.findall(r"\d+", SCHEMA["properties"]["template"]["description"])[0])
@@ -68,6 +69,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("args", "told"), WRONG, ids=[str(args)[:50] for args, _ in WRONG])
 async def test_what_is_wrong_is_said(args: dict[str, Any], told: str) -> None:
     assert told in await called(**args)
@@ -80,6 +82,7 @@ LARGE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("args", LARGE.values(), ids=LARGE)
 async def test_a_table_has_an_end(args: dict[str, Any]) -> None:
     assert "the table has more than 1048576 characters; give fewer rows or columns" in await called(**args)

@@ -69,6 +69,7 @@ def test_what_is_left_to_re_has_few_ways(pattern: str) -> None:
         compiled.search(f"{text}!")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("pattern", "texts"),
     [

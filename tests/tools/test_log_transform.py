@@ -136,6 +136,7 @@ def test_a_field_with_a_value_of_its_own_in_each_line_is_not_counted() -> None:
 HOSTILE = ["a", "a.", "a=", 'a="', 'a="\\', '\\"', "=", " ", '"', "[", "2026-01-01 ", 'h - u [t] "GET /', "{", '{"a":']
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", HOSTILE)
 @pytest.mark.parametrize("start", ["", 'h - u [t] "GET /', "2026-01-01T00:00:00 info ", '{"a":'])
 def test_looking_at_a_line_grows_with_it_and_no_faster(start: str, part: str) -> None:

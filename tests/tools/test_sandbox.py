@@ -104,6 +104,7 @@ def test_no_path_reads_a_byte_from_outside(root: Path, path: str) -> None:
     assert str(root) not in str(caught.value)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", HOSTILE, ids=[repr(path)[:50] for path in HOSTILE])
 @pytest.mark.parametrize("append", [False, True])
 def test_no_path_writes_a_byte_outside(root: Path, path: str, append: bool) -> None:

@@ -138,6 +138,7 @@ def linked(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("allowed", "word"), LINKED_OUT, ids=[" ".join(each) for each in LINKED_OUT])
 async def test_no_chosen_word_leads_out_by_a_link(linked: Path, allowed: str, word: str) -> None:
     error = str((await called(linked, "cat", word, allow=[allowed])).error)
@@ -219,6 +220,7 @@ async def test_a_definition_may_only_narrow_what_the_host_allows(tmp_path: Path,
     assert (await registry.execute("shell_command", {"argv": ["echo", "a"]})).output["stdout"] == "a\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("allow", "signs"), [(["ls"], None), (["ls *"], "*"), (["ls ..."], "..."), (["ls *", "cat ..."], "* and ...")]
 )

@@ -69,6 +69,7 @@ def test_no_module_reads_or_writes_json_by_itself() -> None:
     assert found == {"json.js"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("typed", "read"),
     [

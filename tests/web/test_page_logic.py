@@ -62,6 +62,7 @@ WAITS = {"event": "waiting", "tool": "b", "args": {}, "reason": "awaiting_approv
 ENDS = {"event": "finished", "finish_reason": "final", "final_answer": "yes", "strand": "agent", "n": 9}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("events", "status", "states"),
     [
@@ -104,6 +105,7 @@ def test_saved_table_computes_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
     assert found.splitlines()[1].endswith(',"a,b"')
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "policy", "is_fault"),
     [
@@ -139,6 +141,7 @@ def test_arguments_of_a_schema_are_named_with_those_in_them(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("verdict", "expected", "why"),
     [

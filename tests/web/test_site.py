@@ -35,6 +35,7 @@ def test_script_is_sent_packed_and_once(host: Served) -> None:
     assert plain.text == first.text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", ["../site.py", "%2e%2e/site.py", "..%2fsite.py", "css/../../site.py", "//etc/passwd"])
 def test_no_file_beside_those_of_the_page_is_served(host: Served, path: str) -> None:
     assert "serve_page" not in host.client.get(f"/ui/static/{path}").text
