@@ -390,6 +390,7 @@ def test_a_client_serves_one_event_loop_after_another() -> None:
     assert asyncio.run(served(port)) == port
 
 
+@pytest.mark.exhaustive
 async def test_nothing_is_left_open_by_a_closed_client() -> None:
     async with endpoint(chat("ok"), silence) as (model, _):
         await model.complete(question())
@@ -400,6 +401,7 @@ async def test_nothing_is_left_open_by_a_closed_client() -> None:
     gc.collect()  # a socket left open would warn here, and a warning is an error
 
 
+@pytest.mark.exhaustive
 async def test_what_was_under_way_when_a_client_was_closed_leaves_nothing_open() -> None:
     async with endpoint(silence) as (model, server):
         waiting = asyncio.create_task(model.complete(question()))
@@ -411,7 +413,7 @@ async def test_what_was_under_way_when_a_client_was_closed_leaves_nothing_open()
     gc.collect()
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
 def test_a_client_that_nobody_closes_is_closed_with_its_event_loop(kept: bool, each_transport: str) -> None:
     code = (

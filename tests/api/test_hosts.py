@@ -30,6 +30,7 @@ def test_run_of_another_host_is_not_found(pair: tuple[Served, Served], route: st
     assert first.client.get(f"/runs/{run}").json()["status"] == "waiting"
 
 
+@pytest.mark.exhaustive
 def test_list_and_metrics_have_the_runs_of_one_host(pair: tuple[Served, Served]) -> None:
     first, second = pair
     run = first.submit("buy", article="H-2")["run_id"]

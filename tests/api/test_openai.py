@@ -344,6 +344,7 @@ def test_a_model_that_is_not_there_is_a_404_of_openais_shape(client: OpenAI, nam
     assert name in body["message"]
 
 
+@pytest.mark.exhaustive
 def test_all_of_it_works_in_a_program_of_ones_own(tmp_path: Path) -> None:
     write_host(tmp_path)
 

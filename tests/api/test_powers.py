@@ -484,6 +484,7 @@ def test_host_s_own_workflow_does_not_lend_its_powers_to_a_saved_one(office: Off
             (folder / name).unlink()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["notes.txt", "missing.md", "../../globex/files/plans.txt"])
 def test_template_of_a_draft_is_no_file(office: Office, name: str) -> None:
     (office.folder / "acme" / "workflows" / "notes.txt").write_text("${tool_definitions} of acme")

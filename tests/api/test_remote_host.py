@@ -169,6 +169,7 @@ STATUSES: dict[str, tuple[Callable[[Served], dict[str, str]], str]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("token", "status"), STATUSES.values(), ids=STATUSES)
 async def test_call_that_is_not_allowed_is_told_with_its_status(tmp_path: Path, token: Any, status: str) -> None:
     with served(tmp_path / "closed", is_open=False) as closed:

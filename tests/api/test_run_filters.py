@@ -234,6 +234,7 @@ def test_broken_records_do_not_keep_others_from_the_list(tmp_path: Path) -> None
         assert (listed[broken], listed[turn]) == ("completed", "unreadable")
 
 
+@pytest.mark.exhaustive
 def test_agent_that_has_not_ended_costs_what_its_replies_did(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         body = {"message": "Order it.", "agent": "buyer"}

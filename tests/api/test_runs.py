@@ -421,7 +421,7 @@ def test_run_whose_records_are_damaged_is_a_problem_that_says_so(host: Served) -
     assert (answer.status_code, answer.json()["kind"]) == (409, "damaged")
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("record", [0, 1, 5])
 @pytest.mark.parametrize("data", [b"{}", b"\xff", b"", "text"])
 @pytest.mark.parametrize("kind", ["workflow", "turn"])
@@ -446,6 +446,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("releases", [True, False])
 def test_run_at_rest_is_decided_once_its_driver_has_released_it(host: Served, releases: bool) -> None:
     run = host.submit("buy", article="F-7")["run_id"]

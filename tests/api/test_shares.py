@@ -139,6 +139,7 @@ def test_sessions(host: Served, tokens: dict[str, Header]) -> None:
     assert lives("ada", first)
 
 
+@pytest.mark.exhaustive
 def test_stored_versions(host: Served, tokens: dict[str, Header], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workflow_files, "MOST_STORED", 400)
 
@@ -154,6 +155,7 @@ def test_stored_versions(host: Served, tokens: dict[str, Header], monkeypatch: p
     assert save("3", "2").status_code == 201
 
 
+@pytest.mark.exhaustive
 def test_faults_of_a_draft_are_told_up_to_fifty(host: Served, tokens: dict[str, Header]) -> None:
     flow = {"id": "x", "nodes": [{"tool": "echo", "config": {"text": "x"}}], **{f"nodez{n}": 1 for n in range(9000)}}
     body = {"text": json.dumps(flow), "format": "json"}

@@ -181,6 +181,7 @@ def test_tools_are_those_that_the_tenant_may_use(office: Office) -> None:
     assert office.ask("globex", "POST", "/tools/stock/execute", {"args": {"article": "A"}}).status_code == 404
 
 
+@pytest.mark.exhaustive
 def test_token_of_a_tenant_that_is_gone_is_unknown(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("gone")
     with served(folder, is_open=False, tenants={"acme": {}}) as host:

@@ -157,6 +157,7 @@ def _await(holds: Any) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.exhaustive
 def test_what_was_not_taken_is_tried_again_later_and_in_the_order_of_the_run(
     receiver: Receiver, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def test_what_was_not_taken_is_tried_again_later_and_in_the_order_of_the_run(
     assert office.send() == 0
 
 
+@pytest.mark.exhaustive
 def test_what_nobody_ever_takes_is_given_up_and_lets_the_next_one_pass(receiver: Receiver, tmp_path: Path) -> None:
     office = Office(tmp_path, receiver.url)
     office.set("a", "waiting", 3)
@@ -190,6 +192,7 @@ def test_what_nobody_ever_takes_is_given_up_and_lets_the_next_one_pass(receiver:
     assert receiver.types[-1] == "run.completed"
 
 
+@pytest.mark.exhaustive
 def test_of_two_servers_one_tells_and_a_third_that_starts_later_goes_on(receiver: Receiver, tmp_path: Path) -> None:
     office = Office(tmp_path, receiver.url)
     for at in range(20):
@@ -201,6 +204,7 @@ def test_of_two_servers_one_tells_and_a_third_that_starts_later_goes_on(receiver
     assert office.send() == 1
 
 
+@pytest.mark.exhaustive
 def test_new_webhook_is_not_told_of_the_past_nor_any_of_a_status_twice(receiver: Receiver, tmp_path: Path) -> None:
     SqliteRunStore(tmp_path / "runs.db").save(RunEntry("old", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
     office = Office(tmp_path, receiver.url)

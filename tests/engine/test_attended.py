@@ -78,6 +78,7 @@ def test_no_asks_for_a_message_that_the_model_reads(start: Start, paid: Path, cl
     assert [(each["decision"], each["message"]) for each in resolved] == [("deny", "Not today.")]
 
 
+@pytest.mark.exhaustive
 def test_edited_arguments_are_asked_until_they_are_right(start: Start, paid: Path) -> None:
     terminal = start("run", "w.json")
     terminal.expect("[y/n/edit] ").type("maybe\n").expect("write one of y, n, edit")
@@ -106,7 +107,7 @@ def test_an_editor_that_does_not_work_is_told(start: Start, paid: Path) -> None:
     assert terminal.end() == 0
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("leaving", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_who_leaves_decides_later(start: Start, paid: Path, cli: Cli, leaving: str) -> None:
     terminal = start("run", "w.json").expect("[y/n/edit] ").type(leaving)
@@ -127,7 +128,7 @@ def test_several_calls_are_asked_one_after_the_other(start: Start, paid: Path, w
     assert paid.read_text() == "a 1\nb 1\n"
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("words", [["resume", "last"], ["decide", "last", "approve"]])
 def test_resume_and_decide_ask_as_well(start: Start, paid: Path, write: Write, cli: Cli, words: list[str]) -> None:
     write("replies.json", [action("pay", to="a"), action("pay", to="b"), final("Done.")])
@@ -139,6 +140,7 @@ def test_resume_and_decide_ask_as_well(start: Start, paid: Path, write: Write, c
     assert len(paid.read_text().splitlines()) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_call_in_doubt_is_retried_skipped_or_failed(start: Start, write: Write) -> None:
     write("dies.py", "import os\nfrom utools import tool\n\n@tool\ndef pay() -> str:\n    'Pay.'\n    os._exit(1)\n")
     write("agent-core.yaml", "tools: [dies.py:pay]")

@@ -350,6 +350,7 @@ def size(store: Path, run: str) -> int:
         return sum(len(row.data) for rows in journal.load(run).values() for row in rows)
 
 
+@pytest.mark.exhaustive
 def test_old_finished_runs_are_deleted_and_no_others(cli: Cli, store_of_runs: dict[str, str], store: Path) -> None:
     runs = store_of_runs
     gone = {runs[status] for status in ("completed", "failed", "cancelled")}
@@ -570,6 +571,7 @@ def read_only(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> Iterat
             folder.chmod(0o755)
 
 
+@pytest.mark.exhaustive
 def test_a_store_that_nobody_can_write_is_read_and_no_run_is_driven(cli: Cli, read_only: str) -> None:
     assert [cli(*[read_only if word == "RUN" else word for word in words]).code for words in READ] == [0] * 4
     refused(cli, read_only, 1, "readonly database", *DRIVE, ["retention", "--older-than", "0m"])

@@ -105,6 +105,7 @@ def test_a_turn_shows_its_steps_dimly_and_then_its_answer(start: Start) -> None:
     assert terminal.shown.count("It is 5.") == 1
 
 
+@pytest.mark.exhaustive
 def test_the_answer_is_shown_while_it_is_written(start: Start, write: Write) -> None:
     """A reply that breaks off was shown as far as it came, although it is discarded."""
     write(
@@ -135,7 +136,7 @@ def test_nothing_that_a_model_writes_steers_the_terminal(start: Start) -> None:
                       ("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": "c"}')], ["c"], "edit", id="edit"),
     ],
 )  # fmt: skip
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 def test_a_call_that_waits_is_asked_in_place(
     start: Start, cli: Cli, home: Any, answers: list[tuple[str, str]], paid: list[str], decision: str
 ) -> None:
@@ -162,6 +163,7 @@ def test_who_leaves_a_waiting_call_is_asked_again_in_the_next_session(start: Sta
     assert questions(cli, "c") == ["Pay."]
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_cancels_the_turn_and_keeps_the_conversation(start: Start, cli: Cli) -> None:
     terminal = ask(start("--agent", "desk", "--conversation", "c"), "What is 2 + 3?").expect("It is 5.\r\n")
     ask(terminal, "/agent slow")
@@ -175,7 +177,7 @@ def test_ctrl_c_cancels_the_turn_and_keeps_the_conversation(start: Start, cli: C
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 def test_on_an_empty_line_a_key_ends_and_on_a_written_one_ctrl_c_clears_it(start: Start, cli: Cli, key: str) -> None:
     terminal = start("--agent", "desk", "--conversation", "c").expect(PROMPT).type("nonsense\x03Hello.\r")
     assert leave(terminal.expect("It is 5.\r\n"), key) == 0

@@ -468,6 +468,7 @@ def test_empty_store_lists_nothing_and_is_not_made(cli: Cli, home: Path) -> None
     assert (cli("runs").out, cli("runs", "--json").json, list(home.iterdir())) == ("no runs\n", [], [])
 
 
+@pytest.mark.exhaustive
 def test_finished_run_verifies_and_replays(cli: Cli) -> None:
     run = cli("run", str(FIXTURES / "nested.yaml"), "--json").json
     told = cli("verify", run["run_id"], "--head", run["journal"]["head"], "--count", str(run["journal"]["count"]))
@@ -552,6 +553,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("strand", "n", "old", "new"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_record_is_named_and_nothing_goes_on_from_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, strand: str, n: int, old: bytes, new: bytes
@@ -594,6 +596,7 @@ USAGE = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("words", USAGE.values(), ids=USAGE)
 def test_mistake_in_usage_exits_2_in_a_sentence_or_a_document(cli: Cli, write: Write, words: list[str]) -> None:
     write("w.json", {"id": "w", "inputs": DECLARED, "nodes": [NODE]})
@@ -651,6 +654,7 @@ def test_two_workflows_share_a_store(cli: Cli) -> None:
     assert [entry["workflow"] for entry in cli("runs", "--store", "runs.db", "--json").json] == ["approval", "parallel"]
 
 
+@pytest.mark.exhaustive
 def test_output_piped_to_head_ends_without_a_word() -> None:
     piped = f"{COMMAND} tools show agent_core | head -n 1"
     done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)

@@ -57,6 +57,7 @@ def test_a_beginning_and_last_are_completed(write: Write) -> None:
     assert offered("diff", "last", "202601") == [RUNS[1], RUNS[0]]
 
 
+@pytest.mark.exhaustive
 def test_fixed_words_are_offered() -> None:
     assert offered("decide", "last", "e") == ["edit"]
     assert offered("tools", "") == ["show", "approve"]
@@ -77,6 +78,7 @@ def test_the_named_store_is_looked_into(home: Path, store: Path) -> None:
     assert offered("show", "--store", "other.db", "2") == [RUNS[1], RUNS[0]]
 
 
+@pytest.mark.exhaustive
 def test_flows_are_files_that_may_be_definitions(write: Write) -> None:
     for name in ("flow.yaml", "flow.json", "flow.py", "agent-core.yaml", "flows/deep.yml", ".hidden.yaml"):
         write(name, "")
@@ -91,7 +93,7 @@ def test_tools_are_offered_without_being_loaded(write: Write) -> None:
     assert offered("tools", "show", "cal") == ["calculator", "calls"]
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("content", ["Dear diary, " * 99, ""], ids=["no database", "an empty file"])
 def test_nothing_is_offered_where_something_is_wrong(write: Write, store: Path, content: str) -> None:
     store.write_text(content)

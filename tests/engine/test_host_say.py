@@ -229,6 +229,7 @@ def test_the_configuration_is_found_upwards(
     assert (told.code, f"host configuration: {home / 'agent-core.yaml'}" in told.err) == (0, True)
 
 
+@pytest.mark.exhaustive
 def test_one_beside_the_definition_counts_only_beneath_the_working_directory(
     cli: Cli, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ DECIDED: dict[str, tuple[Any, str, list[str]]] = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("decision", "status", "did"), DECIDED.values(), ids=DECIDED)
 def test_write_whose_answer_was_lost_waits_for_a_person(host: Any, decision: Any, status: str, did: list[str]) -> None:
     run = killed(host(action("pay"), final("Paid.")))
@@ -88,6 +88,7 @@ def test_write_whose_answer_was_lost_waits_for_a_person(host: Any, decision: Any
     assert (result.status, ledger()) == (status, did)
 
 
+@pytest.mark.exhaustive
 def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
     run = killed(str(write("plain.json", {"id": "w", "nodes": [{"tool": "pay"}]})))
     waits = go_on(run)

@@ -220,6 +220,7 @@ def noisy(write: Write) -> None:
     write("logs.json", {"id": "w", "nodes": [{"tool": "logs"}]})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("noisy")
 def test_stdout_is_one_document_whatever_tools_print() -> None:
     done = subprocess.run([COMMAND, "run", "w.json", "--json"], capture_output=True, text=True, check=True)
@@ -227,7 +228,7 @@ def test_stdout_is_one_document_whatever_tools_print() -> None:
     assert [text for text in WRITTEN if text not in done.stderr] == []
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("noisy")
 @pytest.mark.parametrize("words", [["tools", "--json"], ["tools", "show", "noisy"], ["validate", "w.json", "--json"]])
 def test_stdout_is_one_document_whatever_is_printed_at_import(words: list[str]) -> None:
@@ -245,6 +246,7 @@ def test_in_a_callers_own_process_prints_stay_apart_and_its_streams_come_back(cl
     assert (sys.stdout, sys.stderr) == before
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("noisy")
 def test_what_tools_print_and_log_does_not_steer_the_terminal() -> None:
     shown = on_terminal("run", "logs.json")
@@ -258,6 +260,7 @@ def test_help_still_goes_to_stdout() -> None:
     assert (done.stdout.startswith("Usage: "), done.stderr) == (True, "")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("noisy")
 def test_a_reader_that_goes_away_is_no_mistake_of_ours() -> None:
     with subprocess.Popen([COMMAND, "tools"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

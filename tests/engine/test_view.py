@@ -76,6 +76,7 @@ def test_an_agent_that_is_tried_again_says_so(cli: Cli, host: Write) -> None:
     assert [line for line in lines if line.startswith("●")] == ["● agent_core", "● agent_core (attempt 2 of 2)"]
 
 
+@pytest.mark.exhaustive
 def test_a_step_of_a_plan_that_was_not_run_says_why(cli: Cli, host: Write) -> None:
     tools = [("fail", {}), ("echo", {"text": "{{steps.1}}"})]
     steps = [{"step": n, "description": "Go.", "tool": t, "parameters": args} for n, (t, args) in enumerate(tools, 1)]

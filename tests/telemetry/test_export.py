@@ -121,6 +121,7 @@ async def test_collector_that_is_not_there_fails_no_run(tmp_path: Path) -> None:
     assert told[0].startswith("agent-core: telemetry is not exported: ")
 
 
+@pytest.mark.exhaustive
 async def test_nothing_of_opentelemetry_is_imported_where_nothing_is_set(tmp_path: Path) -> None:
     write_host(tmp_path)
     program = LISTS_MODULES + PROGRAM

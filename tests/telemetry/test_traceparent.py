@@ -134,6 +134,7 @@ def test_parent_survives_a_restart_of_the_server(tmp_path: Path) -> None:
         assert f"{workflow.parent and workflow.parent.span_id:016x}" == SPAN
 
 
+@pytest.mark.exhaustive
 def test_key_that_comes_again_leaves_the_run_under_its_first_caller(tmp_path: Path) -> None:
     told = Told()
     with served(tmp_path, telemetry=told.telemetry) as host:

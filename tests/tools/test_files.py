@@ -232,6 +232,7 @@ async def cleaned(code: str, host_root: Path, /, **args: Any) -> Any:
     return (await registry.execute(code, args, ToolContext(clean=CLEAN))).output
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("text", "mark"), [(f"db: {PASSWORD}\npin: 1\n", "[redacted:DBPW]"), (PEM, "[redacted:")])
 async def test_no_part_of_a_file_shows_a_part_of_a_secret(tmp_path: Path, text: str, mark: str) -> None:
     (tmp_path / "conf").write_text(text)

@@ -230,6 +230,7 @@ async def test_all_runs_of_a_host_share_one_limit() -> None:
     assert sum("limited to 2 calls an hour" in str(each.trace[0]["error"]) for each in outputs) == 3
 
 
+@pytest.mark.exhaustive
 async def test_each_attempt_counts_as_the_vendor_counts_it() -> None:
     look = Look(fails="429")
     output = await run(look, config("2/h"), ASK, DONE)

@@ -336,6 +336,7 @@ def test_depth_64_is_judged_to_the_bottom() -> None:
     assert pointers(TREE, nested(64, leaf=3)) == ["/child" * 64]
 
 
+@pytest.mark.exhaustive
 def test_deeper_value_is_a_fault() -> None:
     (fault,) = ConfigSchema(TREE).faults(nested(65, leaf={}))
     assert "64 levels" in fault.expected
