@@ -12,6 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.shares import Share
+from engine_shim.service.spent import Account
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.token_watch import TokenWatch
 
@@ -30,6 +31,7 @@ class Caller:
     tenant: Tenant
     watch: TokenWatch
     streams: Share
+    checks: Account
 
     def held(self) -> AbstractContextManager[asyncio.Event]:
         """While something is held open for him: an event that is set once his token holds no longer."""
@@ -85,4 +87,5 @@ class Access:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
         if scope is not None and not principal.allows(scope):
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
-        return Caller(principal, self.service.tenant_of(principal), self.service.watch, self.service.shares.streams)
+        service, checks = self.service, Account(self.service.checks, principal.tenant, principal.id)
+        return Caller(principal, service.tenant_of(principal), service.watch, service.shares.streams, checks)

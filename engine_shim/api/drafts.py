@@ -14,10 +14,10 @@ def draft_routes(access: Access) -> APIRouter:
     router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
     read, admin = access.needs("read"), access.needs("admin")
 
-    @router.post("/drafts/check", response_model=DraftCheck, responses=responses())
+    @router.post("/drafts/check", response_model=DraftCheck, responses=responses(429))
     async def check_draft(body: DraftRequest, caller: Caller = read) -> Response:
         """What `agent-core validate` says of a text, its graph, and what its placeholders can name."""
-        return write_json(await caller.tenant.check_draft(body.text, body.format))
+        return write_json(await caller.tenant.check_draft(body.text, body.format, caller.checks))
 
     @router.post("/drafts/runs", response_model=Answered, responses={**CAME, **responses(429)}, status_code=200)
     async def run_draft(
@@ -29,9 +29,15 @@ def draft_routes(access: Access) -> APIRouter:
         caller: Caller = admin,
     ) -> Response:
         """Run a text as it stands. The same text with an Idempotency-Key that came before is the run of that time."""
-        tenant, key = caller.tenant, idempotency_key
-        run = await tenant.run_draft(
-            body.text, body.format, body.external, by=caller.name, key=key, trace=traceparent, is_followed=not wait
+        run = await caller.tenant.run_draft(
+            body.text,
+            body.format,
+            body.external,
+            by=caller.name,
+            key=idempotency_key,
+            trace=traceparent,
+            is_followed=not wait,
+            account=caller.checks,
         )
         return await answer_run(caller, run, wait=wait, nodes=nodes)
 

@@ -1,6 +1,5 @@
 """Routes for workflows: what can be run, the run of one, its text, and a new version of it."""
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -40,12 +39,12 @@ def workflow_routes(access: Access) -> APIRouter:
         return write_json(caller.tenant.files.read_source(name))
 
     @router.put(
-        "/workflows/{name}", response_model=WorkflowDetail, status_code=201, responses={**SAVED, **responses(409)}
+        "/workflows/{name}", response_model=WorkflowDetail, status_code=201, responses={**SAVED, **responses(409, 429)}
     )
     async def save_workflow(name: str, body: SaveRequest, caller: Caller = admin) -> Response:
         """Save a text as a new version of the workflow `name`, in a file of its own; older versions stay callable."""
-        save = caller.tenant.files.save
-        saved, is_new = await asyncio.to_thread(save, name, body.text, body.format, body.expects)
+        save = caller.tenant.save_version
+        saved, is_new = await save(name, body.text, body.format, body.expects, caller.checks)
         return write_json(_detail(saved), 201 if is_new else 200)
 
     @router.post(

@@ -15,6 +15,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
 from engine_shim.service.shares import Shares
+from engine_shim.service.spent import Spent
 from engine_shim.service.tenants import Tenant, Tenants
 from engine_shim.service.token_watch import TokenWatch
 from engine_shim.service.tokens import Tokens
@@ -50,10 +51,13 @@ class Service:
     shares: Shares = field(default_factory=lambda: Shares.of_server(has_tenants=False))
     reviews: Turns = field(default_factory=lambda: Turns(1))
     watch: TokenWatch = field(init=False)
+    checks: Spent = field(init=False)
+    """Seconds in which texts that came over HTTP were checked."""
     _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.watch = TokenWatch(self.tokens, self._find_over)
+        self.checks = Spent("checks", has_tenants=len(self.tenants) > 1)
 
     @classmethod
     def of_host(

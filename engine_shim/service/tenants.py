@@ -10,6 +10,7 @@ from pathlib import Path
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
@@ -25,6 +26,7 @@ from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.shares import Share, Shares
+from engine_shim.service.spent import Account
 from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.turns import Turns
@@ -81,9 +83,15 @@ class Tenant:
         rows = self.store.tail(run, after)
         return b"".join(write_line(run, row) for _, row in rows), rows[-1][0] if rows else after
 
-    async def check_draft(self, text: str, form: Format) -> Json:
-        """What is wrong with a text, and what it defines. A large one takes a while, in a thread."""
-        return await self.checks.run(self.files.drafts.check, text, form)
+    async def check_draft(self, text: str, form: Format, account: Account) -> Json:
+        """What is wrong with a text, and what it defines. A large one takes a while, in a thread. OverSpent."""
+        return await self.checks.run_for(account, self.files.drafts.check, text, form)
+
+    async def save_version(
+        self, name: str, text: str, form: Format, expects: str | None, account: Account
+    ) -> tuple[CheckedWorkflow, bool]:
+        """Save a text as a new version of a workflow. Raises what `WorkflowFiles.save` does, and OverSpent."""
+        return await self.checks.run_for(account, self.files.save, name, text, form, expects)
 
     async def run_draft(
         self,
@@ -95,10 +103,11 @@ class Tenant:
         key: str | None,
         trace: str | None,
         is_followed: bool,
+        account: Account,
     ) -> str:
         """Begin a run of a text as it stands; gives its id. With a `key` that came before for the same text, it is the
-        run of that time. Raises what `RunService.submit` does."""
-        checked = await self.checks.run(self.files.drafts.load, text, form)
+        run of that time. Raises what `RunService.submit` does, and OverSpent."""
+        checked = await self.checks.run_for(account, self.files.drafts.load, text, form)
         named = None if key is None else key_to_id(f"draft/{sha256(text.encode()).hexdigest()}", key)
         run, _ = await self.runs.submit(
             checked, external, by=by, key=key, run_id=named, trace=trace, is_followed=is_followed

@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+from time import thread_time
 from typing import ParamSpec, TypeVar
 
 from agent_core.run.cancellation import insist
+from engine_shim.service.spent import Account
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -19,10 +22,31 @@ class Turns:
     async def run(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         """What comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
         async with self._free:
-            doing = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
-            cancellations: list[asyncio.CancelledError] = []
-            await insist(lambda: asyncio.wait({doing}), cancellations.append)
-            if not cancellations:
-                return doing.result()
-            doing.cancelled() or doing.exception()  # it counts as retrieved
-            raise cancellations[-1]
+            return await _do(partial(work, *args, **kwargs))
+
+    async def run_for(
+        self, account: Account, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Result:
+        """What `run` gives, with the processor's seconds on somebody's account. OverSpent where his turn comes when he
+        has had as many as he may have."""
+
+        def count() -> Result:
+            began = thread_time()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                account.add(thread_time() - began)
+
+        async with self._free:
+            account.check()
+            return await _do(count)
+
+
+async def _do(work: Callable[[], Result]) -> Result:
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    cancellations: list[asyncio.CancelledError] = []
+    await insist(lambda: asyncio.wait({doing}), cancellations.append)
+    if not cancellations:
+        return doing.result()
+    doing.cancelled() or doing.exception()  # it counts as retrieved
+    raise cancellations[-1]

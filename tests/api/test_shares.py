@@ -1,7 +1,9 @@
 """Shares: what one token or tenant takes of a server leaves the others theirs, over HTTP."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -168,3 +170,31 @@ def test_faults_of_a_draft_are_told_up_to_fifty(host: Served, tokens: dict[str, 
     body = {"text": json.dumps([0] * 30_000), "format": "json"}
     (problem,) = host.client.post("/drafts/check", json=body, headers=tokens["ada"]).json()["problems"]
     assert "values, and a draft may have up to 20,000" in problem["message"]
+
+
+def test_seconds_of_checks(host: Served, tokens: dict[str, Header]) -> None:
+    """A check takes more than the microsecond that a token may have here, and two that a tenant may have."""
+    now, spent = [100.0], host.service.checks
+    spent.most, spent.clock = 4e-6, lambda: now[0]
+    host.service.shares.requests.most = 100
+    saved = json.dumps({"id": "own", "version": "1", "nodes": [{"tool": "echo", "config": {"text": "x"}}]})
+    body = {"text": saved, "format": "json"}
+
+    def check(who: str) -> httpx2.Response:
+        return host.client.post("/drafts/check", json=body, headers=tokens[who])
+
+    assert check("ada").status_code == 200
+    assert_over(check("ada"), "this token has had its 1e-06 seconds of checks within a minute")
+    assert_over(host.client.put("/workflows/own", json=body, headers=tokens["ada"]), "this token has had")
+    assert_over(host.client.post("/drafts/runs", json=body, headers=tokens["ada"]), "this token has had")
+    assert_over(check("bob"), "this tenant has had its 2e-06 seconds")
+    assert_over(check("eve"), "this server has had its 4e-06 seconds")
+    now[0] += 61
+    assert check("eve").status_code == 200
+    now[0] += 61
+    with ThreadPoolExecutor(6) as many:
+        found = Counter(answer.status_code for answer in many.map(check, ["ada"] * 6))
+    assert found.keys() == {200, 429}, "who waits for a turn has his seconds counted when it comes"
+    now[0] += 61
+    assert check("bob").status_code == 200
+    assert list(spent._tokens) == [("acme", _id(tokens["bob"]))]

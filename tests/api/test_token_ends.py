@@ -13,6 +13,7 @@ from engine_shim.runs.open_store import open_store
 from engine_shim.runs.store_copy import copy_runs
 from engine_shim.service.tokens import Tokens
 from support.call_stores import POSTGRES
+from support.optional import needs
 from support.served_host import Served, served
 
 pytestmark = pytest.mark.exhaustive
@@ -143,3 +144,21 @@ def test_run_adds_messages_of_a_user_alone(tmp_path: Path) -> None:
         while host.client.get(f"/runs/{run}", headers=owner).json()["status"] != "completed":
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+
+@needs("mcp", extra="mcp")
+def test_stream_of_mcp_ends_with_its_token(store: Any, tmp_path: Path) -> None:
+    with served(tmp_path / "host", store=store, is_open=False, with_mcp=True) as host:
+        text = host.service.tokens.issue("client", ["run"], None)
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        headers = {"Authorization": f"Bearer {text}", "Accept": "application/json, text/event-stream"}
+        answer = host.client.post("/mcp", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        headers["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
+
+        def end() -> None:
+            assert Tokens(other_process(store)).revoke(text.split("_")[1])
+
+        read_to_end(host, "/mcp", headers, end)
+        assert host.client.post("/mcp", json={**body, "id": 2}, headers=headers).status_code == 401
