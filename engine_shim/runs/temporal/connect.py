@@ -20,6 +20,10 @@ KEEP_ALIVE: Final = KeepAliveConfig(interval_millis=10_000, timeout_millis=4_000
 more often than every 10 s."""
 WITHIN: Final = timedelta(seconds=4)
 """How long a server may take to say that it is there, or to take a connection."""
+READY_S: Final = 15.0
+"""How long one that listens may take to be ready."""
+NOT_READY: Final = "call error after connection"
+"""What a client says of a server that took the connection and does not serve yet."""
 EVERY_S: Final = 5.0
 FIRST_PAUSE_S: Final = 0.5
 log = logging.getLogger("engine_shim")
@@ -27,19 +31,31 @@ log = logging.getLogger("engine_shim")
 
 async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
     """A connected client. EngineAway when no server answers."""
-    connecting = Client.connect(
-        config.address,
-        namespace=config.namespace,
-        data_converter=converter,
-        keep_alive_config=KEEP_ALIVE,
-        connect_timeout=WITHIN,
-        runtime=_runtime(),
-    )
     try:
-        return await asyncio.wait_for(connecting, 2 * WITHIN.total_seconds())
+        async with asyncio.timeout(READY_S):
+            return await _connect_once_ready(config, converter)
     except (RuntimeError, TimeoutError) as error:
         hint = "start one (`temporal server start-dev`), or name another by --temporal HOST:PORT"
         raise EngineAway(f"no Temporal server answers at {config.address}; {hint}") from error
+
+
+async def _connect_once_ready(config: TemporalConfig, converter: DataConverter) -> Client:
+    """A connected client; one of a server that listens and is not ready yet, when it is. RuntimeError where none
+    listens."""
+    while True:
+        try:
+            return await Client.connect(
+                config.address,
+                namespace=config.namespace,
+                data_converter=converter,
+                keep_alive_config=KEEP_ALIVE,
+                connect_timeout=WITHIN,
+                runtime=_runtime(),
+            )
+        except RuntimeError as error:
+            if NOT_READY not in str(error):
+                raise
+            await asyncio.sleep(FIRST_PAUSE_S)
 
 
 @cache

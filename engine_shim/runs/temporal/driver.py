@@ -61,8 +61,11 @@ class TemporalDriver:
         word: Stopping | GoOn = job.stop.requested or "go on"
         if rested := await self._offload(lambda: self._note_handed_in(job.run, word)):
             return rested
-        handle = await self._wake(job.run, word)
-        return await self._follow(job, handle, word)
+        taken = None if word == "go on" else word
+        listener = self._listener(job)
+        follower = await self._offload(lambda: Follower(self._store, job.run, job.stop, taken, listener))
+        handle = await self._wake(job.run, word)  # last: of what a worker appends from now on, nothing is missed
+        return await self._follow(job, handle, follower)
 
     def _note_handed_in(self, run: str, word: str) -> RunResult | None:
         """Note that a run is to go on; its result where it rests, and stays so."""
@@ -116,12 +119,8 @@ class TemporalDriver:
         self._client = self._client or await connect(self._config, data_converter())
         return self._client
 
-    async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any], word: Stopping | GoOn) -> RunResult:
-        """Tell of what is appended, pass on who stops the run, and give its result once it rests. The workflow was told
-        the word."""
-        taken = None if word == "go on" else word
-        listener = self._listener(job)
-        follower = await self._offload(lambda: Follower(self._store, job.run, job.stop, taken, listener))
+    async def _follow(self, job: Job, handle: WorkflowHandle[Any, Any], follower: Follower) -> RunResult:
+        """Tell of what is appended, pass on who stops the run, and give its result once it rests."""
         ended = self._await_end(job.run, handle, follower)
         complaint = asyncio.get_running_loop().call_later(PATIENCE_S, self._complain, job.run)
         try:
