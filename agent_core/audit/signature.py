@@ -99,7 +99,7 @@ def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None
     seals = tape.get(SEAL, [])
     head, count = head_and_count(signed_strands(tape))
     record: Record = {"kind": "sealed", "head": head, "count": count, "kid": keys.signer}
-    if identity is not None:
+    if identity is not None and identity.store:
         record |= {"store": identity.store, "tenant": identity.tenant}
     record["mac"] = keys.mac(keys.signer, run, head, count, *_home_of(record))
     if seals and seals[-1].record() == record:
@@ -158,7 +158,8 @@ def _home_fault(store: str, tenant: str | None, identity: StoreIdentity, keys: K
         return f"it was sealed as a run of the tenant {tenant}, and this is the store of {identity.tenant}"
     if store == identity.store:
         return None
-    elsewhere = f"it was sealed in the store {store}, and this is {identity.store}"
+    here = f"this is {identity.store}" if identity.store else "this one has no id"
+    elsewhere = f"it was sealed in the store {store}, and {here}"
     if store not in identity.copies:
         return f"{elsewhere}; runs come here by `agent-core store copy`"
     if is_signed_copy(store, identity, keys):

@@ -14,7 +14,8 @@ Select = Callable[[str, str], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
-    """A store's own id, made with it, and the tenant whose runs it holds; None for those of the host.
+    """A store's own id, made with it, and the tenant whose runs it holds; None for those of the host. The id is empty
+    before the first write, and where somebody has taken it away.
 
     `copies` are the stores whose runs were copied here, by their ids: who signed that, {kid, mac}, each None where
     there was no key.
@@ -25,11 +26,9 @@ class StoreIdentity:
     copies: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 
 
-def read_identity(select: Select) -> StoreIdentity | None:
-    """The identity of the store in a database; None where it has none yet: a first write makes it."""
+def read_identity(select: Select) -> StoreIdentity:
+    """The identity of the store in a database."""
     found = select(STORE, _READ)
-    if not found:
-        return None
-    (store, tenant), *_ = found
-    copies = {source: (kid, mac) for source, kid, mac in select(COPIES, _READ_COPIES)}
-    return StoreIdentity(store, tenant, copies)
+    store, tenant = found[0] if found else ("", None)
+    copies = {source: (kid, mac) for source, kid, mac in select(COPIES, _READ_COPIES)} if found else {}
+    return StoreIdentity(str(store or ""), tenant, copies)

@@ -64,7 +64,7 @@ class PostgresJournal:
         return self._database.threads
 
     @property
-    def identity(self) -> StoreIdentity | None:
+    def identity(self) -> StoreIdentity:
         return read_identity(lambda _, query: self._select(query))
 
     def load(self, run: str) -> Tape:

@@ -41,7 +41,7 @@ class SqliteJournal:
         self._file = SqliteFile(self.path, layout, busy_seconds=patience, synchronous=synchronous)
 
     @property
-    def identity(self) -> StoreIdentity | None:
+    def identity(self) -> StoreIdentity:
         with self._explained("read"):
             return read_identity(self._file.select)
 

@@ -29,7 +29,7 @@ def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
     """Write the ledger's head and count, to be kept elsewhere."""
     database = open_named_store(path).database
     (head, count), identity = read_ledger(database), read_identity(database.rows)
-    store = None if identity is None else identity.store
+    store = identity.store or None
     if as_json:
         output.document({"head": head, "count": count, "store": store})
     else:

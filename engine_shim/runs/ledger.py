@@ -75,7 +75,7 @@ def _add(db: Transaction, run: str, kind: str, status: str | None, at: str) -> N
 def write_entry(db: Transaction, run: str, entry: Entry) -> None:
     """Add an entry at the end, in the name of the store and its tenant; the caller has the lock."""
     seq, previous = db.execute(_LAST).fetchone() or (0, GENESIS)
-    store, tenant = db.execute("SELECT store, tenant FROM store_identity").fetchone()
+    store, tenant = db.execute("SELECT store, tenant FROM store_identity").fetchone() or ("", None)
     data = encode({**entry, "store": store, "tenant": tenant})
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
 
@@ -172,7 +172,7 @@ def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Itera
         proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
 
 
-def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity | None) -> Iterator[dict[str, Any]]:
+def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity) -> Iterator[dict[str, Any]]:
     """The first entry that the ledger of this store has no reason to hold: of another store, or another tenant.
 
     Where a store without a ledger took over that of another one, the entries before the note of that name the other.
@@ -180,10 +180,11 @@ def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity | None) ->
     taken = max((at for at, entry in enumerate(entries) if entry["kind"] == "copied" and "rows" in entry), default=0)
     for number, entry in enumerate(entries[taken:], taken + 1):
         store, tenant = entry.get("store"), entry.get("tenant")
-        if store is None or identity is None:
+        if store is None:
             continue
         if store != identity.store:
-            yield {"why": f"entry {number} of the ledger is of the store {store}, and this is {identity.store}"}
+            here = f"this is {identity.store}" if identity.store else "this one has no id"
+            yield {"why": f"entry {number} of the ledger is of the store {store}, and {here}"}
             return
         if None not in (tenant, identity.tenant) and tenant != identity.tenant:
             yield {"why": f"entry {number} of the ledger is of the tenant {tenant}, not of {identity.tenant}"}

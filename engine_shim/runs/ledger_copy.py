@@ -43,9 +43,13 @@ def carry_ledger(source: Database, target: Database) -> Carried | None:
     if not entries:
         return None
     head = bytes(entries[-1][2]).hex()
-    identity = read_identity(source.rows)
-    origin = None if identity is None else identity.store
-    note = {"kind": "copied", "from": origin, "head": head, "count": len(entries), "at": _now()}
+    note = {
+        "kind": "copied",
+        "from": read_identity(source.rows).store,
+        "head": head,
+        "count": len(entries),
+        "at": _now(),
+    }
     with target.writing() as db:
         target.lock(db, SUBJECT)
         known = db.execute(_ALL).fetchall()

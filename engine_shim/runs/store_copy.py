@@ -52,7 +52,7 @@ def copy_runs(
 def _note_origin(source: DatabaseRunStore, target: DatabaseRunStore, keys: Keys | None) -> None:
     target.database.prepare()
     origin, own = source.journal.identity, target.journal.identity
-    if origin is None or own is None or origin.store == own.store:
+    if origin is None or own is None or origin.store in ("", own.store):
         return
     if None not in (origin.tenant, own.tenant) and origin.tenant != own.tenant:
         message = f"the runs are those of the tenant {origin.tenant}, and the store to copy to is that of {own.tenant}"

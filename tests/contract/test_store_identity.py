@@ -1,5 +1,6 @@
 """Whose a run is: seals and the ledger name their store and its tenant, and what was put elsewhere by hand is found."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -71,9 +72,7 @@ def why(store: DatabaseRunStore, run: str = "r") -> str | None:
 
 
 def name_of(store: DatabaseRunStore) -> str:
-    identity = store.journal.identity
-    assert identity is not None
-    return identity.store
+    return store.journal.identity.store
 
 
 def test_a_seal_and_an_entry_of_the_ledger_say_whose_they_are(open_of: Open) -> None:
@@ -130,6 +129,40 @@ def test_a_ledger_that_was_put_into_another_store_with_all_its_runs_is_found(ope
     with globex.database.writing() as db:  # who gives the store another name has all that is there against him
         db.execute("UPDATE store_identity SET store = ?", (name_of(acme),))
     assert "of the tenant acme, not of globex" in prove_store(globex.database).faults[0]["why"]
+
+
+@pytest.mark.parametrize("how", ["DELETE FROM store_identity", "UPDATE store_identity SET store = ''"])
+def test_a_store_whose_id_was_taken_away_is_at_home_nowhere(open_of: Open, how: str) -> None:
+    acme, globex = open_of("acme"), open_of("globex")
+    run_one(acme)
+    run_one(globex, run="own")
+    put("r", acme, globex)
+    with globex.database.writing() as db:
+        db.execute(how)
+        db.execute("UPDATE store_identity SET tenant = NULL")
+    assert why(globex) == f"it was sealed in the store {name_of(acme)}, and this one has no id; runs come here by " + (
+        "`agent-core store copy`"
+    )
+    assert "and this one has no id" in prove_store(globex.database).faults[0]["why"]
+    run_one(globex, run="later")
+    assert verify(globex.journal, run_id="later", keys=KEYS).seal == "sealed by k1, which names no store"
+
+
+def test_what_is_listed_of_a_run_is_what_the_ledger_says(open_of: Open) -> None:
+    store = open_of("acme")
+    run_one(store)
+    fails = {**FLOW, "nodes": [{"tool": "calculator", "config": {"expression": "{{external.sum}}"}}]}
+
+    async def drive() -> None:
+        engine = Engine(store=store)
+        await engine.run(fails, external={"sum": "1 / 0"}, run_id="failed")
+        await engine.run(ASKS, run_id="withdrawn")
+        await engine.cancel("withdrawn")
+
+    asyncio.run(drive())
+    assert [entry["status"] for entry in entries_of(store)[1:]] == ["completed", "failed", "cancelled"]
+    assert sorted(each.status for each in store.entries()) == ["cancelled", "completed", "failed"]
+    assert prove_store(store.database).faults == []
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ export const chineseRun = {
   "sealed by {key}": "由 {key} 封印",
   "sealed by {key}, not checked: no key here": "由 {key} 封印，未校验：此处没有密钥",
   "sealed by {key}, which does not hold": "由 {key} 封印，但封印不成立",
+  "sealed by {key}, which names no store": "由 {key} 封印，但封印未写明存储",
   "seal not checked: a record is damaged": "封印未校验：有记录已损坏",
   "it is not sealed, though a key is given": "给出了密钥，但它未封印",
   "its seal is not one that a host writes": "其封印不是主机所写",

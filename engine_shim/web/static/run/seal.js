@@ -5,6 +5,7 @@ import { t } from "../kit/words.js";
 const SAID = [
   [/^sealed by (.*), not checked: no key here$/s, "sealed by {key}, not checked: no key here"],
   [/^sealed by (.*), which does not hold$/s, "sealed by {key}, which does not hold"],
+  [/^sealed by (.*), which names no store$/s, "sealed by {key}, which names no store"],
   [/^sealed by (.*)$/s, "sealed by {key}"],
 ];
 
