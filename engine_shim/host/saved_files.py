@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = ".saved-over-http"
-"""The list, as `sha256sum` writes one. Who reviews a version and makes it the host's own deletes its line."""
+"""The list, as `sha256sum` reads one: a comment names the token that saved the file of the next line. Who reviews a
+version and makes it the host's own deletes that line."""
+_BY: Final = "# by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,24 +19,32 @@ class SavedFiles:
 
     def has(self, file: Path) -> bool:
         """Whether the file is as it was saved."""
-        try:
-            lines = (self.directory / NAME).read_text().splitlines()
-        except FileNotFoundError:
-            return False
-        return _line_of(file.name, file.read_bytes()) in lines
+        lines = self._lines()
+        return bool(lines) and _line_of(file.name, file.read_bytes()) in lines
 
-    def size(self) -> int:
-        """The bytes of the files that were saved and are there."""
-        try:
-            names = {line.partition("  ")[2] for line in (self.directory / NAME).read_text().splitlines()}
-        except FileNotFoundError:
-            return 0
-        return sum(path.stat().st_size for path in map(self.directory.joinpath, names) if path.is_file())
+    def measure(self) -> dict[str, int]:
+        """The bytes of the files that were saved and are there, by the token that saved each; empty for none."""
+        found, by = dict[str, int](), ""
+        for line in self._lines():
+            if line.startswith(_BY):
+                by = line.removeprefix(_BY)
+                continue
+            path = self.directory / line.partition("  ")[2]
+            if path.is_file():
+                found[by] = found.get(by, 0) + path.stat().st_size
+            by = ""
+        return found
 
-    def add(self, name: str, data: bytes) -> None:
-        """Note a file before it is written."""
+    def add(self, name: str, data: bytes, by: str) -> None:
+        """Note a file, and the token that saves it, before it is written."""
         with (self.directory / NAME).open("a") as book:
-            book.write(f"{_line_of(name, data)}\n")
+            book.write(f"{_BY}{by}\n{_line_of(name, data)}\n")
+
+    def _lines(self) -> list[str]:
+        try:
+            return (self.directory / NAME).read_text().splitlines()
+        except FileNotFoundError:
+            return []
 
 
 def is_saved(file: Path) -> bool:

@@ -91,7 +91,7 @@ class Tenant:
         self, name: str, text: str, form: Format, expects: str | None, account: Account
     ) -> tuple[CheckedWorkflow, bool]:
         """Save a text as a new version of a workflow. Raises what `WorkflowFiles.save` does, and OverSpent."""
-        return await self.checks.run_for(account, self.files.save, name, text, form, expects)
+        return await self.checks.run_for(account, self.files.save, name, text, form, expects, account.token)
 
     async def run_draft(
         self,

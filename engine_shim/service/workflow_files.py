@@ -19,7 +19,7 @@ from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from utools.files.atomic import create_file, locked
 
 MOST_STORED: Final = 64 * 1024 * 1024
-"""Bytes that the versions of a directory which came over HTTP may have together."""
+"""Bytes that the versions of a directory which came over HTTP may have together; those of one token half as many."""
 VERSION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 """Versions that can be a part of a file's name."""
 
@@ -46,11 +46,11 @@ class SharedDirectory(EngineError):
 
 
 class TooMuchStored(OverShare):
-    """The versions of a directory have as many bytes as they may have."""
+    """The versions that a token, or a tenant, has saved have as many bytes as they may have."""
 
-    def __init__(self) -> None:
+    def __init__(self, whose: str, most: int) -> None:
         EngineError.__init__(
-            self, f"the versions saved here have {MOST_STORED:,} bytes, and may have no more; the operator deletes some"
+            self, f"the versions that {whose} has saved may have {most:,} bytes together; the operator deletes some"
         )
 
 
@@ -86,11 +86,13 @@ class WorkflowFiles:
             "file": path.relative_to(self.directory).as_posix(),
         }
 
-    def save(self, identity: str, text: str, form: Format, expects: str | None) -> tuple[CheckedWorkflow, bool]:
-        """Save a text as a new version; gives it, and whether it is new.
+    def save(
+        self, identity: str, text: str, form: Format, expects: str | None, token: str
+    ) -> tuple[CheckedWorkflow, bool]:
+        """Save a text that came with a token as a new version; gives it, and whether it is new.
 
         `expects` is the newest version that the text began from, None where there was none. DefinitionErrors for all
-        that is wrong, VersionExists, EditedMeanwhile, SharedDirectory, NotWritable; with nothing saved.
+        that is wrong, VersionExists, EditedMeanwhile, SharedDirectory, NotWritable, TooMuchStored; with nothing saved.
         """
         if not self.is_own:
             raise SharedDirectory
@@ -103,12 +105,12 @@ class WorkflowFiles:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             with self._lock, locked(self.directory):
-                return self._save(identity, definition.version, text.encode(), form, expects)
+                return self._save(identity, definition.version, text.encode(), form, expects, token)
         except OSError as error:
             raise NotWritable(f"{self.directory} cannot be written: {error.strerror}") from None
 
     def _save(
-        self, identity: str, version: str, data: bytes, form: Format, expects: str | None
+        self, identity: str, version: str, data: bytes, form: Format, expects: str | None, token: str
     ) -> tuple[CheckedWorkflow, bool]:
         versions: Mapping[str, CheckedWorkflow] = self.catalog.list().get(identity, {})
         if version in versions:
@@ -119,9 +121,8 @@ class WorkflowFiles:
         if newest not in (None, expects):
             raise EditedMeanwhile(identity, str(newest))
         path = self.directory / f"{identity}@{version}.{form}"
-        if self.saved.size() + len(data) > MOST_STORED:
-            raise TooMuchStored
-        self.saved.add(path.name, data)
+        self._check_room(len(data), token)
+        self.saved.add(path.name, data, token)
         try:
             create_file(path, data)
         except FileExistsError:
@@ -132,6 +133,14 @@ class WorkflowFiles:
             path.unlink()
             refuse(clean_problem(each, self.directory) for each in problems_in(error))
         return self.catalog.get(f"{identity}@{version}"), True
+
+    def _check_room(self, size: int, token: str) -> None:
+        """TooMuchStored where so many bytes more are too many."""
+        stored = self.saved.measure()
+        if stored.get(token, 0) + size > MOST_STORED // 2:
+            raise TooMuchStored("this token", MOST_STORED // 2)
+        if sum(stored.values()) + size > MOST_STORED:
+            raise TooMuchStored("this tenant", MOST_STORED)
 
 
 def _file_of(workflow: CheckedWorkflow) -> Path:

@@ -143,18 +143,24 @@ def test_sessions(host: Served, tokens: dict[str, Header]) -> None:
 
 @pytest.mark.exhaustive
 def test_stored_versions(host: Served, tokens: dict[str, Header], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workflow_files, "MOST_STORED", 400)
+    """Each version has some 180 bytes: two fit into a token's share, and four into a tenant's."""
+    monkeypatch.setattr(workflow_files, "MOST_STORED", 800)
+    own = {**tokens, "cal": host.issue("cal", "admin", tenant="acme")}
 
-    def save(version: str, expects: str | None) -> httpx2.Response:
-        flow = {"id": "own", "version": version, "nodes": [{"tool": "echo", "config": {"text": "x" * 100}}]}
+    def save(who: str, version: int) -> httpx2.Response:
+        flow = {"id": "own", "version": str(version), "nodes": [{"tool": "echo", "config": {"text": "x" * 100}}]}
+        expects = None if version == 1 else str(version - 1)
         body = {"text": json.dumps(flow), "format": "json", "expects": expects}
-        return host.client.put("/workflows/own", json=body, headers=tokens["ada"])
+        return host.client.put("/workflows/own", json=body, headers=own[who])
 
-    assert [save("1", None).status_code, save("2", "1").status_code] == [201, 201]
-    assert_over(save("3", "2"), "have 400 bytes")
+    assert [save("ada", version).status_code for version in (1, 2)] == [201, 201]
+    assert_over(save("ada", 3), "this token has saved may have 400 bytes")
     assert not (host.folder / "acme" / "own@3.json").exists()
+    assert [save("bob", version).status_code for version in (3, 4)] == [201, 201]
+    assert_over(save("cal", 5), "this tenant has saved may have 800 bytes")
     (host.folder / "acme" / "own@1.json").unlink()
-    assert save("3", "2").status_code == 201
+    assert save("ada", 5).status_code == 201
+    assert_over(save("ada", 6), "this token has saved")
 
 
 @pytest.mark.exhaustive
