@@ -18,11 +18,15 @@ from typing import Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
+from utools.tool import Effect as ToolEffect
+
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
     "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
     "awaiting_approval", "in_doubt", "paused",
 ]  # fmt: skip
+VerdictKind = Literal["run", "wait", "refuse"]
+"""What a call may do: run, wait for a person, or go back to the model as refused."""
 Json = dict[str, Any]
 
 
@@ -100,7 +104,7 @@ class ToolCall:
     tool: str
     args: Json
     config: Json
-    effect: str
+    effect: ToolEffect
     within: float | None
     idempotent: bool = False
     inherited: Inherited = field(default_factory=Inherited)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NotRequired
+from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -11,6 +11,7 @@ from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
+from utools.tool import Effect as ToolEffect
 
 
 class ToolBinding(TypedDict):
@@ -60,13 +61,16 @@ def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
     return dict(args) if policy is None else {**policy["preset"], **args}
 
 
-def effect_of(policy: Mapping[str, Any] | None, args: Json) -> str | None:
+def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None:
     """What a call would do, as far as the policy can tell; None when only the tool itself knows."""
     if policy is None:
         return "write"
     effect = policy["effect"]
-    if isinstance(effect, str):
-        return None if effect == "dynamic" else effect
+    match effect:
+        case "read" | "write" | "nested" as known:
+            return cast(ToolEffect, known)
+        case str():  # `dynamic`
+            return None
     chosen = arguments_of(policy, args).get(effect["argument"], effect.get("default"))
     return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
 

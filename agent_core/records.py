@@ -31,9 +31,11 @@ from agent_core.effects import (
     SourceRecord,
     ToolCall,
     ToolReply,
+    VerdictKind,
 )
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RuleVersions
+from utools.tool import Effect as ToolEffect
 
 Kind = Literal[
     "run_started",
@@ -213,7 +215,7 @@ class ToolAsk(TypedDict):
     id: str
     tool: str
     args: Json
-    effect: str
+    effect: ToolEffect
 
 
 class ModelAsked(ModelAsk):
@@ -310,8 +312,8 @@ class JudgedCall(TypedDict):
     id: str
     tool: str
     args: Json
-    effect: str
-    verdict: Literal["run", "wait", "refuse"]
+    effect: ToolEffect
+    verdict: VerdictKind
     reason: NotRequired[FinishReason | None]
     message: NotRequired[str]
     origins: NotRequired[Mapping[str, str]]
@@ -448,7 +450,7 @@ class FlowFinished(TypedDict):
     """How a workflow's run ended. `output` is the SHA-256 of its result."""
 
     kind: Literal["run_finished"]
-    status: str
+    status: Literal["completed", "failed", "cancelled"]
     path: list[str]
     error: Json | None
     at: str

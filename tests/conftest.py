@@ -1,12 +1,14 @@
 """What all tests share: the event loop, how many examples of a property are tried, and real servers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from agent_core.models.providers import shared_client
+from engine_shim.runs.run_index import RunIndex
+from engine_shim.statuses import MOVES, RunStatus
 from support.examples import load_profile
 from support.postgres_server import Postgres, real_postgres
 from support.redis_server import RealServer, real_server
@@ -61,6 +63,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker("exhaustive")
             cases[test] += 1
     leave_out_passed(config, items)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watch_moves() -> Iterator[None]:
+    """Whatever a test does, by whichever driver, the status of a run only makes the moves of the table."""
+    set_status = RunIndex.set_status
+
+    def watch(index: RunIndex, run: str, status: RunStatus, records: int = 0) -> None:
+        entry = index.store.entry(run)
+        if entry is not None and entry.status != status:
+            allowed: Sequence[str] = MOVES[index.status(run)]
+            assert status in allowed, f"run {run} moves from {entry.status} to {status}"
+        set_status(index, run, status, records)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunIndex, "set_status", watch)
+        yield
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
 """ChatReply: what a turn of a stored conversation gives its caller."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 
 from agent_core.agents.result import ConversationResult
-from agent_core.effects import Json
+from agent_core.effects import FinishReason, Json
 
+ReplyReason = Literal[FinishReason, "conversation_budget"]
+"""Why a turn ended; a conversation that has spent its tokens asks no model."""
 SPENT: Final = "conversation_budget"
 """The finish reason of a turn that its conversation could not pay for: nothing ran."""
 
@@ -25,7 +27,7 @@ class ChatReply:
     response: str
     conversation_id: str
     trace_id: str | None
-    finish_reason: str
+    finish_reason: ReplyReason
     tool_calls: list[Json] = field(default_factory=list)
     meta: Json = field(default_factory=dict)
     waiting: list[Json] = field(default_factory=list)

@@ -26,6 +26,7 @@ from agent_core.loop.run_state import RunState
 from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.parse import Action
 from agent_core.records import DecidedBody, JudgedCall
+from utools.tool import Effect as ToolEffect
 
 Judged = list[tuple[ToolCall, Verdict]]
 
@@ -51,7 +52,7 @@ def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -
 def _judge(
     state: RunState,
     action: Action,
-    effect: str,
+    effect: ToolEffect,
     *,
     edited: bool = False,
     earlier: int = 0,

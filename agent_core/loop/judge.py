@@ -6,12 +6,12 @@ was called, the author's narrowing, where its values come from, approval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from agent_core.config import AfterUntrusted
-from agent_core.effects import FinishReason, Json
+from agent_core.effects import FinishReason, Json, VerdictKind
 from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.policy import Policies, ToolPolicy, arguments_of
@@ -20,13 +20,14 @@ from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 from utools.schema.faults import Fault, shown
 from utools.schema.pointer import pointer_of, unescape, value_at
+from utools.tool import Effect as ToolEffect
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`run`, `wait` for a person, or `refuse` with the reason and a message for the model."""
 
-    verdict: Literal["run", "wait", "refuse"]
+    verdict: VerdictKind
     reason: FinishReason | None = None
     message: str = ""
     origins: dict[str, str] | None = None
@@ -43,7 +44,7 @@ MAX_SHOWN, MAX_FAULTS = 100, 8
 def judge(
     tool: str,
     args: Json,
-    effect: str,
+    effect: ToolEffect,
     *,
     tools: Policies,
     made: int,
@@ -118,7 +119,7 @@ def _fault(pointer: str, expected: str, got: str) -> Fault:
 
 
 def _check_origins(
-    tool: str, args: Json, effect: str, policy: ToolPolicy, traced: Tracing, comparison: int, words: Words
+    tool: str, args: Json, effect: ToolEffect, policy: ToolPolicy, traced: Tracing, comparison: int, words: Words
 ) -> Verdict:
     """Where its values come from, first: what is not proven goes to approval where the tool has one."""
     approval, unproven = policy["approval"], traced.unproven

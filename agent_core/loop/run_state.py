@@ -29,6 +29,7 @@ from agent_core.records import AgentStarted
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, words_of
 from utools.schema.value_shape import ANYTHING, Shape, shape_of
+from utools.tool import Effect as ToolEffect
 
 UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
@@ -129,7 +130,7 @@ class RunState:
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
     def make_call(
-        self, index: int, count: int, action: Action, effect: str, origins: Mapping[str, str] | None = None
+        self, index: int, count: int, action: Action, effect: ToolEffect, origins: Mapping[str, str] | None = None
     ) -> ToolCall:
         """The call of an action, call `index` of `count` in its reply, bound by what is left now."""
         policy: Mapping[str, Any] = self.tools.get(action.tool, UNKNOWN_TOOL)

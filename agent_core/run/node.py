@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.replay import AGENT_LOOPS
 from agent_core.config import AgentConfig, read_config
-from agent_core.effects import Inherited, Json
+from agent_core.effects import FinishReason, Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
@@ -59,7 +59,7 @@ class AgentOutput(BaseModel):
     final_answer: Any
     trace: list[dict[str, Any]]
     used_tools: dict[str, Any]
-    finish_reason: str
+    finish_reason: FinishReason
     usage: dict[str, Any]
     messages_json: list[dict[str, Any]]
     run_id: str

@@ -5,14 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent_core.agents.chat import TURN_TOKENS
+from agent_core.agents.reply import ReplyReason
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
+from engine_shim.statuses import ListedStatus, RunStatus
 
 Json = dict[str, Any]
-RunStatus = Literal["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"]
-ListedStatus = Literal[
-    "pending", "running", "waiting", "paused", "completed", "failed", "cancelled", "unfinished", "unreadable"
-]
 """Of a run that only its journal knows, a list says less."""
 Text = Annotated[str, Field(max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
@@ -304,7 +302,7 @@ class ChatAnswer(BaseModel):
     response: str
     conversation_id: str
     trace_id: str | None
-    finish_reason: str
+    finish_reason: ReplyReason
     tool_calls: list[ChatToolCall]
     meta: ChatMeta
     waiting: list[WaitingCall]

@@ -8,7 +8,7 @@ from engine_shim.api.access import Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.models import Run, RunStatusView
-from engine_shim.runs.store import OPEN
+from engine_shim.statuses import OPEN
 
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it goes on afterwards."""

@@ -21,7 +21,6 @@ from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.models import (
     DecideRequest,
     ForkRequest,
-    ListedStatus,
     MessageRequest,
     ReplayedRun,
     ReplayRequest,
@@ -36,9 +35,9 @@ from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.runs.run_digest import RunDigest
 from engine_shim.runs.run_entry import RunEntry, RunFilter
 from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
-from engine_shim.runs.store import OPEN
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
+from engine_shim.statuses import OPEN, ListedStatus
 
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": describe_events(RunEvent.model_json_schema())}

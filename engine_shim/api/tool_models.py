@@ -4,7 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine_shim.api.models import Json, RunError, RunStatus, _In
+from engine_shim.api.models import Json, RunError, _In
+from engine_shim.statuses import RunStatus
+from utools.tool import Effect
 
 
 class ToolUser(BaseModel):
@@ -22,7 +24,7 @@ class Tool(BaseModel):
 
     code: str
     description: str
-    effect: str
+    effect: Literal[Effect, "depends"]
     executable: bool
     config_schema: Json
     output_schema: Json | None

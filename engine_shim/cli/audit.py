@@ -15,11 +15,12 @@ from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.recorded import Recorded, find_recorded
-from engine_shim.cli.run_status import OPEN, RESTING, find_status
+from engine_shim.cli.run_status import OPEN, find_status
 from engine_shim.cli.settings import read_settings
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
+from engine_shim.statuses import STOPPED
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in
 from utools.store_address import StoreAddress
@@ -46,7 +47,7 @@ def verify_run(
         output.line(_describe_verification(found, status if is_intact else None))
     if found.ok:
         return output.OK
-    return output.WAITING if is_intact and status in RESTING else output.AUDIT
+    return output.WAITING if is_intact and status in STOPPED else output.AUDIT
 
 
 def _describe_verification(found: Verification, status: str | None) -> str:

@@ -73,10 +73,10 @@ def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
 @_never_failing
 def complete_statuses(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     """The last status of a list with commas."""
-    from engine_shim.cli.runs import STATUSES
+    from engine_shim.statuses import LISTED
 
     before, comma, _ = incomplete.rpartition(",")
-    yield from ((before + comma + status, "") for status in STATUSES)
+    yield from ((before + comma + status, "") for status in LISTED)
 
 
 def complete_words(*words: str) -> Complete:

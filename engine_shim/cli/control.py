@@ -18,7 +18,7 @@ from engine_shim.cli.summary import report
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.run_entry import ENDED
+from engine_shim.statuses import ENDED
 
 StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 """What starts a run of this id on an engine, with a listener."""

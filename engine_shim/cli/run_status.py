@@ -4,7 +4,7 @@ from typing import Final
 
 from agent_core.journal.control import waiting_calls
 from engine_shim.cli.recorded import Recorded
-from engine_shim.runs.run_entry import ENDED
+from engine_shim.statuses import ENDED
 
 OPEN: Final = {
     "waiting": "it waits for a person",
@@ -14,7 +14,6 @@ OPEN: Final = {
     "unfinished": "it has not ended",
 }
 """By the status of a run without an end, what a person reads."""
-RESTING: Final = ("waiting", "paused")
 
 
 def find_status(recorded: Recorded, records: int | None = None) -> str | None:

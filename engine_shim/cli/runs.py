@@ -8,11 +8,10 @@ import typer
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.run_list import UNFINISHED, UNREADABLE, RunOutline, list_runs, origin_as_text, outline
+from engine_shim.runs.run_list import RunOutline, list_runs, origin_as_text, outline
+from engine_shim.statuses import LISTED, OPEN
 from utools.store_address import StoreAddress
 
-UNDER_WAY = ("pending", "running")
-STATUSES = ("completed", "failed", "cancelled", "waiting", "paused", *UNDER_WAY, UNFINISHED, UNREADABLE)
 WIDTH = 100
 """How long a line of the list may be."""
 
@@ -21,7 +20,7 @@ def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -
     """Write these runs of the store, newest first."""
     with closing(open_named_store(path)) as store:
         listed = [(entry, outline(store, entry.run)) for entry in list_runs(store, wanted)]
-        drivers = {entry.run: store.leases.holder(entry.run) for entry, _ in listed if entry.status in UNDER_WAY}
+        drivers = {entry.run: store.leases.holder(entry.run) for entry, _ in listed if entry.status in OPEN}
     if as_json:
         output.document([_as_data(entry, about, drivers.get(entry.run)) for entry, about in listed])
         return output.OK
@@ -35,9 +34,9 @@ def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -
 def read_statuses(text: str) -> list[str]:
     """The statuses that --status names. BadParameter for one that no run has."""
     named = [name.strip() for name in text.split(",")]
-    if set(named) <= set(STATUSES):
+    if set(named) <= set(LISTED):
         return named
-    raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(STATUSES)}, separated by commas")
+    raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(LISTED)}, separated by commas")
 
 
 def entry_as_data(entry: RunEntry) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def entry_as_line(entry: RunEntry, more: str = "") -> str:
 
 def _is_interrupted(entry: RunEntry, driver: str | None) -> bool:
     """Whether nobody drives a run that has not ended."""
-    return entry.status in UNDER_WAY and driver is None
+    return entry.status in OPEN and driver is None
 
 
 def _as_data(entry: RunEntry, about: RunOutline, driver: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from agent_core.journal.path import item
 from agent_core.journal.record import Record, Tape
 from engine_shim.evals.cases import AWAITING
+from utools.tool import Effect
 
 
 class Refusal(NamedTuple):
@@ -21,7 +22,7 @@ class Made(NamedTuple):
 
     tool: str
     args: dict[str, Any]
-    effect: str
+    effect: Effect
     answer: Record | None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.effects import FinishReason
 from agent_core.loop.reading import READ_OBSERVATION
 from engine_shim.evals.cases import Case
 from engine_shim.evals.expected import Step, find_missing, is_call_of, is_refused, is_right, match_calls
@@ -66,7 +67,7 @@ class Scored:
 
     case: Case
     run: str
-    finish_reason: str
+    finish_reason: FinishReason
     answer: Any
     error: str | None
     scores: Scores

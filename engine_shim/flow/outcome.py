@@ -16,6 +16,7 @@ from engine_shim.flow.branch import judgement_name
 from engine_shim.flow.conversation import RunValues, messages_at_the_end
 from engine_shim.flow.state import Key, State, VisitState
 from engine_shim.flow.visit_limit import exceeded
+from engine_shim.statuses import RunStatus
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _KINDS = get_args(FinishReason)
@@ -45,7 +46,7 @@ class FlowOutcome:
 
     @property
     def finish_reason(self) -> FinishReason:
-        status: str = self.output["status"]
+        status: RunStatus = self.output["status"]
         kind: Any = (self.output["error"] or {}).get("kind")
         if status == "waiting":
             return "in_doubt" if any(entry["reason"] == "in_doubt" for entry in self.waiting) else "awaiting_approval"
@@ -122,7 +123,7 @@ def error_of(error: DefinitionError) -> Json:
     return {"kind": "definition", "message": message_of(error), "where": error.where}
 
 
-def _status(state: State, failed: bool, waiting: tuple[Json, ...]) -> str:
+def _status(state: State, failed: bool, waiting: tuple[Json, ...]) -> RunStatus:
     """A pause comes first: what it delays may still change how the run ends."""
     if any(entry["reason"] == "paused" for entry in waiting):
         return "paused"

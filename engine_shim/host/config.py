@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
@@ -12,6 +12,7 @@ from engine_shim.definition.errors import DefinitionErrors, Location, Problem, p
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.own_variables import is_own
+from engine_shim.statuses import NOTIFIED, NotifiedStatus
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
@@ -21,7 +22,6 @@ from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
 from utools.store_address import StoreAddress, read_address
 
-ToldStatus = Literal["waiting", "completed", "failed", "cancelled"]
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 MarkName = Annotated[str, AfterValidator(check_name)]
 Pattern = Annotated[str, AfterValidator(check_pattern)]
@@ -38,7 +38,7 @@ class WebhookConfig(BaseModel):
 
     url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
     secret_env: str = Field(min_length=1)
-    statuses: list[ToldStatus] = list(get_args(ToldStatus))
+    statuses: list[NotifiedStatus] = list(NOTIFIED)
     workflows: list[str] = ["*"]
 
 

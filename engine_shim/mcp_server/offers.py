@@ -8,8 +8,8 @@ from agent_core.effects import Json
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.mcp_server.names import Target, tool_name
 from engine_shim.service.tenants import Tenant
+from engine_shim.statuses import STATUSES
 
-STATUSES: Final = ("pending", "running", "waiting", "paused", "completed", "failed", "cancelled")
 _WAITING: Final[Json] = {
     "type": "array",
     "items": {"type": "object"},

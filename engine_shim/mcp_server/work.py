@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.agents.reply import ChatReply
-from agent_core.effects import Json
+from agent_core.effects import FinishReason, Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
@@ -130,4 +130,5 @@ class AgentTurn:
     async def _unanswered(self) -> ChatReply:
         """The reply of a turn on which nothing was decided."""
         view = await self._tenant.view(self.run)
-        return ChatReply(False, "", view.conversation or "", self.run, view.status, waiting=view.waiting)
+        reason: FinishReason = "awaiting_approval" if view.waiting else "paused"
+        return ChatReply(False, "", view.conversation or "", self.run, reason, waiting=view.waiting)

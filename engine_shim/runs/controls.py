@@ -10,9 +10,9 @@ from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.offload import offload
 from agent_core.run.secrets import signing_keys
 from engine_shim.runs.leases import Signal
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
+from engine_shim.statuses import ENDED
 
 PATIENCE_S: Final = 10.0
 INTERVAL_S: Final = 0.05

@@ -22,9 +22,9 @@ from agent_core.run.secrets import signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import ROOT, Preparer
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
+from engine_shim.statuses import ENDED, RunStatus
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None
@@ -43,7 +43,7 @@ class RunResult:
     """
 
     run_id: str
-    status: str
+    status: RunStatus
     outputs: dict[str, Any]
     path: list[str]
     waiting: list[dict[str, Any]]
@@ -121,7 +121,7 @@ class RunDriver:
 
     def _set_status(self, result: RunResult) -> None:
         is_released = result.status == "paused" and self._index.last_control(result.run_id) != "pause"
-        status = "pending" if is_released else result.status
+        status: RunStatus = "pending" if is_released else result.status
         self._index.set_status(result.run_id, status, result.journal["count"])
 
     def _set_running(self, run: str) -> None:

@@ -48,6 +48,7 @@ from engine_shim.runs.results import read_result
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.store import RunStore, StrPath
+from engine_shim.statuses import STOPPED, RunStatus
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.files.protected_paths import protect_name
@@ -271,7 +272,7 @@ class Engine:
             if by != RECOVERY:
                 self.store.forget_takeovers(run_id)
             self._controls.apply_last(run_id, stop, by)
-            if self._index.status(run_id) in ("waiting", "paused"):
+            if self._index.status(run_id) in STOPPED:
                 self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on
             return self._job_of(run_id, stop, on_event)
 
@@ -358,7 +359,7 @@ class Engine:
         tape, base = self._index.load(run_id)
         return load_workflow(tape[ROOT][0].record()["definition"], base=base)
 
-    def status(self, run_id: str) -> str:
+    def status(self, run_id: str) -> RunStatus:
         """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
         return self._index.status(run_id)
 
@@ -450,7 +451,7 @@ class Engine:
         self._controls.append_message(run_id, {"role": role, "content": text}, by)
         self._leases.notify(run_id, "message")
 
-    async def pause(self, run_id: str, *, by: str = "caller") -> str:
+    async def pause(self, run_id: str, *, by: str = "caller") -> RunStatus:
         """Let what is under way in a run be answered, and begin nothing more until it is resumed. Gives its status.
 
         It reaches the run in whichever process drives it; the status may still be `running` when a call takes long.
@@ -458,7 +459,7 @@ class Engine:
         """
         return await self._stop(run_id, "pause", by)
 
-    async def cancel(self, run_id: str, *, by: str = "caller") -> str:
+    async def cancel(self, run_id: str, *, by: str = "caller") -> RunStatus:
         """End a run for good: what is under way is aborted, what waits is withdrawn. Gives its status.
 
         It reaches the run in whichever process drives it. RunNotFound when the store holds no such run, DecisionError
@@ -466,7 +467,7 @@ class Engine:
         """
         return await self._stop(run_id, "cancel", by)
 
-    async def _stop(self, run_id: str, how: Stopping, by: str) -> str:
+    async def _stop(self, run_id: str, how: Stopping, by: str) -> RunStatus:
         require_asyncio()
         await self._offload(lambda: self._controls.append(run_id, how, by))
         self._leases.notify(run_id, how)

@@ -1,16 +1,16 @@
 """RunEntry: a run as a list shows it, which of them are wanted, and how both are read from a database."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from engine_shim.statuses import ListedStatus, read_status
 
 if TYPE_CHECKING:
     from engine_shim.runs.database import Database
     from utools.transaction import Transaction
 
-ENDED: Final = ("completed", "failed", "cancelled")
-"""The statuses of runs that go on no more."""
 _COLUMNS = "run, workflow, version, status, started_at, base"
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     workflow = excluded.workflow, version = excluded.version, status = excluded.status,
@@ -30,7 +30,7 @@ class RunEntry:
     run: str
     workflow: str
     version: str
-    status: str
+    status: ListedStatus
     started_at: str
     base: str
     records: int = 0
@@ -93,18 +93,6 @@ def _day_before(at: datetime) -> str:
 ALL = RunFilter()
 
 
-def read_ended_status(last: Mapping[str, Any]) -> str:
-    """The status of a run by the record that ended it: an agent's own has a reason instead."""
-    match last:
-        case {"status": status}:
-            return str(status)
-        case {"finish_reason": "final"}:
-            return "completed"
-        case {"finish_reason": "cancelled"}:
-            return "cancelled"
-    return "failed"
-
-
 def save_entry(db: "Transaction", entry: RunEntry) -> None:
     """Add the entry, or replace the run's older one."""
     *columns, records, host = astuple(entry)
@@ -130,7 +118,10 @@ def read_entries(database: "Database", clause: str, *values: Any) -> list[RunEnt
     query = f"SELECT run, records, host FROM run_hosts WHERE run IN {database.dialect.values}"
     runs = database.dialect.pack([row[0] for row in found])
     by_run = {run: (records, host) for run, records, host in database.rows("run_hosts", query, runs)}
-    return [RunEntry(*(*row, *by_run.get(row[0], (0, "")))) for row in found]
+    return [
+        RunEntry(run, workflow, version, read_status(status), at, base, *by_run.get(run, (0, "")))
+        for run, workflow, version, status, at, base in found
+    ]
 
 
 def parse_time(at: str) -> datetime | None:

@@ -11,10 +11,10 @@ from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import last_control, waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
-from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.errors import DefinitionError, EngineError, RunNotFound
 from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.store import RunStore
+from engine_shim.statuses import ENDED, SEALED, EndedStatus, RunStatus, read_ended_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RunIndex:
         assert entry is not None
         keys = verifying_keys()
         identity = None if keys is None else self.store.journal.identity
-        check_intact(run, tape, keys, identity, at_rest=entry.status in (*ENDED, "waiting"))
+        check_intact(run, tape, keys, identity, at_rest=entry.status in SEALED)
         end = len(tape[ROOT])
         if entry.status in ENDED and not is_finished(tape, ROOT):
             raise Damaged(ROOT, end, f"the run had ended as {entry.status}, and its end is missing")
@@ -72,21 +72,26 @@ class RunIndex:
                 raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
         return True
 
-    def final_status(self, run: str) -> str | None:
+    def final_status(self, run: str) -> EndedStatus | None:
         """How a run ended, by its journal, which knows before the index does; None while it has not."""
         tape, _ = self.load(run)
-        return str(tape[ROOT][-1].record()["status"]) if is_finished(tape, ROOT) else None
+        return read_ended_status(tape[ROOT][-1].record()) if is_finished(tape, ROOT) else None
 
     def last_control(self, run: str) -> str | None:
         """The last request about a run: pause, resume or cancel; None when there was none."""
         return last_control(self.store.journal.load(run))
 
-    def status(self, run: str) -> str:
+    def status(self, run: str) -> RunStatus:
         """A run's status, by the index."""
         entry = self.store.entry(run)
         if entry is None:
             raise RunNotFound(run)
-        return entry.status
+        match entry.status:
+            case "unfinished" | "unreadable" as unknown:
+                hint = "use the version that wrote it"
+                raise EngineError(f"the index of the store has run {run!r} as {unknown}: {hint}")
+            case status:
+                return status
 
     def note_late_answers(self, run: str) -> None:
         """Note that a run goes on which waits by the index, and in which late answers have ended the last doubt."""
@@ -94,7 +99,7 @@ class RunIndex:
         if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
             self.set_status(run, "pending")
 
-    def set_status(self, run: str, status: str, records: int = 0) -> None:
+    def set_status(self, run: str, status: RunStatus, records: int = 0) -> None:
         """Set a run's status in the index, and how many records it has at least."""
         entry = self.store.entry(run)
         if entry is not None and (entry.status != status or entry.records < records):

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time, read_ended_status
+from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time
 from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.statuses import ListedStatus, read_ended_status
 
-UNFINISHED, UNREADABLE = "unfinished", "unreadable"
-"""The statuses that only such runs have: nobody knows who drives them; their beginning cannot be read."""
 ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
 _BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {ROOT_STRANDS}"
 _FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
@@ -68,36 +67,35 @@ def _unlisted(store: DatabaseRunStore) -> Iterator[RunEntry]:
     known = {run for (run,) in store.database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
     for run, data in store.database.rows("rows", _BEGUN):
         if run not in known:
-            yield _entry(store, run, read_record(data))
+            yield complete_entry(store, read_beginning(run, read_record(data)))
 
 
-def _entry(store: DatabaseRunStore, run: str, first: Json) -> RunEntry:
-    entry = begun_entry(run, first)
-    return replace(entry, status=entry.status or find_status(store, run))
-
-
-def begun_entry(run: str, first: Json) -> RunEntry:
-    """The entry of a run that only the journal holds, by its first record, without a status unless it is unreadable."""
+def read_beginning(run: str, first: Json) -> RunEntry:
+    """Return the entry of a run that only the journal holds, by its first record: unreadable, or as yet unfinished."""
     match first:
         case {"definition": {"id": workflow, **more}, "at": at}:
-            return RunEntry(run, str(workflow), str(more.get("version", "1")), "", str(at), "")
+            return RunEntry(run, str(workflow), str(more.get("version", "1")), "unfinished", str(at), "")
         case {"loop": loop, "at": at}:
-            return RunEntry(run, str(loop), "", "", str(at), "")
+            return RunEntry(run, str(loop), "", "unfinished", str(at), "")
         case _:
-            return RunEntry(run, "?", "", UNREADABLE, "", "")
+            return RunEntry(run, "?", "", "unreadable", "", "")
 
 
-def find_status(store: DatabaseRunStore, run: str) -> str:
-    """The status of a run that only the journal holds."""
+def complete_entry(store: DatabaseRunStore, entry: RunEntry) -> RunEntry:
+    """Return the entry of a run that only the journal holds with the status that the run has now."""
+    return replace(entry, status=_find_status(store, entry.run)) if entry.status == "unfinished" else entry
+
+
+def _find_status(store: DatabaseRunStore, run: str) -> ListedStatus:
     last = _record(store, _LAST, run)
     if last.get("kind") == "run_finished":
         return read_ended_status(last)
     from agent_core.journal.control import waiting_calls
 
     try:
-        return "waiting" if waiting_calls(store.journal.load(run)) else UNFINISHED
+        return "waiting" if waiting_calls(store.journal.load(run)) else "unfinished"
     except Exception:  # whatever is recorded there, the run is listed; `verify` says what is wrong with it
-        return UNREADABLE
+        return "unreadable"
 
 
 def _external(first: Json) -> Json:

@@ -16,7 +16,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.runs.database import Database, Dialect
 from engine_shim.runs.run_digest import RunDigest, digest_runs, read_calls
 from engine_shim.runs.run_entry import RunEntry, RunFilter, select_entries
-from engine_shim.runs.run_list import ROOT_STRANDS, Json, begun_entry, find_status, read_record
+from engine_shim.runs.run_list import ROOT_STRANDS, Json, complete_entry, read_beginning, read_record
 from engine_shim.runs.store import DatabaseRunStore
 
 SEARCH_S: Final = 3.0
@@ -114,7 +114,7 @@ class RunSearch:
         """A page of as many runs as the filter's limit says, or of those that were found in time."""
         with self._store.database.open_reader() as database:
             found, place = self._find(query, database)
-            found = [replace(each, status=each.status or find_status(self._store, each.run)) for each in found]
+            found = [complete_entry(self._store, each) for each in found]
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
 
     def find_turns(self) -> list[Turn]:
@@ -170,8 +170,8 @@ class RunSearch:
         for entry in sorted(own, key=_place_of, reverse=True):
             if not wanted.statuses:
                 yield entry
-            elif (status := entry.status or find_status(self._store, entry.run)) in wanted.statuses:
-                yield replace(entry, status=status)
+            elif (complete := complete_entry(self._store, entry)).status in wanted.statuses:
+                yield complete
 
     def _all_begun(self, database: Database) -> list[_Begun]:
         """How all runs began that only the journal holds. That never changes, and is read once."""
@@ -179,7 +179,7 @@ class RunSearch:
             runs = self._unlisted_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
             for run, data in _read_of(database, _FIRST, sorted(runs - known.keys())):
-                known[run] = _read_beginning(run, read_record(data))
+                known[run] = _read_begun(run, read_record(data))
             self._begun = known
             return list(known.values())
 
@@ -215,8 +215,8 @@ def read_cursor(text: str) -> tuple[str, str]:
     raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
 
 
-def _read_beginning(run: str, first: Json) -> _Begun:
-    entry = begun_entry(run, first)
+def _read_begun(run: str, first: Json) -> _Begun:
+    entry = read_beginning(run, first)
     match first.get("agent"):
         case {"name": str(agent), "conversation": str(conversation)}:
             return _Begun(entry, Turn(conversation, agent, entry.started_at))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
@@ -16,6 +16,7 @@ from engine_shim.runs.leases import Leases, MemoryLeases, StoreLeases
 from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
 from engine_shim.runs.takeovers import TABLE as TAKEOVERS
 from engine_shim.runs.takeovers import add_takeover, forget_takeovers, read_takeovers
+from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, read_status
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from utools.transaction import Transaction
 
 StrPath = str | os.PathLike[str]
-TOLD = ("waiting", "completed", "failed", "cancelled")
-"""The statuses that webhooks tell of."""
 _ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
 NEWEST = 4096
@@ -34,8 +33,6 @@ _LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
 _LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
     LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
     ON newest.run = workflow_runs.run"""
-OPEN: Final = ("pending", "running")
-"""The statuses of runs that are to go on."""
 _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     JOIN run_submissions ON run_submissions.run = workflow_runs.run
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
@@ -74,7 +71,7 @@ class RunStore(Protocol):
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
         ...
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         """The statuses of runs, and the position of the last row of each, which may be 0 where that is none of the
         newest of the store."""
         ...
@@ -150,7 +147,7 @@ class MemoryRunStore:
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         found = [entry for run in runs if (entry := self._entries.get(run))]
         return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
 
@@ -209,7 +206,7 @@ class DatabaseRunStore:
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
             save_entry(db, entry)
-            if entry.status in TOLD:
+            if entry.status in NOTIFIED:
                 self._add_event(db, entry.run, entry.status, entry.records)
 
     def note_tenant(self, tenant: str | None) -> None:
@@ -248,11 +245,11 @@ class DatabaseRunStore:
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         dialect = self.database.dialect
         query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
         found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
-        return {run: (status, last) for run, status, last in found}
+        return {run: (read_status(status), last) for run, status, last in found}
 
     def left(self, host: str) -> list[str]:
         free, values = self.leases.free()

@@ -16,7 +16,6 @@ from agent_core.run.run_id import new_run_id
 from engine_shim.definition.model import Definition
 from engine_shim.errors import EngineError
 from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.store import OPEN
 from engine_shim.service.asked_by_messages import (
     external_of_messages,
     find_answering_node,
@@ -27,6 +26,7 @@ from engine_shim.service.feed import HEARTBEAT_S, Position
 from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
 from engine_shim.service.talks import Talks
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.statuses import OPEN
 
 AGENT, WORKFLOW = "agent/", "workflow/"
 POLL_S: Final = 0.25

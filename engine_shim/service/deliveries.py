@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from engine_shim.runs.database import Database
+from engine_shim.statuses import NotifiedStatus
 
 BACKOFF_S: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 """How long after each failed attempt the next one is made; after the last of them, none."""
@@ -23,7 +24,7 @@ class Delivery:
 
     event: int
     run: str
-    status: str
+    status: NotifiedStatus
     at: datetime
     attempt: int
 
@@ -62,16 +63,16 @@ class Deliveries:
         """The deliveries that are due, of each run the first one; they are this server's for a while."""
         return list(self._claim_due())
 
-    def finish(self, delivery: Delivery) -> None:
-        """Note that it was told, or is given up."""
+    def finish(self, event: int) -> None:
+        """Note that an event was delivered, or is given up."""
         with self.database.writing() as db:
             query = "DELETE FROM webhook_deliveries WHERE hook = ? AND event = ?"
-            db.execute(query, (self.hook, delivery.event))
+            db.execute(query, (self.hook, event))
 
     def postpone(self, delivery: Delivery) -> bool:
         """Try it again later; False, and it is given up, when it was tried often enough."""
         if delivery.attempt > len(BACKOFF_S):
-            self.finish(delivery)
+            self.finish(delivery.event)
             return False
         due = self.clock() + BACKOFF_S[delivery.attempt - 1]
         with self.database.writing() as db:
@@ -94,6 +95,6 @@ class Deliveries:
             if not is_ours:
                 continue
             if status is None:  # the run was deleted meanwhile
-                self.finish(Delivery(event, run, "", datetime.min, attempts))
+                self.finish(event)
             else:
                 yield Delivery(event, run, status, datetime.fromisoformat(at), attempts + 1)

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.store import OPEN
+from engine_shim.statuses import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

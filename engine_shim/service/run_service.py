@@ -19,13 +19,12 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import RECOVERY, Engine
-from engine_shim.runs.run_entry import ENDED
-from engine_shim.runs.store import OPEN
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
+from engine_shim.statuses import ENDED, OPEN, STOPPED
 from utools.words.text import error_words
 
 MAX_RESULTS: Final = 256
@@ -178,7 +177,7 @@ class RunService:
 
     def _is_at_rest(self, run: str) -> bool:
         """Whether a run waits, by its journal, which knows it first, or is paused."""
-        return self.engine.result(run) is not None or self.engine.status(run) in ("waiting", "paused")
+        return self.engine.result(run) is not None or self.engine.status(run) in STOPPED
 
     async def _launch(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
         """Drive in the background. Raises what is refused, and goes on when its caller goes away."""

@@ -15,11 +15,9 @@ from engine_shim.runs.drive import RunResult
 from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
 from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.store import OPEN, RunStore
+from engine_shim.runs.store import RunStore
 from engine_shim.runs.takeovers import MOST, describe_takeovers
-
-SUCCESS = {"final": "completed", "cancelled": "cancelled"}
-"""The status of an agent's run by its finish reason; any other is a failure."""
+from engine_shim.statuses import OPEN, ListedStatus, read_ended_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class RunView:
     """
 
     run_id: str
-    status: str
+    status: ListedStatus
     workflow: str | None = None
     version: str | None = None
     agent: str | None = None
@@ -130,9 +128,6 @@ def _view_turn(store: RunStore, run: str, tape: Tape) -> RunView:
     }
     if not is_finished(tape, AGENT_ROOT):
         return RunView(status="waiting" if waiting else "running", waiting=waiting, **about)
-    reason = last["finish_reason"]
     keys = ("final_answer", "finish_reason", "usage")
     outputs = {"agent_core": {key: last[key] for key in keys if key in last}}
-    return RunView(
-        status=SUCCESS.get(reason, "failed"), outputs=outputs, nodes=outputs, error=last.get("error"), **about
-    )
+    return RunView(status=read_ended_status(last), outputs=outputs, nodes=outputs, error=last.get("error"), **about)

@@ -21,13 +21,13 @@ from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.runs.database import Database
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
 from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
+from engine_shim.statuses import ENDED
 from utools.words.text import error_words
 
 INTERVAL_S: Final = 1.0

@@ -86,7 +86,7 @@ class WebhookSender:
         except Exception as error:  # a run that cannot be read must not keep the others from being told
             problem = error_words(error)
         if problem is None:
-            await self._offload(lambda: self._deliveries.finish(delivery))
+            await self._offload(lambda: self._deliveries.finish(delivery.event))
         elif await self._offload(lambda: self._deliveries.postpone(delivery)):
             log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
         else:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from engine_shim.statuses import read_ended_status
 from engine_shim.telemetry.operations import Ended, Source
 from engine_shim.telemetry.series import PREFIX, Series
 from engine_shim.telemetry.timing import duration_of
@@ -20,8 +21,6 @@ MAX_SERIES: Final = 1000
 CALL_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 RUN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 STEP_BUCKETS: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
-STATUSES: Final = {"final": "completed", "cancelled": "cancelled"}
-"""The status of an agent's own run by its finish reason; any other has failed."""
 SUCCESS: Final = "success"
 
 
@@ -83,9 +82,7 @@ class RunMetrics:
             self._end_run(ended, labels, seconds)
 
     def _end_run(self, ended: Ended, labels: tuple[str, ...], seconds: float | None) -> None:
-        reason = ended.record.get("finish_reason")
-        status = ended.record["status"] if reason is None else STATUSES.get(reason, "failed")
-        self._runs.add((*labels, status))
+        self._runs.add((*labels, read_ended_status(ended.record)))
         self._run_seconds.observe(labels, seconds)
 
     def _add_tokens(self, labels: tuple[str, ...], usage: Mapping[str, int] | None) -> None:

@@ -17,9 +17,9 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
-from engine_shim.host.config import ToldStatus, WebhookConfig
+from engine_shim.host.config import WebhookConfig
 from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import TOLD, SqliteRunStore
+from engine_shim.runs.store import SqliteRunStore
 from engine_shim.service.deliveries import BACKOFF_S
 from engine_shim.service.run_view import RunView
 from engine_shim.service.webhooks import WebhookSender
@@ -109,12 +109,6 @@ class Office:
 @pytest.fixture(autouse=True)
 def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-
-
-def test_statuses_of_the_configuration_are_those_of_the_store() -> None:
-    from typing import get_args
-
-    assert get_args(ToldStatus) == TOLD
 
 
 def test_run_that_waits_and_ends_is_told_of_and_signed(receiver: Receiver, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_events_of_a_run_keep_their_order_and_wait_for_the_one_before(store: Dat
     post.now += BACKOFF_S[0]
     (again,) = server.claim()
     assert (again.event, again.attempt) == (first.event, 2)
-    server.finish(again)
+    server.finish(again.event)
     assert post.claim() == [("a", "completed", 1)]
 
 

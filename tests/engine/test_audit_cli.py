@@ -18,9 +18,9 @@ from agent_core.models import ScriptedModel
 from engine_shim import MemoryRunStore, SqliteRunStore
 from engine_shim.cli import many_replays, output
 from engine_shim.cli.retention import find_expired
-from engine_shim.cli.runs import STATUSES
 from engine_shim.runs.leases import new_driver
 from engine_shim.runs.run_entry import RunEntry
+from engine_shim.statuses import LISTED
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolRegistry
@@ -335,7 +335,7 @@ def ended(store: Path, run: str, at: str) -> None:
 @pytest.fixture
 def store_of_runs(cli: Cli, asked: Any, store: Path, aged: Callable[[str, str], None]) -> dict[str, str]:
     """Runs that began 60 days ago and ended, or last went on, 40 days ago, by status; one that ended now; a new one."""
-    runs = {status: asked(final()) for status in STATUSES}
+    runs = {status: asked(final()) for status in LISTED}
     for status, run in runs.items():
         edit(store, "UPDATE workflow_runs SET status = ? WHERE run = ?", status, run)
         aged(run, ago(days=60))

@@ -155,7 +155,7 @@ def test_runs_are_listed_by(cli: Cli, listed: Path, words: list[str], places: li
 
 WRONG = {
     "limit": (["--limit", "0"], "--limit"),
-    "status": (["--status", "done"], "--status 'done': name any of completed, "),
+    "status": (["--status", "done"], "--status 'done': name any of pending, "),
     "since": (["--since", "yesterday"], "--since 'yesterday': write a date"),
 }
 

@@ -49,9 +49,10 @@ def test_translations_have_the_places_of_their_texts(chinese: dict[str, str]) ->
 @needs_node
 def test_words_of_a_set_are_there_in_chinese(chinese: dict[str, str]) -> None:
     from agent_core.effects import FinishReason
-    from engine_shim.api.models import ListedStatus, ReplayedRun
+    from engine_shim.api.models import ReplayedRun
+    from engine_shim.statuses import LISTED
 
     outcomes = ReplayedRun.model_json_schema()["properties"]["outcome"]["enum"]
     decisions = ("approve", "deny", "edit", "retry", "skip", "fail", "pause", "resume", "cancel", "late")
-    words = {*FinishReason.__args__, *ListedStatus.__args__, *outcomes, *decisions}  # type: ignore[attr-defined]
+    words = {*FinishReason.__args__, *LISTED, *outcomes, *decisions}  # type: ignore[attr-defined]
     assert not words - chinese.keys()

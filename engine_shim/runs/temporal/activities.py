@@ -21,7 +21,6 @@ from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.liveness import beating, see_through
@@ -29,6 +28,7 @@ from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tap
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import SILENCE
+from engine_shim.statuses import ENDED, RunStatus
 
 T = TypeVar("T")
 _ENDS: Final = ("answered", "cancelled", "waiting")
@@ -78,7 +78,7 @@ class RunActivities:
         waits, at [strand, n], has been decided meanwhile."""
         return await asyncio.to_thread(self._rest, run, *told)
 
-    def _rest(self, run: str, status: str, waiting: Sequence[tuple[str, int]]) -> str:
+    def _rest(self, run: str, status: RunStatus, waiting: Sequence[tuple[str, int]]) -> RunStatus:
         if self._keys is not None:
             sign_run(self._journal, run, self._keys)
         own, _ = split_own_strands(self._journal.load(run))

@@ -17,13 +17,13 @@ from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_rested
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
+from engine_shim.statuses import ENDED, RunStatus
 
 FINAL: Final = (
     RPCStatusCode.INVALID_ARGUMENT,
@@ -70,7 +70,9 @@ class TemporalDriver:
     def _note_handed_in(self, run: str, word: str) -> RunResult | None:
         """Note that a run is to go on; its result where it rests, and stays so."""
         if (rested := read_rested(self._index, run)) and word != "cancel":
-            self._index.set_status(run, "paused" if word == "pause" else rested.status, rested.journal["count"])
+            is_paused = word == "pause" and rested.status not in ENDED
+            status: RunStatus = "paused" if is_paused else rested.status
+            self._index.set_status(run, status, rested.journal["count"])
             return rested
         if self._index.status(run) not in ENDED:
             self._index.set_status(run, "pending")

@@ -12,9 +12,9 @@ from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.events import EventSource, Watcher
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
+from engine_shim.statuses import SETTLED, ListedStatus
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -26,7 +26,6 @@ SHARE: Final = 4
 """A pause is at least so many times as long as the look before it."""
 AGAIN_S: Final = 5.0
 """How often a run is looked at that seems to have no news."""
-RESTS: Final = (*ENDED, "waiting", "paused")
 log = logging.getLogger("engine_shim")
 
 
@@ -79,7 +78,7 @@ class Follower:
         self.run, self.news = run, asyncio.Event()
         self._store, self._index, self._listener = store, RunIndex(store), listener
         self._stop, self._taken = stop, taken
-        self._noted: tuple[str, int] | None = None
+        self._noted: tuple[ListedStatus, int] | None = None
         self._looked = -AGAIN_S
         stop.listeners.append(self.news.set)
         found = store.tail(run)
@@ -87,9 +86,9 @@ class Follower:
         if isinstance(listener, EventSource):
             listener.resume_from(store.journal.load(run))
 
-    def note(self, status: str, last: int) -> bool:
+    def note(self, status: ListedStatus, last: int) -> bool:
         """Note the status of the run and the position of its last row; whether something is new."""
-        known, before = self._noted or ("", 0)
+        known, before = self._noted or (None, 0)
         is_new = status != known or last > before
         self._noted = status, max(last, before)
         if is_new:
@@ -118,8 +117,8 @@ class Follower:
         """Whether it is time to look without any news."""
         return monotonic() - self._looked > AGAIN_S
 
-    async def look(self) -> tuple[str, RunResult | None]:
-        """The status of the run, empty while its store is away, and its result where it rests."""
+    async def look(self) -> tuple[ListedStatus | None, RunResult | None]:
+        """The status of the run, None while its store is away, and its result where it rests."""
         noted = None if self._is_due else self._noted
         self.news.clear()
         self._looked = monotonic()
@@ -129,22 +128,24 @@ class Follower:
             if isinstance(error, Damaged):
                 raise
             log.warning("run %s cannot be looked at: %s", self.run, error)
-            return "", None
+            return None, None
         for position, row in rows:
             self._after = position
             if self._listener is not None:
                 self._listener(row)
         return status, result
 
-    def _read(self, noted: tuple[str, int] | None) -> "tuple[str, RunResult | None, list[tuple[int, Row]]]":
+    def _read(
+        self, noted: tuple[ListedStatus, int] | None
+    ) -> "tuple[ListedStatus, RunResult | None, list[tuple[int, Row]]]":
         """The rows come last, so that none of a run at rest is missing."""
         status = self._index.status(self.run) if noted is None else noted[0]
-        result = read_rested(self._index, self.run, status) if status in RESTS else None
+        result = read_rested(self._index, self.run, status) if status in SETTLED else None
         has_rows = noted is None or result is not None or noted[1] > self._after
         return status, result, self._store.tail(self.run, self._after) if has_rows else []
 
 
-def read_rested(index: RunIndex, run: str, status: str = "") -> RunResult | None:
+def read_rested(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
     """The result of a run that rests; None while something is left to do, unless it is paused."""
     tape, _ = index.load(run)
     return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)

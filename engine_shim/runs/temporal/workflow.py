@@ -17,10 +17,10 @@ from agent_core.run.driver import LiveDriver
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.run_entry import ENDED
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
 from engine_shim.runs.temporal.world import TemporalWorld, perform
+from engine_shim.statuses import ENDED
 
 
 @workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])
