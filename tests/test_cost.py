@@ -18,7 +18,7 @@ CEILINGS = {
     "a step in memory: calls": 483,
     "a step in SQLite: calls": 499,
     "a replayed step: calls": 272,
-    "an event for one follower: calls": 24,
+    "an event for one follower: calls": 26,
     "a workflow file to its first event: calls": 2307,
     "a run of two steps: selects": 21,
     "a run of two steps: write sections": 11,

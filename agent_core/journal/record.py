@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from agent_core.journal.kinds import kind_of
 from agent_core.protocol.strict_json import compact
+from agent_core.records import Kind
 
 FORMAT: Final = 1
 Record = dict[str, Any]
@@ -23,6 +25,11 @@ class Row(NamedTuple):
     n: int
     hash: bytes
     data: bytes
+
+    @property
+    def kind(self) -> Kind | None:
+        """The record's kind, without decoding it; None for bytes of another form."""
+        return kind_of(self.data)
 
     def record(self) -> Record:
         """The record, decoded at each call."""

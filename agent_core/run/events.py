@@ -5,8 +5,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent_core.effects import Json
-from agent_core.journal.path import is_within, name_of
+from agent_core.effects import Failed, Json, ModelReply, ToolReply
+from agent_core.journal.path import name_of
+from agent_core.journal.reader import (
+    Answered,
+    Call,
+    Decided,
+    Fact,
+    Question,
+    Reader,
+    RecordedRun,
+    RunFinished,
+    Waiting,
+)
 from agent_core.journal.record import Row, Tape
 from agent_core.protocol.clip import as_text, clip
 
@@ -16,48 +27,46 @@ Event = dict[str, Any]
 action, tool_progress, observation, repair, plan, plan_step, waiting, finished."""
 
 
-def events_of(record: Json) -> Iterator[Event]:
-    """The events of one record, without their strand and number."""
-    match record:
-        case {"kind": "asked", "ask": "model"}:
-            yield {"event": "step_started", "step": record["step"], "model": record["model"]}
-        case {"kind": "decided"}:
-            yield from _decision_events(record)
-        case {"kind": "answered", "reply": "did"}:
-            yield _observation(record["success"], record["output"], record["error"], record["seconds"])
-        case {"kind": "answered", "reply": "failed"}:
-            yield _observation(False, None, record["message"], record["seconds"])
-        case {"kind": "waiting", "tool": tool}:
-            why = {"message": record["message"]} if record.get("message") else {}
-            yield {"event": "waiting", "reason": record["reason"], "tool": tool, "args": record["args"], **why}
-        case {"kind": "run_finished"}:
-            keys = ("finish_reason", "status", "final_answer", "error", "usage")
-            yield {"event": "finished", **{key: record[key] for key in keys if key in record}}
+def events_of(fact: Fact) -> Iterator[Event]:
+    """Yield the events of what a record says, without their strand and number."""
+    match fact:
+        case Question(step=step, model=model):
+            yield {"event": "step_started", "step": step, "model": model}
+        case Decided():
+            yield from _decision_events(fact)
+        case Answered(answer=ToolReply() | Failed() as answer):
+            text = as_text(answer.output) if isinstance(answer, ToolReply) and answer.success else fact.error or ""
+            yield {"event": "observation", "success": fact.succeeded, "text": text, "seconds": answer.seconds}
+        case Waiting(tool=str(tool)):
+            why = {"message": fact.message} if fact.message else {}
+            yield {"event": "waiting", "reason": fact.reason, "tool": tool, "args": fact.args, **why}
+        case RunFinished():
+            yield {"event": "finished", **_ending(fact)}
 
 
-def _decision_events(record: Json) -> Iterator[Event]:
-    step = record["step"]
-    if "thought" in record:
-        yield {"event": "thought", "step": step, "text": record["thought"]}
-    if "unreadable" in record:
-        yield {"event": "repair", "step": step, **record["unreadable"]}
-    if "plan" in record:
-        yield {"event": "plan", "step": step, "steps": record["plan"]}
-    if "refused" in record:
-        yield {"event": "repair", "step": step, **record["refused"]}
-    if "plan_step" in record:
-        status = record["plan_step"]
+def _ending(fact: RunFinished) -> Json:
+    if not fact.is_agent:
+        return {"status": fact.reason, "error": fact.error}
+    return {"finish_reason": fact.reason, "final_answer": fact.answer, "error": fact.error, "usage": fact.usage}
+
+
+def _decision_events(decided: Decided) -> Iterator[Event]:
+    step = decided.step
+    if decided.thought is not None:
+        yield {"event": "thought", "step": step, "text": decided.thought}
+    if decided.unreadable is not None:
+        yield {"event": "repair", "step": step, **decided.unreadable}
+    if decided.plan is not None:
+        yield {"event": "plan", "step": step, "steps": decided.plan}
+    if decided.refused is not None:
+        yield {"event": "repair", "step": step, **decided.refused}
+    if (status := decided.plan_step) is not None:
         yield {"event": "plan_step", **status, "step": step, "plan_step": status["step"]}
-    for call in record.get("calls", ()):
+    for call in decided.calls:
         if call["verdict"] == "refuse":
             yield {"event": "repair", "step": step, "kind": call["reason"], "message": call["message"]}
-        elif "limit" not in record:
+        elif decided.limit is None:
             yield {"event": "action", "step": step, "id": call["id"], "tool": call["tool"], "args": call["args"]}
-
-
-def _observation(success: bool, output: Any, error: str | None, seconds: float) -> Event:
-    text = as_text(output) if success else error or ""
-    return {"event": "observation", "success": success, "text": text, "seconds": seconds}
 
 
 class Watcher(Protocol):
@@ -84,46 +93,36 @@ class EventSource:
     """
 
     callback: Callable[[Event], None]
-    limits: dict[str, int | None] = field(default_factory=dict)
-    asked: dict[str, str] = field(default_factory=dict)
+    reader: Reader = field(default_factory=Reader)
     streaming: set[str] = field(default_factory=set)
-    agents: set[str] = field(default_factory=set)
     wants_answers: bool = True
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without telling of them again."""
-        for path, rows in tape.items():
-            self._follow(path, rows[0].record())
-            self._follow(path, rows[-1].record())
+        self.reader = Reader()
+        for path in sorted(tape, key=lambda path: path.count("/")):
+            self.reader.read(tape[path][0])
+            self.reader.read(tape[path][-1])
 
     def __call__(self, row: Row) -> None:
-        record = row.record()
+        fact = self.reader.read(row)
         if row.path in self.streaming:
-            self._settle_answer(row, record)
-        self._follow(row.path, record)
-        if record["kind"] == "asked":
-            self._show_plain_call(row, record)
-        if record["kind"] == "answered" and self.asked.get(row.path) == "model":
-            return  # a reply is shown by the decision about it, a failure by how the run ends
-        for event in events_of(record):
+            self._settle_answer(fact)
+        match fact:
+            case Call():
+                self._show_plain_call(fact)
+            case Answered(asked=Question()):
+                return  # a reply is shown by the decision about it, a failure by how the run ends
+        for event in events_of(fact):
             if event["event"] == "observation":
                 text = event["text"]
-                event = {**event, "text": clip(text, self._limit_of(row.path)), "characters": len(text)}
+                event = {**event, "text": clip(text, _limit_of(fact.run)), "characters": len(text)}
             self._emit(row.path, row.n, event)
 
-    def _follow(self, path: str, record: Json) -> None:
-        match record:
-            case {"kind": "asked"}:
-                self.asked[path] = record["ask"]
-            case {"kind": "run_started"}:
-                self.limits[path] = record.get("config", {}).get("observation_max_len")
-                if record["loop"] == "agent":
-                    self.agents.add(path)
-
-    def _show_plain_call(self, row: Row, record: Json) -> None:
+    def _show_plain_call(self, call: Call) -> None:
         """A call that a workflow's node makes; those of an agent are told when they are decided."""
-        if record["ask"] == "tool" and not any(is_within(row.path, agent) for agent in self.agents):
-            self._emit(row.path, row.n, {"event": "action", "tool": record["tool"], "args": record["args"]})
+        if call.run is None or not call.run.is_within_agent:
+            self._emit(call.strand, call.n, {"event": "action", "tool": call.tool, "args": call.args})
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
         """A tool's own word while it runs, perhaps from its own thread; no record holds it."""
@@ -141,12 +140,15 @@ class EventSource:
             self.streaming.remove(strand)
             self._emit(strand, n, {"event": "answer_discarded"})
 
-    def _settle_answer(self, row: Row, record: Json) -> None:
+    def _settle_answer(self, fact: Fact) -> None:
         """A provisional answer is valid when the reply is decided to be the final, else it is discarded."""
-        if record["kind"] == "decided" and record.get("final"):
-            self.streaming.remove(row.path)
-        elif not (record["kind"] == "answered" and record.get("reply") == "said"):
-            self.show_delta(row.path, row.n, None)
+        match fact:
+            case Decided(is_final=True):
+                self.streaming.remove(fact.strand)
+            case Answered(answer=ModelReply()):
+                pass
+            case _:
+                self.show_delta(fact.strand, fact.n, None)
 
     def _emit(self, strand: str, n: int, event: Event) -> None:
         try:
@@ -154,6 +156,7 @@ class EventSource:
         except Exception:  # a listener's mistake must not end the run that it listens to
             log.exception("an event listener failed")
 
-    def _limit_of(self, path: str) -> int | None:
-        owners = [owner for owner in self.limits if is_within(path, owner)]
-        return self.limits[max(owners, key=len)] if owners else None
+
+def _limit_of(run: RecordedRun | None) -> int | None:
+    """Return how many characters of an observation the model of a run sees; None for all."""
+    return None if run is None else run.config.get("observation_max_len")

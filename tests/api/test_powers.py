@@ -430,8 +430,12 @@ def test_nothing_is_written_that_says_what_a_host_does(office: Office, path: str
     config = {"path": path, "text": "evil", "root": "."}
     answer = office.run("host", [{"tool": "write_file", "config": config}])
     assert answer.json()["status"] == "failed"
-    assert ((office.folder / path).read_bytes() if before is not None else None) == before
-    assert before is not None or not (office.folder / path).exists()
+    after = (office.folder / path).read_bytes() if (office.folder / path).exists() else None
+    if path.endswith(".db"):  # the store of the run itself, which the refused run is written to
+        assert after is not None
+        assert after.startswith(b"SQLite format 3")
+    else:
+        assert after == before
 
 
 # ── what was saved ───────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,32 @@
+"""Kinds of records by their bytes, without decoding: its kind is the first field of each record. Pure.
+
+Where many rows are searched, by a program or by a query, `beginning` gives the bytes that the wanted ones begin with.
+"""
+
+import re
+from typing import Final, cast, get_args
+
+from agent_core.records import Kind
+
+KINDS: Final = frozenset(get_args(Kind))
+_KIND: Final = re.compile(rb'\{"kind":"([a-z_]+)"')
+_TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
+LOOP_OF_START: Final = re.compile(rb'\{"kind":"run_started","loop":"(\w+)",(?:"format":(\d+),)?')
+"""The loop, and the format if it is the next field, of a `run_started` record."""
+TOOL_OF_CALL: Final = re.compile(
+    rb'\{"kind":(?:"asked"|"waiting","reason":%b),"ask":"tool"(?:,"id":%b)?,"tool":(%b)' % ((_TEXT,) * 3)
+)
+"""The JSON text of the tool in the record of a call that is asked for, or waits."""
+
+
+def kind_of(data: bytes) -> Kind | None:
+    """Return the kind of a record in its bytes; None for bytes of another form."""
+    match = _KIND.match(data)
+    kind = None if match is None else match[1].decode()
+    return cast(Kind, kind) if kind in KINDS else None
+
+
+def beginning(kind: Kind, **fields: str) -> bytes:
+    """Return the bytes that records of a kind begin with, here with these texts as their next fields."""
+    named = {"kind": kind, **fields}
+    return ("{" + ",".join(f'"{name}":"{value}"' for name, value in named.items())).encode()

@@ -1,0 +1,481 @@
+"""Reader: what the rows of a run say, typed: its runs, questions, calls, decisions and ends. Pure.
+
+fact          record          what it says
+RunStarted    run_started     a workflow or an agent begins
+Question      asked           a model is asked
+Call          asked           a tool is called
+Batch         asked           several tools are called at once, each in a strand of its own
+Answered      answered        what came of a question, a call or a batch
+Decided       decided         what became of a model's reply
+Waiting       waiting         a call waits for a person
+Resolved      resolved        a person decided, or paused, resumed or cancelled the run
+Cancelled     cancelled       in place of an answer
+Added         message         somebody adds a message to the run
+Received      received        an agent reads messages that were added
+RunFinished   run_finished    a workflow or an agent has ended
+Sealed        sealed          the run was signed
+
+Each fact has its strand and number, and the innermost run that it belongs to; an answer has what it answers.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar
+
+from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
+from agent_core.errors import Damaged
+from agent_core.journal.kinds import KINDS
+from agent_core.journal.path import child, is_below, name_of, parent_of
+from agent_core.journal.record import Record, Row, Tape
+from agent_core.journal.started import read_started
+from agent_core.records import (
+    AgentNote,
+    Closing,
+    JudgedCall,
+    Kind,
+    PlanStatus,
+    ReadMessage,
+    RunOrigin,
+    UnreadableReply,
+    decode_answer,
+)
+from utools.tool import Effect as ToolEffect
+
+T = TypeVar("T")
+SUCCESS: Final = ("final", "completed")
+"""How a run ends that did what it was for: the finish reason of an agent, the status of a workflow."""
+
+
+@dataclass(slots=True, eq=False)
+class RecordedRun:
+    """A workflow's or an agent's run. `above` is the run that it is nested in.
+
+    `name` is the workflow's id; or the agent's name in the catalogue, else that of its node or tool. `workflow`,
+    `agent` and `conversation` are the innermost ones that the run belongs to, itself included; empty without one.
+    `began` is when it began, of a fork when it was forked, and never before the run above it. `definition` and
+    `external` are a workflow's, `config`, `tools`, `messages`, `texts` and `note` an agent's. `step` is the last step
+    that was asked for so far.
+    """
+
+    path: str
+    above: "RecordedRun | None"
+    loop: str
+    name: str
+    workflow: str
+    agent: str
+    conversation: str | None
+    at: str
+    began: str
+    definition: Json | None
+    external: Json
+    config: Json
+    tools: Mapping[str, Any]
+    messages: Sequence[Json]
+    texts: Mapping[str, str]
+    note: AgentNote | None
+    forked: RunOrigin | None
+    max_steps: int | None = None
+    earlier_steps: int = 0
+    """The steps of earlier attempts at the run, which count as well."""
+    step: int | None = None
+
+    @property
+    def is_agent(self) -> bool:
+        return self.loop == "agent"
+
+    @property
+    def is_within_agent(self) -> bool:
+        """Whether the run, or one above it, is an agent's."""
+        return self.is_agent or (self.above is not None and self.above.is_within_agent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    strand: str
+    n: int
+    run: RecordedRun | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(_Fact):
+    """`begun` is the run, which is `run` as well."""
+
+    begun: RecordedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Question(_Fact):
+    """A question to a model, in a step of its run. `messages` counts them."""
+
+    step: int
+    model: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Fact):
+    """A call of a tool that judge has let through."""
+
+    id: str
+    tool: str
+    args: Json
+    effect: ToolEffect
+
+    @property
+    def nested(self) -> str:
+        """The strand of the run that is nested under the call, if there is one."""
+        return child(self.strand, self.tool, self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(_Fact):
+    """Calls of these tools at once."""
+
+    tools: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """All calls of a batch have ended; it took as long as the longest."""
+
+    at: str
+    seconds: float
+    closes: Sequence[Closing]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(_Fact):
+    """What came of an act. `asked` is None for a nested run that could not begin."""
+
+    asked: "Question | Call | Batch | None"
+    answer: ModelReply | ToolReply | Failed | BatchAnswer
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether there is a reply, or a result that is none of a failure."""
+        answer = self.answer
+        return answer.success if isinstance(answer, ToolReply) else not isinstance(answer, Failed)
+
+    @property
+    def error(self) -> str | None:
+        """What was said of a failure."""
+        match self.answer:
+            case ToolReply(success=False) as result:
+                return result.error
+            case Failed() as failure:
+                return failure.message
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(_Fact):
+    """What became of a reply: it was `final`, `unreadable`, or had `calls`, perhaps stopped by a `limit`.
+
+    In plan mode it was a `plan`, perhaps `refused`; for each step of that, `plan_step` says how far it has come.
+    `edited`: a person has decided about the calls.
+    """
+
+    step: int
+    thought: str | None
+    calls: Sequence[JudgedCall]
+    limit: str | None
+    unreadable: UnreadableReply | None
+    is_final: bool
+    is_edited: bool
+    plan: list[Json] | None
+    refused: UnreadableReply | None
+    plan_step: PlanStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(_Fact):
+    """A call, or the calls of a batch, wait for a person. `asked` is the act that is in doubt."""
+
+    reason: FinishReason
+    tool: str | None
+    args: Json
+    tools: Sequence[str]
+    message: str
+    asked: Question | Call | Batch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(_Fact):
+    """What a person decided. The end of a batch of decisions `closes` its strands, and has no `by` and `at`."""
+
+    decision: str
+    by: str
+    at: str
+    message: str
+    args: Json | None
+    closes: Sequence[Closing]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled(_Fact):
+    """An act, or a wait, that was cancelled."""
+
+    asked: Question | Call | Batch | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Added(_Fact):
+    """A message that somebody added to the run."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received(_Fact):
+    """Messages that an agent reads before its next question."""
+
+    messages: Sequence[ReadMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished(_Fact):
+    """How a run ended. `reason` is an agent's finish reason, or a workflow's status. `path` are a workflow's visits;
+    `answer`, `usage` and `used_tools` are an agent's."""
+
+    reason: str
+    error: Json | None
+    at: str
+    answer: Any
+    usage: Json | None
+    used_tools: Json
+    path: Sequence[str]
+
+    @property
+    def is_agent(self) -> bool:
+        return self.usage is not None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.reason in SUCCESS
+
+    @property
+    def failure(self) -> tuple[str, str | None] | None:
+        """The kind of a failure and what was said of it: of a workflow that of its error, of an agent its reason."""
+        if self.succeeded:
+            return None
+        error = self.error or {}
+        return error.get("kind", self.reason) if self.reason == "failed" else self.reason, error.get("message")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed(_Fact):
+    """The run was signed by the key `kid` as it was then."""
+
+    kid: str
+    count: int
+
+
+Act = Question | Call | Batch
+Fact = (
+    RunStarted | Question | Call | Batch | Answered | Decided | Waiting | Resolved | Cancelled | Added | Received
+    | RunFinished | Sealed
+)  # fmt: skip
+
+
+class Reader:
+    """Reads the rows of one run, those of a strand in order, and a strand after the record that it follows from.
+
+    `runs` are the runs so far by strand. Rows whose facts nobody needs may be left out; an answer without the row of
+    its question has no `asked`.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[str, RecordedRun] = {}
+        self._asked: dict[str, Act] = {}
+        self._owners: dict[str, RecordedRun | None] = {}
+
+    def read(self, row: Row) -> Fact:
+        """Return what a row says. Damaged for a record of a kind that there is not."""
+        path, owners = row.path, self._owners
+        record = row.record() if row.n else read_started(row)
+        if record["kind"] == "run_started":
+            return self._begin_run(row, record)
+        read_fact = _READERS.get(record["kind"])
+        if read_fact is None:
+            raise Damaged(path, row.n, f"its kind {record['kind']!r} is unknown")
+        owner = owners[path] if path in owners else self.run_of(path)
+        fact = read_fact((path, row.n, owner), record, self._asked.get(path))
+        if isinstance(fact, Act):
+            self._asked[path] = fact
+            if owner is not None and isinstance(fact, Question):
+                owner.step = fact.step
+        return fact
+
+    def run_of(self, path: str) -> RecordedRun | None:
+        """Return the innermost run that a strand belongs to."""
+        if path not in self._owners:
+            self._owners[path] = self.runs.get(path) or (self.run_of(parent_of(path)) if path else None)
+        return self._owners[path]
+
+    def _begin_run(self, row: Row, record: Record) -> RunStarted:
+        run = _read_run(row.path, record, self.run_of(parent_of(row.path)))
+        self.runs[row.path] = self._owners[row.path] = run
+        return RunStarted(row.path, row.n, run, run)
+
+
+def read_strands(tape: Tape, kinds: Collection[Kind] = KINDS) -> dict[str, list[Fact]]:
+    """Return what the rows of a tape say, strand by strand, those above others first.
+
+    Rows of other kinds are not decoded. So are strands whose rows are all of other kinds: they have no facts.
+    """
+    reader = Reader()
+    paths = sorted(tape, key=lambda path: path.count("/"))
+    return {path: [reader.read(row) for row in tape[path] if row.kind in kinds] for path in paths}
+
+
+def read_run(tape: Tape, strand: str) -> RecordedRun:
+    """Return the innermost run that a strand of a tape belongs to."""
+    while strand not in tape or tape[strand][0].kind != "run_started":
+        strand = parent_of(strand)
+    reader, paths = Reader(), [strand]
+    while strand := parent_of(strand):
+        paths.append(strand)
+    for path in reversed(paths):
+        if path in tape and tape[path][0].kind == "run_started":
+            reader.read(tape[path][0])
+    return reader.runs[paths[0]]
+
+
+def find_agents(strands: Mapping[str, Sequence[Fact]]) -> list[str]:
+    """Return the strands that are runs of agents, in order."""
+    return sorted(path for path, facts in strands.items() if facts and _is_agent(facts[0]))
+
+
+def leave_nested(paths: Iterable[str]) -> list[str]:
+    """Return the strands without those that lie below another one of them."""
+    listed = list(paths)
+    return [path for path in listed if not any(is_below(path, other) for other in listed)]
+
+
+def _is_agent(fact: Fact) -> bool:
+    return isinstance(fact, RunStarted) and fact.begun.is_agent
+
+
+def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedRun:
+    definition, note, forked = record.get("definition"), record.get("agent"), record.get("forked")
+    conversation = above.conversation if above else None
+    if definition is None:
+        name = (note or {}).get("name") or name_of(path)
+        workflow, agent = above.workflow if above else "", name
+        conversation = (note or {}).get("conversation", conversation)
+    else:
+        name = workflow = str(definition["id"])
+        agent = ""
+    return RecordedRun(
+        path=path,
+        above=above,
+        loop=record["loop"],
+        name=name,
+        workflow=workflow,
+        agent=agent,
+        conversation=conversation,
+        at=record["at"],
+        began=max((forked or {}).get("at", ""), record["at"], above.began if above else ""),
+        definition=definition,
+        external=record.get("external", {}),
+        config=record.get("config", {}),
+        tools=record.get("tools", {}),
+        messages=record.get("messages", ()),
+        texts=record.get("texts", {}),
+        note=note,
+        forked=forked,
+        max_steps=record["limits"].get("steps"),
+        earlier_steps=record.get("spent", {}).get("steps", 0),
+    )
+
+
+_Where = tuple[str, int, RecordedRun | None]
+
+
+def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
+    match record["ask"]:
+        case "model":
+            return Question(*where, record["step"], record["model"], record["messages"])
+        case "tool":
+            return Call(*where, record["id"], record["tool"], record["args"], record["effect"])
+    return Batch(*where, record["tools"])
+
+
+def _read_answered(where: _Where, record: Record, asked: Act | None) -> Fact:
+    if record["reply"] == "batch":
+        return Answered(*where, asked, BatchAnswer(record["at"], record["seconds"], record["closes"]))
+    return Answered(*where, asked, decode_answer(record))
+
+
+def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
+    read = record.get
+    return Decided(
+        *where,
+        step=record["step"],
+        thought=read("thought"),
+        calls=read("calls", ()),
+        limit=read("limit"),
+        unreadable=read("unreadable"),
+        is_final=read("final", False),
+        is_edited=read("edited", False),
+        plan=read("plan"),
+        refused=read("refused"),
+        plan_step=read("plan_step"),
+    )
+
+
+def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
+    calls = (record.get("tool"), record.get("args", {}), record.get("tools", ()))
+    return Waiting(*where, record["reason"], *calls, record.get("message", ""), asked)
+
+
+def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:
+    who = (record["decision"], record.get("by", ""), record.get("at", ""))
+    return Resolved(*where, *who, record.get("message", ""), record.get("args"), record.get("closes", ()))
+
+
+def _read_cancelled(where: _Where, record: Record, asked: Act | None) -> Fact:
+    return Cancelled(*where, asked, record["at"])
+
+
+def _read_message(where: _Where, record: Record, asked: Act | None) -> Fact:
+    return Added(*where, record["role"], record["content"], record["by"])
+
+
+def _read_received(where: _Where, record: Record, asked: Act | None) -> Fact:
+    return Received(*where, record["messages"])
+
+
+def _read_finished(where: _Where, record: Record, asked: Act | None) -> Fact:
+    read = record.get
+    return RunFinished(
+        *where,
+        reason=read("finish_reason") or record["status"],
+        error=read("error"),
+        at=record["at"],
+        answer=read("final_answer"),
+        usage=read("usage"),
+        used_tools=read("used_tools", {}),
+        path=read("path", ()),
+    )
+
+
+def _read_sealed(where: _Where, record: Record, asked: Act | None) -> Fact:
+    return Sealed(*where, record["kid"], record["count"])
+
+
+_READERS: Final[Mapping[str, Callable[[_Where, Record, Act | None], Fact]]] = {
+    "asked": _read_asked,
+    "answered": _read_answered,
+    "decided": _read_decided,
+    "waiting": _read_waiting,
+    "resolved": _read_resolved,
+    "cancelled": _read_cancelled,
+    "message": _read_message,
+    "received": _read_received,
+    "run_finished": _read_finished,
+    "sealed": _read_sealed,
+}
