@@ -1,7 +1,7 @@
 """RunStatus: the statuses of a run, the moves between them, and the groups of them that have a name."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 EndedStatus = Literal["completed", "failed", "cancelled"]
 RunStatus = Literal["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"]
@@ -44,13 +44,16 @@ def read_status(value: object) -> ListedStatus:
     return value if value in LISTED else "unreadable"
 
 
-def read_ended_status(last: Mapping[str, Any]) -> EndedStatus:
-    """Return the status of a run by the record that ended it; an agent's own run has a finish reason instead."""
-    match last:
-        case {"status": "completed" | "failed" | "cancelled" as status}:
-            return cast(EndedStatus, status)
-        case {"finish_reason": "final"}:
+def status_of_reason(reason: str) -> EndedStatus:
+    """Return the status of a run by its own status, or by the finish reason of an agent that is a run by itself."""
+    match reason:
+        case "completed" | "failed" | "cancelled":
+            return reason
+        case "final":
             return "completed"
-        case {"finish_reason": "cancelled"}:
-            return "cancelled"
     return "failed"
+
+
+def read_ended_status(last: Mapping[str, Any]) -> EndedStatus:
+    """Return the status of a run by the record that ended it."""
+    return status_of_reason(str(last.get("status", last.get("finish_reason"))))

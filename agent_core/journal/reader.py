@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, TypeVar
 from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
 from agent_core.errors import Damaged
 from agent_core.journal.kinds import KINDS
-from agent_core.journal.path import child, is_below, name_of, parent_of
+from agent_core.journal.path import child, is_below, is_within, name_of, parent_of
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.started import read_started
 from agent_core.records import (
@@ -189,13 +189,14 @@ class Decided(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(_Fact):
-    """A call, or the calls of a batch, wait for a person. `asked` is the act that is in doubt."""
+    """A call, or the calls of a batch, wait for a person. One in doubt has been `asked`, and took `seconds` so far."""
 
     reason: FinishReason
     tool: str | None
     args: Json
     tools: Sequence[str]
     message: str
+    seconds: float | None
     asked: Question | Call | Batch | None
 
 
@@ -315,6 +316,12 @@ class Reader:
             self._owners[path] = self.runs.get(path) or (self.run_of(parent_of(path)) if path else None)
         return self._owners[path]
 
+    def forget(self, path: str) -> None:
+        """Forget a run that has ended, and what lies below it; whoever reads strand by strand needs them further."""
+        for known in (self.runs, self._owners, self._asked):
+            for each in [each for each in known if is_within(each, path)]:
+                del known[each]
+
     def _begin_run(self, row: Row, record: Record) -> RunStarted:
         run = _read_run(row.path, record, self.run_of(parent_of(row.path)))
         self.runs[row.path] = self._owners[row.path] = run
@@ -429,7 +436,7 @@ def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
 
 def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
     calls = (record.get("tool"), record.get("args", {}), record.get("tools", ()))
-    return Waiting(*where, record["reason"], *calls, record.get("message", ""), asked)
+    return Waiting(*where, record["reason"], *calls, record.get("message", ""), record.get("seconds"), asked)
 
 
 def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:

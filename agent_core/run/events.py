@@ -118,6 +118,8 @@ class EventSource:
                 text = event["text"]
                 event = {**event, "text": clip(text, _limit_of(fact.run)), "characters": len(text)}
             self._emit(row.path, row.n, event)
+        if isinstance(fact, RunFinished):
+            self.reader.forget(row.path)
 
     def _show_plain_call(self, call: Call) -> None:
         """A call that a workflow's node makes; those of an agent are told when they are decided."""

@@ -121,6 +121,7 @@ class RunLog:
             passed = datetime.fromisoformat(ended.at) - datetime.fromisoformat(run.at)
             fields["seconds"] = round(passed.total_seconds(), 3)
         self._log("run_finished", run, **fields)
+        self.reader.forget(ended.strand)
 
     def _log(self, event: str, run: RecordedRun | None, *, level: int = logging.INFO, **fields: Any) -> None:
         shown = {**({} if run is None else _fields_of(run)), **fields}

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agent_core.effects import Json
+from agent_core.effects import ModelReply, ToolReply
+from agent_core.journal.reader import Answered, RunFinished
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Ended, Operation, Source
 
@@ -44,12 +45,12 @@ def attributes_at_start(operation: Operation, source: Source) -> Attributes:
 
 
 def _of_kind(operation: Operation, source: Source) -> Iterator[tuple[str, Value | None]]:
-    started = operation.started
+    run, call = operation.run, operation.call
     match operation.kind:
-        case "invoke_workflow":
+        case "invoke_workflow" if run is not None:
             yield names.WORKFLOW_NAME, operation.name
-            yield names.VERSION, started["definition"].get("version", "1")
-            yield names.FORKED_FROM, started.get("forked", {}).get("run")
+            yield names.VERSION, (run.definition or {}).get("version", "1")
+            yield names.FORKED_FROM, run.forked["run"] if run.forked else None
         case "invoke_agent":
             provider, model = split_model(operation.config["model"], source.default_provider)
             yield names.PROVIDER, provider
@@ -60,35 +61,35 @@ def _of_kind(operation: Operation, source: Source) -> Iterator[tuple[str, Value 
             yield names.REQUEST_MODEL, model
             for key, name in names.REQUEST_OPTIONS.items():
                 yield name, operation.config.get(key)
-        case "execute_tool":
+        case "execute_tool" if call is not None:
             yield names.TOOL_NAME, operation.name
             yield names.TOOL_TYPE, "function"
-            yield names.EFFECT, started["effect"]
-            yield names.TOOL_CALL, started["id"] if operation.agent else None
+            yield names.EFFECT, call.effect
+            yield names.TOOL_CALL, call.id if operation.agent else None
 
 
 def attributes_at_end(ended: Ended) -> Attributes:
     """What is known of an operation when it has ended."""
-    record, given = ended.record, dict[str, Value | None]()
+    given = dict[str, Value | None]()
     if ended.error is not None:
         given[names.ERROR_TYPE] = ended.error
-    match ended.operation.kind:
-        case "chat" if record.get("reply") == "said":
-            given |= _reply_attributes(record)
-        case "execute_tool":
-            given[names.CACHED] = record.get("cached") or None
-        case "invoke_agent":
-            given |= {names.REASON: record["finish_reason"], names.STEPS: ended.steps}
-        case "invoke_workflow":
-            given[names.REASON] = record["status"]
+    match ended.operation.kind, ended.fact:
+        case "chat", Answered(answer=ModelReply() as reply):
+            given |= _reply_attributes(reply)
+        case "execute_tool", Answered(answer=ToolReply(cached=True)):
+            given[names.CACHED] = True
+        case "invoke_agent", RunFinished(reason=reason):
+            given |= {names.REASON: reason, names.STEPS: ended.steps}
+        case "invoke_workflow", RunFinished(reason=reason):
+            given[names.REASON] = reason
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _reply_attributes(record: Json) -> dict[str, Value | None]:
-    usage = record["usage"]
+def _reply_attributes(reply: ModelReply) -> dict[str, Value | None]:
+    usage = reply.usage
     return {
-        names.RESPONSE_MODEL: split_model(record["model"], "")[1],
-        names.FINISH_REASONS: (record["finish_reason"],),
+        names.RESPONSE_MODEL: split_model(reply.model, "")[1],
+        names.FINISH_REASONS: (reply.finish_reason,),
         names.INPUT_TOKENS: usage["input_tokens"],
         names.OUTPUT_TOKENS: usage["output_tokens"],
         names.ESTIMATED: usage.get("estimated") or None,

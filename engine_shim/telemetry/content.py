@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.effects import Json, ModelReply, ToolReply
+from agent_core.journal.reader import Answered, RunFinished
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Ended, Operation
 
@@ -23,11 +24,10 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 def content_at_start(operation: Operation) -> dict[str, str]:
     """What an agent or a tool was given."""
-    match operation.kind:
-        case "invoke_agent":
-            return content_of_question(operation.started["messages"])
-        case "execute_tool":
-            return {names.TOOL_ARGUMENTS: _write(operation.started["args"])}
+    if operation.kind == "invoke_agent" and operation.run is not None:
+        return content_of_question(operation.run.messages)
+    if operation.call is not None:
+        return {names.TOOL_ARGUMENTS: _write(operation.call.args)}
     return {}
 
 
@@ -42,18 +42,15 @@ def content_of_question(messages: Iterable[Json]) -> dict[str, str]:
 
 def content_at_end(ended: Ended) -> dict[str, str]:
     """What a model, an agent or a tool gave."""
-    record = ended.record
-    match ended.operation.kind:
-        case "chat" if record.get("reply") == "said":
-            calls = [_call(each) for each in record.get("calls", ())]
-            parts = [*_text(record["content"]), *calls]
-            return {names.OUTPUT_MESSAGES: _write([_reply(parts, record["finish_reason"])])}
-        case "invoke_agent" if record.get("final_answer") is not None:
-            answer = record["final_answer"]
+    match ended.operation.kind, ended.fact:
+        case "chat", Answered(answer=ModelReply() as reply):
+            parts = [*_text(reply.content), *(_call(each) for each in reply.calls)]
+            return {names.OUTPUT_MESSAGES: _write([_reply(parts, reply.finish_reason)])}
+        case "invoke_agent", RunFinished(answer=answer) if answer is not None:
             parts = _text(answer if isinstance(answer, str) else _write(answer))
             return {names.OUTPUT_MESSAGES: _write([_reply(parts, "stop")])}
-        case "execute_tool" if record.get("success"):
-            return {names.TOOL_RESULT: _write(record["output"])}
+        case "execute_tool", Answered(answer=ToolReply(success=True, output=output)):
+            return {names.TOOL_RESULT: _write(output)}
     return {}
 
 

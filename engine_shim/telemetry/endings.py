@@ -1,11 +1,9 @@
-"""Endings: whether an operation failed, by the record that ends it. Pure."""
+"""Endings: whether an operation failed, by what the record that ends it says. Pure."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from agent_core.effects import Json
-
-SUCCESS: Final = ("final", "completed")
-"""How a run ends that did not fail: the finish reason of an agent, the status of a workflow."""
+from agent_core.effects import Failed
+from agent_core.journal.reader import Answered, Cancelled, Fact, RunFinished, Waiting
 
 
 class Ending(NamedTuple):
@@ -15,21 +13,17 @@ class Ending(NamedTuple):
     message: str | None = None
 
 
-def ending_of_run(record: Json) -> Ending:
-    """How a workflow or an agent ended. A workflow that failed has the kind of its error, an agent its reason."""
-    reason, error = record.get("finish_reason") or record.get("status", ""), record.get("error") or {}
-    if reason in SUCCESS:
-        return Ending()
-    return Ending(error.get("kind", reason) if reason == "failed" else reason, error.get("message"))
-
-
-def ending_of_act(record: Json) -> Ending:
-    """How a question or a call ended: with an answer, or without one, cancelled or in doubt."""
-    match record:
-        case {"kind": "answered", "reply": "failed"}:
-            return Ending(record["reason"], record["message"])
-        case {"kind": "answered", "reply": "did", "success": False}:
-            return Ending("tool_error", record["error"])
-        case {"kind": "answered"}:
-            return Ending()
-    return Ending(record.get("reason", "cancelled"), record.get("message"))
+def ending_of(fact: Fact) -> Ending:
+    """Return how a run, a question or a call ended: as it should, by a failure, cancelled or in doubt."""
+    match fact:
+        case RunFinished(failure=(kind, message)):
+            return Ending(kind, message)
+        case Answered(answer=Failed(reason=reason, message=message)):
+            return Ending(reason, message)
+        case Answered(succeeded=False, error=message):
+            return Ending("tool_error", message)
+        case Waiting(reason=reason, message=message):
+            return Ending(reason, message)
+        case Cancelled():
+            return Ending("cancelled")
+    return Ending()

@@ -47,11 +47,10 @@ class Meters:
         attributes = _attributes_of(ended, source)
         if seconds is not None:
             instrument.record(seconds, attributes)
-        usage = ended.record.get("usage")
         # the conventions forbid counts that nobody has counted
-        if ended.operation.kind == "chat" and usage and not usage.get("estimated"):
+        if (reply := ended.reply) and not reply.usage.get("estimated"):
             for kind in ("input", "output"):
-                self._tokens.record(usage[f"{kind}_tokens"], {**attributes, names.TOKEN_TYPE: kind})
+                self._tokens.record(reply.usage[f"{kind}_tokens"], {**attributes, names.TOKEN_TYPE: kind})
 
 
 def _attributes_of(ended: Ended, source: Source) -> dict[str, str]:
@@ -61,8 +60,8 @@ def _attributes_of(ended: Ended, source: Source) -> dict[str, str]:
         case "chat":
             provider, model = split_model(operation.name, source.default_provider)
             found |= {names.OPERATION: operation.kind, names.PROVIDER: provider, names.REQUEST_MODEL: model}
-            if "model" in ended.record:
-                found[names.RESPONSE_MODEL] = split_model(ended.record["model"], "")[1]
+            if (reply := ended.reply) is not None:
+                found[names.RESPONSE_MODEL] = split_model(reply.model, "")[1]
         case "execute_tool":
             found |= {names.TOOL_NAME: operation.name, names.TOOL_TYPE: "function"}
             if operation.agent:

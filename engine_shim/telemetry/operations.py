@@ -1,10 +1,11 @@
 """Operations: what begins and ends in a run, as its records tell it, before anybody says how to show it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from agent_core.effects import Json
+from agent_core.effects import ModelReply
+from agent_core.journal.reader import Answered, Call, Fact, RecordedRun
 
 Kind = Literal["invoke_workflow", "invoke_agent", "plan", "chat", "execute_tool"]
 """The names that the semantic conventions give to operations."""
@@ -32,8 +33,8 @@ class Operation:
     """Something that goes on in a run. `name` is that of the workflow, agent, model or tool.
 
     `workflow` and `agent` are the innermost ones that it belongs to, itself included; empty where there is none.
-    `began` is when a run began; the records do not say it of other operations. `started` is the record that it begins
-    with, `config` that of its agent, `step` the agent's step.
+    `began` is when a run began; the records do not say it of other operations. `run` is the workflow or agent itself,
+    or that which asks; `call` is the call of a tool, and `step` the agent's step.
     """
 
     kind: Kind
@@ -44,26 +45,42 @@ class Operation:
     agent: str = ""
     conversation: str | None = None
     began: str | None = None
-    started: Json = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
+    run: RecordedRun | None = None
+    call: Call | None = None
     step: int | None = None
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is the call of a run of its own, whose operations are told as well."""
+        return self.call is not None and self.call.effect == "nested"
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The config of its agent; empty for a workflow."""
+        return {} if self.run is None else self.run.config
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How an operation ended. `error` is a kind of failure, None for a success; `message` may hold content.
 
-    `seconds` is how long it took, `at` when a record says that it ended; None where no record does. `record` is the one
-    that ends it. `steps` counts the steps of an agent's run.
+    `seconds` is how long it took, `at` when a record says that it ended; None where no record does. `fact` is what the
+    record that ends it says. `steps` counts the steps of an agent's run.
     """
 
     operation: Operation
-    record: Json
+    fact: Fact
     error: str | None = None
     message: str | None = None
     seconds: float | None = None
     at: str | None = None
     steps: int = 0
+
+    @property
+    def reply(self) -> ModelReply | None:
+        """The reply of a model, where it ends by one."""
+        answer = self.fact.answer if isinstance(self.fact, Answered) else None
+        return answer if isinstance(answer, ModelReply) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_core.effects import Json
+from agent_core.journal.reader import Decided
 from engine_shim.telemetry.operations import Operation
 
 
@@ -22,13 +22,13 @@ class Planning:
         """Whether the next question asks for a plan, not for the summary."""
         return self.last is None or (self.replans and self.last in ("failed", "skipped"))
 
-    def is_settled_by(self, decided: Json) -> bool:
+    def is_settled_by(self, decided: Decided) -> bool:
         """Whether the planning ends by a decision: a plan that may begin, or an answer in its place."""
-        return ("plan" in decided and "refused" not in decided) or bool(decided.get("final"))
+        return (decided.plan is not None and decided.refused is None) or decided.is_final
 
-    def follow(self, decided: Json) -> None:
+    def follow(self, decided: Decided) -> None:
         """Follow a decision."""
-        if "plan" in decided:
+        if decided.plan is not None:
             self.last = None
-        elif "plan_step" in decided:
-            self.last = decided["plan_step"]["status"]
+        elif decided.plan_step is not None:
+            self.last = decided.plan_step["status"]

@@ -11,7 +11,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from engine_shim.statuses import read_ended_status
+from agent_core.effects import Json, ToolReply
+from agent_core.journal.reader import Answered, Fact, RunFinished
+from engine_shim.statuses import status_of_reason
 from engine_shim.telemetry.operations import Ended, Source
 from engine_shim.telemetry.series import PREFIX, Series
 from engine_shim.telemetry.timing import duration_of
@@ -61,29 +63,26 @@ class RunMetrics:
 
     def end(self, ended: Ended, source: Source) -> None:
         """Count an operation that has ended."""
-        operation, record, seconds = ended.operation, ended.record, duration_of(ended)
+        operation, fact, seconds = ended.operation, ended.fact, duration_of(ended)
         labels, outcome = (source.tenant, operation.workflow, operation.agent), ended.error or SUCCESS
-        match operation.kind:
-            case "chat":
-                model = record.get("model", operation.name)
+        match operation.kind, fact:
+            case "chat", _:
+                model = ended.reply.model if ended.reply else operation.name
                 self._questions.add((*labels, model, outcome))
                 self._step_seconds.observe((*labels, model), seconds)
-                self._add_tokens((*labels, model), record.get("usage"))
-            case "execute_tool":
+                self._add_tokens((*labels, model), ended.reply.usage if ended.reply else None)
+            case "execute_tool", _:
                 self._calls.add((*labels, operation.name, outcome))
                 self._call_seconds.observe((*labels, operation.name), seconds)
-                if operation.started["effect"] != "nested":  # a nested run's own questions are counted
-                    self._add_tokens((*labels, ""), record.get("usage"))
-            case "invoke_agent":
-                self._agents.add((*labels, record["finish_reason"]))
+                if not operation.is_nested:  # a nested run's own questions are counted
+                    self._add_tokens((*labels, ""), _usage_of(fact))
+            case "invoke_agent", RunFinished(reason=reason):
+                self._agents.add((*labels, reason))
                 self._agent_seconds.observe(labels, seconds)
                 self._steps.observe(labels, ended.steps)
-        if operation.parent is None and operation.kind != "plan":
-            self._end_run(ended, labels, seconds)
-
-    def _end_run(self, ended: Ended, labels: tuple[str, ...], seconds: float | None) -> None:
-        self._runs.add((*labels, read_ended_status(ended.record)))
-        self._run_seconds.observe(labels, seconds)
+        if operation.parent is None and isinstance(fact, RunFinished) and operation.kind != "plan":
+            self._runs.add((*labels, status_of_reason(fact.reason)))
+            self._run_seconds.observe(labels, seconds)
 
     def _add_tokens(self, labels: tuple[str, ...], usage: Mapping[str, int] | None) -> None:
         for kind in ("input", "output") if usage else ():
@@ -93,6 +92,11 @@ class RunMetrics:
     def write(self, standing: Mapping[str, Standing], tenant: str | None = None) -> bytes:
         """All metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
         return generate_latest(_View(self._registry, standing, tenant))
+
+
+def _usage_of(fact: Fact) -> Json | None:
+    """Return what a tool has spent on models."""
+    return fact.answer.usage if isinstance(fact, Answered) and isinstance(fact.answer, ToolReply) else None
 
 
 @dataclass(frozen=True, slots=True)

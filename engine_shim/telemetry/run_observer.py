@@ -1,13 +1,14 @@
 """RunObserver: follows one run while it is driven, and tells its operations to whatever listens."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.effects import CallModel
 from agent_core.journal.operations import Act
 from agent_core.journal.record import Row, Tape
+from agent_core.records import Kind
 from engine_shim.telemetry.ids import HEADER
 from engine_shim.telemetry.operations import Began, Ended, Place, Source
 from engine_shim.telemetry.tracker import Tracker
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
     from engine_shim.telemetry.spans import SpanTeller
 
 log = logging.getLogger("engine_shim")
-FOLLOWED: Final = tuple(
-    b'{"kind":"%b"' % kind
-    for kind in (b"run_started", b"asked", b"answered", b"cancelled", b"waiting", b"decided", b"run_finished")
-)
-"""How the records begin that say anything of operations."""
-DECIDED: Final = b'{"kind":"decided"'
+FOLLOWED: Final[Collection[Kind | None]] = {"run_started", "asked", "answered", "cancelled", "waiting", "run_finished"}
+"""The records that say anything of operations; in plan mode those of decisions as well."""
 
 
 class MakeSpans(Protocol):
@@ -62,7 +59,7 @@ class RunObserver:
             for path in sorted(tape, key=lambda each: each.count("/")):
                 for row in tape[path]:
                     if self._is_followed(row):
-                        for _ in self._tracker.follow(path, row.n, row.record()):
+                        for _ in self._tracker.follow(row):
                             pass
             if self._spans is not None:
                 for operation in self._tracker.open():
@@ -76,7 +73,7 @@ class RunObserver:
         try:
             if "/" not in row.path and _begins_run(row):
                 self._open_spans(row, is_new=True)
-            for change in self._tracker.follow(row.path, row.n, row.record()):
+            for change in self._tracker.follow(row):
                 self._tell(change)
         except Exception:
             log.exception("telemetry of run %s failed", self._source.run)
@@ -93,8 +90,7 @@ class RunObserver:
 
     def _is_followed(self, row: Row) -> bool:
         """Whether a row says anything of operations; decisions do in plan mode alone."""
-        data = row.data
-        return data.startswith(FOLLOWED) and (bool(self._tracker.planning) or not data.startswith(DECIDED))
+        return row.kind in FOLLOWED or (bool(self._tracker.planning) and row.kind == "decided")
 
     def _open_spans(self, root: Row, *, is_new: bool) -> None:
         if self._make_spans is not None:
@@ -131,4 +127,4 @@ class RunObserver:
 
 
 def _begins_run(row: Row) -> bool:
-    return row.data.startswith(FOLLOWED[0])
+    return row.kind == "run_started"

@@ -111,7 +111,7 @@ class SpanTeller:
         began = getattr(span, "start_time", None)
         if ended.operation.kind == "plan" or began is None:
             return time.time_ns()
-        if ended.at is not None and ended.operation.started.get("effect") == "nested":
+        if ended.at is not None and ended.operation.is_nested:
             return max(int(began), nanoseconds_of(ended.at))
         return int(began) + round((duration_of(ended) or 0.0) * SECOND)
 

@@ -2,11 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Literal, assert_never
 
-from agent_core.effects import Json
-from agent_core.journal.path import is_within, name_of, parent_of
-from engine_shim.telemetry.endings import ending_of_act, ending_of_run
+from agent_core.journal.path import is_within, parent_of
+from agent_core.journal.reader import (
+    Answered,
+    Call,
+    Cancelled,
+    Decided,
+    Question,
+    Reader,
+    RunFinished,
+    RunStarted,
+    Waiting,
+)
+from agent_core.journal.record import Row
+from engine_shim.telemetry.endings import ending_of
 from engine_shim.telemetry.operations import Began, Change, Ended, Operation, Place
 from engine_shim.telemetry.planning import Planning
 
@@ -19,7 +30,7 @@ class Tracker:
     runs: dict[str, Operation] = field(default_factory=dict)
     acts: dict[str, Operation] = field(default_factory=dict)
     planning: dict[str, Planning] = field(default_factory=dict)
-    steps: dict[str, int] = field(default_factory=dict)
+    reader: Reader = field(default_factory=Reader)
 
     def open(self) -> list[Operation]:
         """The operations under way, each after the one that it lies under."""
@@ -27,115 +38,94 @@ class Tracker:
         found = [*self.runs.values(), *plans, *self.acts.values()]
         return sorted(found, key=lambda each: (each.place.path.count("/"), each.kind in ("chat", "execute_tool")))
 
-    def follow(self, path: str, n: int, record: Json) -> Iterator[Change]:
-        """What begins and ends with a record."""
-        match record:
-            case {"kind": "run_started"}:
-                yield self._begin_run(path, record)
-            case {"kind": "asked", "ask": "model"}:
-                yield from self._begin_question(path, n, record)
-            case {"kind": "asked", "ask": "tool"}:
-                yield self._begin_act(path, n, "execute_tool", record["tool"], record)
-            case {"kind": "answered" | "cancelled"}:
-                yield from self._end_act(path, record)
-            case {"kind": "waiting", "reason": "in_doubt"}:
-                yield from self._end_act(path, record)
-            case {"kind": "decided"}:
-                yield from self._decide(path, record)
-            case {"kind": "run_finished"}:
-                yield from self._end_run(path, record)
+    def follow(self, row: Row) -> Iterator[Change]:
+        """Yield what begins and ends with a row."""
+        match fact := self.reader.read(row):
+            case RunStarted():
+                yield self._begin_run(fact)
+            case Question():
+                yield from self._begin_question(fact)
+            case Call():
+                yield self._begin_act(fact, "execute_tool", fact.tool)
+            case Answered() | Cancelled() | Waiting(reason="in_doubt"):
+                yield from self._end_act(fact)
+            case Decided():
+                yield from self._decide(fact)
+            case RunFinished():
+                yield from self._end_run(fact)
 
     # ── runs ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin_run(self, path: str, record: Json) -> Began:
-        owner = self._run_above(parent_of(path))
-        workflow, agent = (owner.workflow, owner.agent) if owner else ("", "")
-        conversation = owner.conversation if owner else None
-        config: Json = {}
-        if "definition" in record:
-            kind, name = "invoke_workflow", record["definition"]["id"]
-            workflow, agent = name, ""
-        else:
-            note, config = record.get("agent", {}), record["config"]
-            kind, name = "invoke_agent", note.get("name") or name_of(path)
-            agent, conversation = name, note.get("conversation", conversation)
-        if config.get("mode") == "plan":
-            self.planning[path] = Planning(replans=config["plan"]["on_failure"] == "replan")
+    def _begin_run(self, started: RunStarted) -> Began:
+        run, path = started.begun, started.strand
+        if run.config.get("mode") == "plan":
+            self.planning[path] = Planning(replans=run.config["plan"]["on_failure"] == "replan")
         operation = Operation(
-            cast(Any, kind),
-            name,
+            "invoke_workflow" if run.definition is not None else "invoke_agent",
+            run.name,
             Place(path, 0),
             self._place_above(parent_of(path)),
-            workflow,
-            agent,
-            conversation,
-            max(record.get("forked", {}).get("at", ""), record["at"], owner.began or "" if owner else ""),
-            record,
-            config,
+            run.workflow,
+            run.agent,
+            run.conversation,
+            run.began,
+            run,
         )
-        self.runs[path], self.steps[path] = operation, 0
+        self.runs[path] = operation
         return Began(operation)
 
-    def _end_run(self, path: str, record: Json) -> Iterator[Ended]:
-        ending = ending_of_run(record)
+    def _end_run(self, ended: RunFinished) -> Iterator[Ended]:
+        path, ending = ended.strand, ending_of(ended)
         planning = self.planning.pop(path, None)
         if planning is not None and planning.operation is not None:
-            yield Ended(planning.operation, record, *ending)
+            yield Ended(planning.operation, ended, *ending)
         for open_path in [each for each in self.acts if is_within(each, path)]:
             del self.acts[open_path]
-        operation, steps = self.runs.pop(path, None), self.steps.pop(path, 0)
-        if operation is not None:
-            steps -= operation.started.get("spent", {}).get("steps", 0)
-            yield Ended(operation, record, *ending, None, record["at"], steps)
+        operation, run = self.runs.pop(path, None), ended.run
+        if operation is not None and run is not None:
+            steps = (run.step or 0) - run.earlier_steps
+            yield Ended(operation, ended, *ending, None, ended.at, steps)
+        self.reader.forget(path)
 
     # ── questions and calls ───────────────────────────────────────────────────────────────────────
 
-    def _begin_question(self, path: str, n: int, record: Json) -> Iterator[Began]:
-        self.steps[path] = record["step"]
-        planning, run = self.planning.get(path), self.runs.get(path)
+    def _begin_question(self, question: Question) -> Iterator[Began]:
+        planning, run = self.planning.get(question.strand), self.runs.get(question.strand)
         if planning is not None and run is not None and planning.asks_for_plan() and planning.operation is None:
+            place = Place(question.strand, question.n, "plan")
             planning.operation = Operation(
-                "plan", run.name, Place(path, n, "plan"), run.place, run.workflow, run.agent, run.conversation
+                "plan", run.name, place, run.place, run.workflow, run.agent, run.conversation
             )
             yield Began(planning.operation)
-        yield self._begin_act(path, n, "chat", record["model"], record)
+        yield self._begin_act(question, "chat", question.model)
 
-    def _begin_act(self, path: str, n: int, kind: Any, name: str, record: Json) -> Began:
-        owner = self._run_above(path)
-        planning = self.planning.get(path)
-        parent = self._place_above(path)
+    def _begin_act(self, act: Question | Call, kind: Literal["chat", "execute_tool"], name: str) -> Began:
+        run, planning = act.run, self.planning.get(act.strand)
+        parent = self._place_above(act.strand)
         if kind == "chat" and planning is not None and planning.operation is not None:
             parent = planning.operation.place
-        about = (owner.workflow, owner.agent, owner.conversation) if owner else ("", "", None)
-        config, step = (owner.config, self.steps.get(owner.place.path) or None) if owner else ({}, None)
-        operation = Operation(kind, name, Place(path, n), parent, *about, None, record, config, step)
-        self.acts[path] = operation
+        about = (run.workflow, run.agent, run.conversation) if run else ("", "", None)
+        call, step = act if isinstance(act, Call) else None, run.step if run else None
+        operation = Operation(kind, name, Place(act.strand, act.n), parent, *about, None, run, call, step)
+        self.acts[act.strand] = operation
         return Began(operation)
 
-    def _end_act(self, path: str, record: Json) -> Iterator[Ended]:
-        operation = self.acts.pop(path, None)
+    def _end_act(self, fact: Answered | Cancelled | Waiting) -> Iterator[Ended]:
+        operation = self.acts.pop(fact.strand, None)
         if operation is not None:
-            yield Ended(operation, record, *ending_of_act(record), record.get("seconds"), record.get("at"))
+            yield Ended(operation, fact, *ending_of(fact), *_time_of(fact))
 
-    def _decide(self, path: str, record: Json) -> Iterator[Ended]:
-        planning = self.planning.get(path)
+    def _decide(self, decided: Decided) -> Iterator[Ended]:
+        planning = self.planning.get(decided.strand)
         if planning is None:
             return
         planned = planning.operation
-        if planned is not None and planning.is_settled_by(record):
+        if planned is not None and planning.is_settled_by(decided):
             planning.operation = None
-            yield Ended(planned, record)
-        planning.follow(record)
+            yield Ended(planned, decided)
+        planning.follow(decided)
 
     # ── what lies above ───────────────────────────────────────────────────────────────────────────
-
-    def _run_above(self, path: str) -> Operation | None:
-        """The innermost open run that a strand belongs to."""
-        while path:
-            if path in self.runs:
-                return self.runs[path]
-            path = parent_of(path)
-        return None
 
     def _place_above(self, path: str) -> Place | None:
         """Where what begins in a strand lies: under the call that it was made by, else under the run."""
@@ -146,3 +136,15 @@ class Tracker:
                 return self.runs[path].place
             path = parent_of(path)
         return None
+
+
+def _time_of(fact: Answered | Cancelled | Waiting) -> tuple[float | None, str | None]:
+    """Return how many seconds an act took, and when it ended, as far as the record says."""
+    match fact:
+        case Answered(answer=answer):
+            return answer.seconds, answer.at
+        case Cancelled(at=at):
+            return None, at
+        case Waiting(seconds=seconds):
+            return seconds, None
+    assert_never(fact)

@@ -115,11 +115,13 @@ async def test_tenant_sees_its_own_series_alone() -> None:
 
 def test_labels_are_bounded_and_the_rest_is_counted_together() -> None:
     metrics = RunMetrics(most=3)
+    from agent_core.journal.reader import RunFinished
     from engine_shim.telemetry.operations import Ended, Operation, Place
 
     for number in range(10):
         operation = Operation("invoke_workflow", f"w{number}", Place("flow", 0), None, f"w{number}")
-        metrics.end(Ended(operation, {"status": "completed"}), Source("r", "acme"))
+        ended = RunFinished("flow", 1, None, "completed", None, "2026-11-26T10:00:00Z", None, None, {}, ())
+        metrics.end(Ended(operation, ended), Source("r", "acme"))
     found = {key: value for key, value in samples_of(metrics.write({})).items() if key[0] == "runs_total"}
     assert len(found) == 4
     assert found["runs_total", "other", "other", "acme", "other"] == 7
