@@ -1,12 +1,27 @@
 """A recorded run in a few numbers. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from agent_core.effects import Json
-from agent_core.journal.path import is_below, parent_of
-from agent_core.journal.record import Record, Tape
+from agent_core.effects import Json, ModelReply, ToolReply
+from agent_core.journal.path import parent_of
+from agent_core.journal.reader import (
+    Answered,
+    Call,
+    Fact,
+    Resolved,
+    RunFinished,
+    RunStarted,
+    Waiting,
+    find_agents,
+    leave_nested,
+    read_strands,
+)
+from agent_core.journal.record import Tape
+
+Strands = Mapping[str, Sequence[Fact]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,53 +42,48 @@ class RunStats:
 
 def count_run(run: str, tape: Tape) -> RunStats:
     """Count a run's own strands."""
-    strands = {path: [row.record() for row in rows] for path, rows in tape.items()}
-    steps = sum(record.get("reply") == "said" for records in strands.values() for record in records)
-    calls = sum(_calls(records) for path, records in strands.items() if not _is_visit(strands, path))
-    tokens = sum(
-        usage["input_tokens"] + usage["output_tokens"] for records in strands.values() for usage in _spent(records)
-    )
-    return RunStats(run, _finish(strands), steps, calls, tokens, _answers(strands))
+    strands = read_strands(tape)
+    facts = [fact for path in tape for fact in strands[path]]
+    replies = [fact.answer for fact in facts if isinstance(fact, Answered) and isinstance(fact.answer, ModelReply)]
+    calls = sum(_calls(strands[path]) for path in tape if not _is_visit(strands, path))
+    tokens = sum(usage["input_tokens"] + usage["output_tokens"] for usage in _spent(facts))
+    return RunStats(run, _reason(strands), len(replies), calls, tokens, _answers(strands))
 
 
-def _finish(strands: dict[str, list[Record]]) -> str:
+def _reason(strands: Strands) -> str:
     """How the root strand ended."""
-    last = next((records[-1] for path, records in strands.items() if "/" not in path), {"kind": ""})
-    if last["kind"] == "run_finished":
-        return str(last.get("finish_reason") or last.get("status"))
-    return "waiting" if any(records[-1]["kind"] == "waiting" for records in strands.values()) else "unfinished"
+    last = next((facts[-1] for path, facts in strands.items() if "/" not in path), None)
+    if isinstance(last, RunFinished):
+        return last.reason
+    return "waiting" if any(isinstance(facts[-1], Waiting) for facts in strands.values()) else "unfinished"
 
 
-def _spent(records: list[Record]) -> Iterator[Json]:
-    """What a strand's models have used; a nested run's replies are in strands of their own."""
-    asked: Record = {}
-    for record in records:
-        match record:
-            case {"kind": "asked"}:
-                asked = record
-            case {"reply": "said", "usage": usage}:
+def _spent(facts: Iterable[Fact]) -> Iterator[Json]:
+    """What models have used; a nested run's replies are in strands of their own."""
+    for fact in facts:
+        match fact:
+            case Answered(answer=ModelReply(usage=usage)):
                 yield usage
-            case {"reply": "did", "usage": dict(usage)} if asked["effect"] != "nested":
+            case Answered(asked=Call(effect=effect), answer=ToolReply(usage=dict(usage))) if effect != "nested":
                 yield usage
 
 
-def _calls(records: list[Record]) -> int:
+def _calls(facts: Sequence[Fact]) -> int:
     """The tool calls of a strand; a call that was repeated by a person's decision counts once."""
-    before = [{}, *records]
-    return sum(
-        record["kind"] == "asked" and record["ask"] == "tool" and last.get("decision") != "retry"
-        for last, record in zip(before, records, strict=False)
+    again = sum(
+        isinstance(before, Resolved) and before.decision == "retry" and isinstance(fact, Call)
+        for before, fact in pairwise(facts)
     )
+    return sum(isinstance(fact, Call) for fact in facts) - again
 
 
-def _is_visit(strands: dict[str, list[Record]], path: str) -> bool:
+def _is_visit(strands: Strands, path: str) -> bool:
     """Whether a strand is a visit of a workflow's plain tool."""
-    above = strands.get(parent_of(path))
-    return above is not None and above[0].get("loop") == "flow" and strands[path][0]["kind"] != "run_started"
+    above = strands.get(parent_of(path), ())
+    is_flow = bool(above) and isinstance(above[0], RunStarted) and not above[0].begun.is_agent
+    return is_flow and not isinstance(strands[path][0], RunStarted)
 
 
-def _answers(strands: dict[str, list[Record]]) -> dict[str, Any]:
-    agents = sorted(path for path, records in strands.items() if records[0].get("loop") == "agent")
-    outer = [path for path in agents if not any(is_below(path, other) for other in agents)]
-    ends = {path: strands[path][-1] for path in outer}
-    return {path: end["final_answer"] for path, end in ends.items() if end.get("final_answer") is not None}
+def _answers(strands: Strands) -> dict[str, Any]:
+    ends = {path: strands[path][-1] for path in leave_nested(find_agents(strands))}
+    return {path: end.answer for path, end in ends.items() if isinstance(end, RunFinished) and end.answer is not None}

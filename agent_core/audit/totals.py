@@ -1,15 +1,25 @@
 """Totals: what many recorded runs did, in numbers, one run after another. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from agent_core.journal.path import is_within, name_of
-from agent_core.journal.record import Record, Row, Tape
+from agent_core.effects import Failed, ModelReply, ToolReply
+from agent_core.journal.reader import (
+    Answered,
+    Call,
+    Fact,
+    RecordedRun,
+    RunFinished,
+    RunStarted,
+    read_tape,
+)
+from agent_core.journal.record import Tape
+from agent_core.records import Kind
 
-_COUNTED = (b'{"kind":"run_started"', b'{"kind":"asked"', b'{"kind":"answered"', b'{"kind":"run_finished"')
-"""How the records begin that are counted; the others, which may be large, are not decoded."""
+COUNTED: Final[Collection[Kind]] = {"run_started", "asked", "answered", "run_finished"}
+"""The records that are counted; the others, which may be large, are not decoded."""
 
 
 @dataclass(slots=True)
@@ -86,73 +96,54 @@ class Totals:
         """Count one run; `status` is that of a run whose journal does not say it, as one without an end."""
         totals = self.workflows.setdefault(workflow, WorkflowTotals())
         error = None
-        counted = {path: list(_pairs(rows)) for path, rows in tape.items()}  # before anything of it is added
-        names = dict(_agents(counted))
-        for path, pairs in counted.items():
-            agent = self._agent_of(path, names)
-            for record, before in pairs:
-                if record["kind"] == "run_finished" and "/" not in path:
-                    status, error = record.get("status", status), record.get("error")
-                self._add_record(record, before)
-                if agent is not None:
-                    _add_to_agent(agent, record, is_own=path in names)
+        for fact in read_tape(tape, COUNTED):  # all is read before anything is added
+            if isinstance(fact, RunFinished) and "/" not in fact.strand:
+                status, error = (status if fact.is_agent else fact.reason), fact.error
+            self._add_fact(fact)
+            if fact.run is not None and (agent := _agent_of(fact.run)) is not None:
+                _add_to_agent(self.agents.setdefault(agent.name, AgentTotals()), fact, is_own=fact.strand == agent.path)
         totals.statuses[status] += 1
         if status == "failed":
             totals.errors[(error or {}).get("kind", "unknown")] += 1
 
-    def _add_record(self, record: Record, before: Record | None) -> None:
-        match record:
-            case {"kind": "answered", "reply": "said", "usage": usage, "model": model}:
+    def _add_fact(self, fact: Fact) -> None:
+        match fact:
+            case Answered(answer=ModelReply(usage=usage, model=model)):
                 self._add_usage(model, usage)
-            case {"kind": "asked", "ask": "tool", "tool": tool}:
+            case Call(tool=tool):
                 self.tools.setdefault(tool, ToolTotals()).calls += 1
-            case {"kind": "answered", "reply": "did" | "failed"} if before and before.get("ask") == "tool":
-                totals = self.tools[before["tool"]]
+            case Answered(asked=Call() as call, answer=ToolReply() | Failed() as answer):
+                totals = self.tools[call.tool]
                 totals.answered += 1
-                totals.failed += not record.get("success", False)
-                totals.seconds += record["seconds"]
-                if record.get("usage") and before["effect"] != "nested":  # a nested run's replies count themselves
-                    self._add_usage(f"(asked by {before['tool']})", record["usage"])
-
-    def _agent_of(self, path: str, names: Mapping[str, str]) -> AgentTotals | None:
-        """The totals of the agent whose run a strand belongs to."""
-        owner = max((run for run in names if is_within(path, run)), key=len, default=None)
-        return None if owner is None else self.agents.setdefault(names[owner], AgentTotals())
+                totals.failed += not fact.succeeded
+                totals.seconds += answer.seconds
+                spent = answer.usage if isinstance(answer, ToolReply) else None
+                if spent and call.effect != "nested":  # a nested run's replies count themselves
+                    self._add_usage(f"(asked by {call.tool})", spent)
 
     def _add_usage(self, model: str, usage: Any) -> None:
         for totals in (self.models, self.by_model.setdefault(model, ModelTotals())):
             totals.add(usage)
 
 
-def _agents(counted: Mapping[str, Sequence[tuple[Record, Record | None]]]) -> Iterator[tuple[str, str]]:
-    """The strands that are runs of agents, each with the agent's name."""
-    for path, pairs in counted.items():
-        started: Record = pairs[0][0] if pairs else {"kind": ""}
-        if started["kind"] == "run_started" and "definition" not in started:
-            yield path, started.get("agent", {}).get("name") or name_of(path)
+def _agent_of(run: RecordedRun) -> RecordedRun | None:
+    """Return the innermost agent whose run it is, or in which it is nested."""
+    if run.is_agent:
+        return run
+    return None if run.above is None else _agent_of(run.above)
 
 
-def _add_to_agent(totals: AgentTotals, record: Record, *, is_own: bool) -> None:
-    """Count a record of an agent's run, or of an item of a batch in it, whose time the batch has."""
-    match record:
-        case {"kind": "run_started"}:
+def _add_to_agent(totals: AgentTotals, fact: Fact, *, is_own: bool) -> None:
+    """Count what an agent's run, or an item of a batch in it, says; the batch has the time of its items."""
+    match fact:
+        case RunStarted():
             totals.runs += 1
-        case {"kind": "run_finished", "finish_reason": reason}:
+        case RunFinished(reason=reason, is_agent=True):
             totals.reasons[reason] += 1
-        case {"kind": "asked", "ask": "tool"}:
+        case Call():
             totals.tool_calls += 1
-        case {"kind": "answered", "reply": "said", "usage": usage}:
+        case Answered(answer=ModelReply(usage=usage)):
             totals.steps += 1
             totals.tokens += usage["input_tokens"] + usage["output_tokens"]
-    if is_own and record["kind"] == "answered":
-        totals.seconds += record["seconds"]
-
-
-def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Record, Record | None]]:
-    """The counted records of a strand, each with the last act that was asked before it."""
-    asked: Record | None = None
-    for row in rows:
-        if row.data.startswith(_COUNTED):
-            record = row.record()
-            yield record, asked
-            asked = record if record["kind"] == "asked" else asked
+    if is_own and isinstance(fact, Answered):
+        totals.seconds += fact.answer.seconds

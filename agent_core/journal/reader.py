@@ -24,7 +24,6 @@ from typing import Any, Final, Literal, TypeVar
 
 from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
 from agent_core.errors import Damaged
-from agent_core.journal.kinds import KINDS
 from agent_core.journal.path import child, is_below, is_within, name_of, parent_of
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.started import read_started
@@ -328,14 +327,19 @@ class Reader:
         return RunStarted(row.path, row.n, run, run)
 
 
-def read_strands(tape: Tape, kinds: Collection[Kind] = KINDS) -> dict[str, list[Fact]]:
+def read_strands(tape: Tape, kinds: Collection[Kind] | None = None) -> dict[str, list[Fact]]:
     """Return what the rows of a tape say, strand by strand, those above others first.
 
-    Rows of other kinds are not decoded. So are strands whose rows are all of other kinds: they have no facts.
+    With `kinds`, the rows of other kinds are not decoded, and a strand may have no facts.
     """
     reader = Reader()
     paths = sorted(tape, key=lambda path: path.count("/"))
-    return {path: [reader.read(row) for row in tape[path] if row.kind in kinds] for path in paths}
+    return {path: [reader.read(row) for row in tape[path] if kinds is None or row.kind in kinds] for path in paths}
+
+
+def read_tape(tape: Tape, kinds: Collection[Kind] | None = None) -> list[Fact]:
+    """Return what the rows of a tape say, one strand after another."""
+    return [fact for facts in read_strands(tape, kinds).values() for fact in facts]
 
 
 def read_run(tape: Tape, strand: str) -> RecordedRun:

@@ -1,6 +1,7 @@
 """example_of_run(): a recorded run as an example in a prompt: its request, its successful calls, its answer. Pure."""
 
 from agent_core.errors import DefinitionError
+from agent_core.journal.reader import RunFinished, read_run, read_strands
 from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.clip import as_text, clip
@@ -14,20 +15,20 @@ LONGEST = 500
 def example_of_run(tape: Tape, strand: str | None = None) -> Json:
     """An entry of an agent's `examples`. DefinitionError for a run that did not end with an answer."""
     path = find_agent(tape, strand)
-    records = [row.record() for row in tape[path]]
-    ending = records[-1].get("finish_reason")
-    if ending != "final":
-        why = "has not ended" if ending is None else f"ended by {ending}"
+    strands = read_strands(tape)
+    end = strands[path][-1]
+    if not (isinstance(end, RunFinished) and end.reason == "final"):
+        why = f"ended by {end.reason}" if isinstance(end, RunFinished) else "has not ended"
         raise DefinitionError(f"it {why}, and an example shows how a task is done", where=path)
-    _, user = find_question(records[0]["config"], path)
-    made = [each for each in find_made(tape, path) if each.tool != READ_OBSERVATION]
-    done = [(each, each.answer["output"]) for each in made if each.answer is not None and each.answer.get("success")]
+    _, user = find_question(read_run(tape, path).config, path)
+    made = [each for each in find_made(strands, path) if each.tool != READ_OBSERVATION]
     calls = [
         {
             "tool": each.tool,
             "args": each.args,
-            "output": output if len(as_text(output)) <= LONGEST else clip(as_text(output), LONGEST),
+            "output": each.output if len(as_text(each.output)) <= LONGEST else clip(as_text(each.output), LONGEST),
         }
-        for each, output in done
+        for each in made
+        if each.succeeded
     ]
-    return {"user": user, "calls": calls, "answer": records[-1]["final_answer"]}
+    return {"user": user, "calls": calls, "answer": end.answer}

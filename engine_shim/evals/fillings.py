@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_core.journal.path import parent_of
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from engine_shim.definition.template import placeholders
 
@@ -16,8 +17,8 @@ def find_fillings(tape: Tape, strand: str, config: Mapping[str, Any], outputs: M
     `strand` is the agent's, `outputs` are those of its workflow's nodes. What the run had not is left out.
     """
     flow = parent_of(strand)
-    started = tape[flow][0].record() if flow in tape else {}
-    found = {"external": started.get("external", {}), "nodes": outputs}
+    external = read_run(tape, flow).external if flow in tape else {}
+    found = {"external": external, "nodes": outputs}
     kept: Json = {"external": {}, "nodes": {}}
     for _, each in placeholders(dict(config)):
         if each.path[0] in kept:

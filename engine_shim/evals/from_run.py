@@ -1,6 +1,6 @@
 """case_of_run(): a case made of a recorded run: its question, its tools with their answers, what it did. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,19 @@ import orjson
 
 from agent_core.config import AgentConfig
 from agent_core.errors import DefinitionError
-from agent_core.journal.path import is_below, is_within
-from agent_core.journal.record import Record, Tape
+from agent_core.journal.path import is_within
+from agent_core.journal.reader import (
+    Fact,
+    RecordedRun,
+    Resolved,
+    RunFinished,
+    Waiting,
+    find_agents,
+    leave_nested,
+    read_run,
+    read_strands,
+)
+from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import AWAITING, short_name
@@ -42,22 +53,22 @@ def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, 
     `path` is the agent's strand, `known` are the tools that the file has without the case. `with_agent` says that tools
     and config are to be written too, since no workflow says them.
     """
-    records = [row.record() for row in tape[path]]
-    started, ending = records[0], _find_ending(records, path)
-    made = [each for each in find_made(tape, path) if each.tool != READ_OBSERVATION]
-    _check_calls(tape, path, made)
-    history, message = find_question(started["config"], path)
-    canned = {code: _canned(code, each, made, known) for code, each in started["tools"].items()}
+    strands = read_strands(tape)
+    agent, (ending, answer) = read_run(tape, path), _find_ending(strands[path], path)
+    made = [each for each in find_made(strands, path) if each.tool != READ_OBSERVATION]
+    _check_calls(strands, path, made)
+    history, message = find_question(agent.config, path)
+    canned = {code: _canned(code, each, made, known) for code, each in agent.tools.items()}
     case = {
         "name": name or short_name(message),
         "message": message,
         "history": history,
-        "language": started["config"]["language"].removeprefix("en"),
-        **(_agent_keys(started, ending) if with_agent else {}),
+        "language": agent.config["language"].removeprefix("en"),
+        **(_agent_keys(agent, ending) if with_agent else {}),
         "canned": {code: each for code, each in canned.items() if each},
         "calls": [_expected_call(each) for each in made],
-        **(_expected_refusal(tape, path, ending) if ending != "final" else {}),
-        **({"answer": _expected_answer(records[-1]["final_answer"], made, message)} if ending == "final" else {}),
+        **(_expected_refusal(strands[path], path, ending) if ending != "final" else {}),
+        **({"answer": _expected_answer(answer, made, message)} if ending == "final" else {}),
     }
     return {key: value for key, value in case.items() if value or key == "tools"}
 
@@ -67,8 +78,8 @@ def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, 
 
 def find_agent(tape: Tape, strand: str | None) -> str:
     """The strand of the agent whose run becomes a case."""
-    agents = [path for path, rows in sorted(tape.items()) if rows and rows[0].record().get("loop") == "agent"]
-    outer = [path for path in agents if not any(is_below(path, other) for other in agents)]
+    agents = find_agents(read_strands(tape, {"run_started"}))
+    outer = leave_nested(agents)
     if not agents:
         raise DefinitionError("no agent ran in this run, and a case is what an agent was asked", where="run")
     if strand is not None and strand not in agents:
@@ -78,31 +89,40 @@ def find_agent(tape: Tape, strand: str | None) -> str:
     return strand or outer[0]
 
 
-def _find_ending(records: list[Record], path: str) -> str:
-    """How the run ended, if a case can expect it."""
-    last = records[-1]
-    ending = last.get("finish_reason") or (last.get("reason") if last["kind"] == "waiting" else None)
+def _find_ending(facts: Sequence[Fact], path: str) -> tuple[str, Any]:
+    """How the run ended, if a case can expect it, and its answer."""
+    ending, answer = find_end(facts)
     if ending not in ("final", *REFUSED_ENDINGS):
         why = "has not ended" if ending is None else f"ended by {ending}"
         raise DefinitionError(
             f"it {why}, so nothing says what is right; a case needs an answer or a refusal", where=path
         )
-    return str(ending)
+    return ending, answer
 
 
-def _check_calls(tape: Tape, path: str, made: list[Made]) -> None:
+def find_end(facts: Sequence[Fact]) -> tuple[str | None, Any]:
+    """Why a run ended or waits, None while it does neither, and its answer."""
+    match facts[-1]:
+        case RunFinished(reason=reason, answer=answer):
+            return reason, answer
+        case Waiting(reason=reason):
+            return reason, None
+    return None, None
+
+
+def _check_calls(strands: Mapping[str, Sequence[Fact]], path: str, made: list[Made]) -> None:
     """What no canned answer can stand for."""
     for each in made:
         if each.effect == "nested":
             message = "this tool is a run of its own, which has no single answer; make a case of it by --strand"
             raise DefinitionError(message, where=path, value=each.tool)
-        if each.answer is None or each.answer.get("reply") not in ("did", "failed"):
+        if each.answer is None:
             raise DefinitionError("this call has no recorded answer", where=path, value=each.tool)
-    for strand, rows in tape.items():
-        for record in (row.record() for row in rows if is_within(strand, path)):
-            if record["kind"] == "resolved" and record["decision"] not in ("approve", "batch"):
+    for strand, facts in strands.items():
+        for fact in facts if is_within(strand, path) else ():
+            if isinstance(fact, Resolved) and fact.decision not in ("approve", "batch"):
                 message = "a person changed what the agent did, and an eval has nobody to decide"
-                raise DefinitionError(message, where=strand, value=record["decision"])
+                raise DefinitionError(message, where=strand, value=fact.decision)
 
 
 def find_question(config: Json, path: str) -> tuple[list[Json], str]:
@@ -119,10 +139,10 @@ def find_question(config: Json, path: str) -> tuple[list[Json], str]:
 # ── tools and config ─────────────────────────────────────────────────────────────────────────────
 
 
-def _agent_keys(started: Record, ending: str) -> Json:
+def _agent_keys(agent: RecordedRun, ending: str) -> Json:
     """What the agent was offered, and how it was configured."""
-    tools = [_entry(code, each, ending) for code, each in started["tools"].items()]
-    return {"tools": tools, "config": _find_config(started), "max_steps": started["config"]["max_steps"]}
+    tools = [_entry(code, each, ending) for code, each in agent.tools.items()]
+    return {"tools": tools, "config": _find_config(agent), "max_steps": agent.config["max_steps"]}
 
 
 def _entry(code: str, policy: Json, ending: str) -> str | Json:
@@ -133,13 +153,11 @@ def _entry(code: str, policy: Json, ending: str) -> str | Json:
     return {"tool": code, **bound} if bound else code
 
 
-def _find_config(started: Record) -> Json:
+def _find_config(agent: RecordedRun) -> Json:
     """The keys of the config that are not the usual ones; own prompts as texts."""
-    given = {
-        key: value for key, value in started["config"].items() if key not in NOT_KEPT and value != DEFAULTS.get(key)
-    }
+    given = {key: value for key, value in agent.config.items() if key not in NOT_KEPT and value != DEFAULTS.get(key)}
     if isinstance(own := given.get("prompts"), dict):
-        given["prompts"] = {name: started["texts"][name] for name in own}
+        given["prompts"] = {name: agent.texts[name] for name in own}
     return given
 
 
@@ -150,7 +168,7 @@ def _canned(code: str, policy: Json, made: list[Made], known: Mapping[str, Known
     if is_same and there is not None and there.is_pure:
         return {}
     calls = [each for each in made if each.tool == code]
-    answers = [{"args": _as_expected(each.args), **_answer(each.answer or {})} for each in calls]
+    answers = [{"args": _as_expected(each.args), **_answer(each)} for each in calls]
     if is_same:
         return {"answers": answers}
     effect = policy["effect"]
@@ -160,10 +178,8 @@ def _canned(code: str, policy: Json, made: list[Made], known: Mapping[str, Known
     return {**described, "answers": answers}
 
 
-def _answer(record: Record) -> Json:
-    if record["reply"] == "failed":
-        return {"error": record["message"]}
-    return {"output": record["output"]} if record["success"] else {"error": record["error"]}
+def _answer(made: Made) -> Json:
+    return {"output": made.output} if made.succeeded else {"error": made.answer and made.answer.error}
 
 
 # ── what is expected ─────────────────────────────────────────────────────────────────────────────
@@ -171,14 +187,13 @@ def _answer(record: Record) -> Json:
 
 def _expected_call(made: Made) -> Json:
     """A call that failed need not be made."""
-    record = made.answer or {}
-    optional = {} if record.get("success") else {"optional": True}
+    optional = {} if made.succeeded else {"optional": True}
     return {"tool": made.tool, "args": _as_expected(made.args), **optional}
 
 
-def _expected_refusal(tape: Tape, path: str, ending: str) -> Json:
+def _expected_refusal(facts: Sequence[Fact], path: str, ending: str) -> Json:
     """The refusal that the run ended by, which is the last one."""
-    refusals = find_refused({path: tape[path]})
+    refusals = find_refused(facts)
     if not refusals or refusals[-1].tool == READ_OBSERVATION:
         raise DefinitionError("no call of a tool was refused in it, so a case could expect none", where=path)
     tool, args, reason = refusals[-1]
@@ -195,7 +210,7 @@ def _expected_answer(answer: Any, made: list[Made], message: str) -> Json:
     """What the answer has from the tools and not from the question; else the whole of it."""
     if not isinstance(answer, str):
         return {"equals": answer}
-    outputs = [(each.answer or {}).get("output") for each in made]
+    outputs = [each.output for each in made]
     seen = set(numbers_in(orjson.dumps(outputs).decode())) - set(numbers_in(message))
     numbers = [int(each) if each.is_integer() else each for each in dict.fromkeys(numbers_in(answer)) if each in seen]
     text, asked = plain(answer), plain(message)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.reader import read_tape
 from agent_core.journal.store import Journal
 from agent_core.models.client import Completion, Delta, ModelClient, ModelInfo, Question
 from agent_core.run.node import run_agent
@@ -69,8 +70,8 @@ async def measure(
                 output = await run_agent(
                     config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
                 )
-            tape = journal.load(run_id)
-            scored = score(case, output.model_dump(), refused=find_refused(tape), written=find_writes(tape))
+            facts = read_tape(journal.load(run_id), {"run_started", "asked", "decided"})
+            scored = score(case, output.model_dump(), refused=find_refused(facts), written=find_writes(facts))
             on_scored(scored)
             return scored
 

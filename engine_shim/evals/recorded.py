@@ -1,10 +1,11 @@
 """What a journal says of the calls of a run: which were refused, which wrote, and what the tools answered. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from agent_core.effects import ToolReply
 from agent_core.journal.path import item
-from agent_core.journal.record import Record, Tape
+from agent_core.journal.reader import Answered, Batch, Call, Cancelled, Decided, Fact, Resolved
 from engine_shim.evals.cases import AWAITING
 from utools.tool import Effect
 
@@ -18,45 +19,48 @@ class Refusal(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A call that was made, and the record of its answer; None where there is none."""
+    """A call that was made, and its answer; None where there is none, or a person gave it."""
 
     tool: str
     args: dict[str, Any]
     effect: Effect
-    answer: Record | None
+    answer: Answered | None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.answer is not None and self.answer.succeeded
+
+    @property
+    def output(self) -> Any:
+        """What the tool gave; None for a failure."""
+        answer = None if self.answer is None else self.answer.answer
+        return answer.output if isinstance(answer, ToolReply) else None
 
 
-def find_refused(tape: Tape) -> list[Refusal]:
-    """The calls that were refused, or wait for a person, in every strand."""
+def find_refused(facts: Iterable[Fact]) -> list[Refusal]:
+    """The calls that were refused, or wait for a person."""
     return [
-        Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else call["reason"])
-        for record in _records(tape)
-        for call in (record.get("calls", ()) if record["kind"] == "decided" else ())
+        Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else str(call["reason"]))
+        for fact in facts
+        if isinstance(fact, Decided)
+        for call in fact.calls
         if call["verdict"] != "run"
     ]
 
 
-def find_writes(tape: Tape) -> list[str]:
+def find_writes(facts: Iterable[Fact]) -> list[str]:
     """The tools of the calls that wrote, or may have."""
-    return [each["tool"] for each in _records(tape) if _is_call(each) and each["effect"] == "write"]
+    return [fact.tool for fact in facts if isinstance(fact, Call) and fact.effect == "write"]
 
 
-def find_made(tape: Tape, strand: str) -> Iterator[Made]:
+def find_made(strands: Mapping[str, Sequence[Fact]], strand: str) -> Iterator[Made]:
     """The calls of one agent that were made, in its order."""
-    records = [row.record() for row in tape.get(strand, ())]
-    for n, record in enumerate(records):
-        if _is_call(record):
-            later = (each for each in records[n + 1 :] if each["kind"] in ("answered", "resolved", "cancelled"))
+    facts = strands.get(strand, ())
+    for n, fact in enumerate(facts):
+        if isinstance(fact, Call):
+            later = (each for each in facts[n + 1 :] if isinstance(each, Answered | Resolved | Cancelled))
             answer = next(later, None)
-            yield Made(record["tool"], record["args"], record["effect"], answer)
-        elif record["kind"] == "asked" and record["ask"] == "batch":
-            for index in range(len(record["tools"])):
-                yield from find_made(tape, item(strand, n, index))
-
-
-def _is_call(record: Record) -> bool:
-    return bool(record["kind"] == "asked" and record["ask"] == "tool")
-
-
-def _records(tape: Tape) -> Iterator[Record]:
-    return (row.record() for rows in tape.values() for row in rows)
+            yield Made(fact.tool, fact.args, fact.effect, answer if isinstance(answer, Answered) else None)
+        elif isinstance(fact, Batch):
+            for index in range(len(fact.tools)):
+                yield from find_made(strands, item(strand, n, index))

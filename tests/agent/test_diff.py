@@ -100,11 +100,38 @@ def one(answer: Any) -> tuple[str, Tape]:
     return tape("r", {"agent": [{"kind": "run_started", "loop": "agent"}, told]})
 
 
+NEEDED: dict[str, Record] = {
+    "run_started": {"at": "2026-01-01T00:00:00.000Z", "limits": {}},
+    "asked": {"ask": "tool", "id": "call_1", "tool": "look", "args": {}, "effect": "read", "messages": 1, "step": 1},
+    "answered": {"at": "2026-01-01T00:00:01.000Z", "seconds": 1.0, "closes": []},
+    "decided": {"step": 1},
+    "run_finished": {"at": "2026-01-01T00:00:02.000Z", "status": "completed"},
+    "waiting": {"reason": "awaiting_approval"},
+    "resolved": {"decision": "approve", "by": "a", "at": "2026-01-01T00:00:01.000Z"},
+    "cancelled": {"at": "2026-01-01T00:00:01.000Z"},
+}
+"""What records of a kind have at least, whatever a test says of them."""
+ANSWERED: dict[str, Record] = {
+    "did": {"reply": "did", "success": True, "output": None, "error": None},
+    "said": {"content": "", "finish_reason": "stop", "usage": {"input_tokens": 0, "output_tokens": 0}},
+    "failed": {"reason": "timeout", "message": "late"},
+    "batch": {},
+}
+
+
+def whole(record: Record) -> Record:
+    """The record with the fields that its kind has."""
+    if record.get("ask") == "model":
+        return record
+    reply = record.get("reply", "did") if record["kind"] == "answered" else ""
+    return {"kind": "", **NEEDED[record["kind"]], **ANSWERED.get(reply, {}), **record}
+
+
 def tape(run_id: str, strands: dict[str, list[Record]]) -> tuple[str, Tape]:
     made: Tape = {}
     for path, records in strands.items():
         rows: list[Row] = made.setdefault(path, [])
-        for n, record in enumerate(records):
+        for n, record in enumerate(map(whole, records)):
             rows.append(chain_row(path, n, rows[-1].hash if rows else genesis(run_id, path), record))
     return run_id, made
 
