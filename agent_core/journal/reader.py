@@ -139,7 +139,6 @@ class BatchAnswer:
 
     at: str
     seconds: float
-    closes: Sequence[Closing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +147,7 @@ class Answered(_Fact):
 
     asked: "Question | Call | Batch | None"
     answer: ModelReply | ToolReply | Failed | BatchAnswer
+    closes: Sequence[Closing] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -171,11 +171,12 @@ class Decided(_Fact):
     """What became of a reply: it was `final`, `unreadable`, or had `calls`, perhaps stopped by a `limit`.
 
     In plan mode it was a `plan`, perhaps `refused`; for each step of that, `plan_step` says how far it has come.
-    `edited`: a person has decided about the calls.
+    `edited`: a person has decided about the calls. `stripped` names what was taken off the reply.
     """
 
     step: int
     thought: str | None
+    stripped: Sequence[str]
     calls: Sequence[JudgedCall]
     limit: str | None
     unreadable: UnreadableReply | None
@@ -217,6 +218,7 @@ class Cancelled(_Fact):
 
     asked: Question | Call | Batch | None
     at: str
+    closes: Sequence[Closing] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ class Added(_Fact):
     role: Literal["user", "assistant"]
     content: str
     by: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,7 @@ class RunFinished(_Fact):
     usage: Json | None
     used_tools: Json
     path: Sequence[str]
+    closes: Sequence[Closing] = ()
 
     @property
     def is_agent(self) -> bool:
@@ -267,10 +271,14 @@ class RunFinished(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Sealed(_Fact):
-    """The run was signed by the key `kid` as it was then."""
+    """The run was signed by the key `kid` as it was then. Older seals name no store and no tenant."""
 
-    kid: str
+    head: str
     count: int
+    kid: str
+    mac: str
+    store: str | None
+    tenant: str | None
 
 
 Act = Question | Call | Batch
@@ -355,6 +363,32 @@ def read_run(tape: Tape, strand: str) -> RecordedRun:
     return reader.runs[paths[0]]
 
 
+def time_of(fact: Fact) -> str | None:
+    """Return when what a fact says happened, as its record has it; None for a record without a time."""
+    match fact:
+        case RunStarted(begun=run):
+            return run.at
+        case Answered(answer=answer):
+            return answer.at
+        case Cancelled(at=at) | RunFinished(at=at) | Added(at=at):
+            return at
+        case Resolved(at=at):
+            return at or None
+    return None
+
+
+def closes_of(fact: Fact) -> Sequence[Closing]:
+    """Return the strands that a record closes, [path, head, count] each."""
+    return fact.closes if isinstance(fact, Answered | Cancelled | Resolved | RunFinished) else ()
+
+
+def read_record(record: Record) -> Fact:
+    """Return what a record says by itself, without its place, the run that it belongs to and what it answers."""
+    if record["kind"] == "run_started":
+        return RunStarted("", 0, None, _read_run("", record, None))
+    return _READERS[record["kind"]](("", 0, None), record, None)
+
+
 def find_agents(strands: Mapping[str, Sequence[Fact]]) -> list[str]:
     """Return the strands that are runs of agents, in order."""
     return sorted(path for path, facts in strands.items() if facts and _is_agent(facts[0]))
@@ -416,9 +450,10 @@ def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
 
 
 def _read_answered(where: _Where, record: Record, asked: Act | None) -> Fact:
+    closes = record.get("closes", ())
     if record["reply"] == "batch":
-        return Answered(*where, asked, BatchAnswer(record["at"], record["seconds"], record["closes"]))
-    return Answered(*where, asked, decode_answer(record))
+        return Answered(*where, asked, BatchAnswer(record["at"], record["seconds"]), closes)
+    return Answered(*where, asked, decode_answer(record), closes)
 
 
 def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
@@ -427,6 +462,7 @@ def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
         *where,
         step=record["step"],
         thought=read("thought"),
+        stripped=read("stripped", ()),
         calls=read("calls", ()),
         limit=read("limit"),
         unreadable=read("unreadable"),
@@ -449,11 +485,11 @@ def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:
 
 
 def _read_cancelled(where: _Where, record: Record, asked: Act | None) -> Fact:
-    return Cancelled(*where, asked, record["at"])
+    return Cancelled(*where, asked, record["at"], record.get("closes", ()))
 
 
 def _read_message(where: _Where, record: Record, asked: Act | None) -> Fact:
-    return Added(*where, record["role"], record["content"], record["by"])
+    return Added(*where, record["role"], record["content"], record["by"], record["at"])
 
 
 def _read_received(where: _Where, record: Record, asked: Act | None) -> Fact:
@@ -471,11 +507,20 @@ def _read_finished(where: _Where, record: Record, asked: Act | None) -> Fact:
         usage=read("usage"),
         used_tools=read("used_tools", {}),
         path=read("path", ()),
+        closes=read("closes", ()),
     )
 
 
 def _read_sealed(where: _Where, record: Record, asked: Act | None) -> Fact:
-    return Sealed(*where, record["kid"], record["count"])
+    return Sealed(
+        *where,
+        record["head"],
+        record["count"],
+        record["kid"],
+        record["mac"],
+        record.get("store"),
+        record.get("tenant"),
+    )
 
 
 _READERS: Final[Mapping[str, Callable[[_Where, Record, Act | None], Fact]]] = {

@@ -1,17 +1,18 @@
 """What the journal of a run says of its nodes: their visits, and the calls that their agents have made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from agent_core.audit.order import Order
+from agent_core.effects import ToolReply
 from agent_core.journal.path import nesting_depth, parse_segment, segments
-from agent_core.journal.record import Record, Tape
+from agent_core.journal.reader import Answered, Call, Cancelled, Fact, RunFinished, Waiting, read_strands, time_of
+from agent_core.journal.record import Tape
 from engine_shim.builder.state import ExecutionStatus, NodeRecord, ToolCallRecord
 from engine_shim.runs.prepare import ROOT
 
-Visits = dict[tuple[str, int], list[list[Record]]]
-"""The records of each visit (node, n), those of each attempt by itself."""
+Visits = dict[tuple[str, int], list[list[Fact]]]
+"""What the records say of each visit (node, n), those of each attempt by itself."""
 ENDINGS = {
     "final": ExecutionStatus.COMPLETED,
     "cancelled": ExecutionStatus.CANCELLED,
@@ -28,23 +29,23 @@ def node_records(tape: Tape, nodes: Sequence[str]) -> list[NodeRecord]:
 def tool_calls(tape: Tape, nodes: Sequence[str]) -> list[ToolCallRecord]:
     """The calls that the agents of these nodes have made, in order; not those of agents that are their tools."""
     order, found = Order(tape, {}), []
-    for path, rows in tape.items():
+    for path, facts in read_strands(tape).items():
         key = _visited(path)
         if key is None or key[0] not in nodes:
             continue
-        records = [row.record() for row in rows]
-        for n, record in enumerate(records):
-            if record["kind"] == "asked" and record["ask"] == "tool":
-                found.append((order.key(path, n), _tool_call(key[0], record, _answer(records[n + 1 :]))))
+        for n, fact in enumerate(facts):
+            if isinstance(fact, Call):
+                answer = next((each for each in facts[n + 1 :] if isinstance(each, Answered)), None)
+                found.append((order.key(path, n), _tool_call(key[0], fact, answer)))
     return [call for _, call in sorted(found, key=lambda each: each[0])]
 
 
 def _visits(tape: Tape, nodes: Sequence[str]) -> Visits:
-    found: Visits = {}
-    for path in sorted(tape, key=_attempt_of):
+    found, strands = Visits(), read_strands(tape)
+    for path in sorted(strands, key=_attempt_of):
         key = _visited(path)
         if key is not None and key[0] in nodes and len(segments(path)) == 1:
-            found.setdefault(key, []).append([row.record() for row in tape[path]])
+            found.setdefault(key, []).append(strands[path])
     return found
 
 
@@ -60,41 +61,28 @@ def _attempt_of(path: str) -> int:
     return parse_segment(segments(path)[0]).item if "/" in path else 0
 
 
-def _node_record(key: str, attempts: Sequence[Sequence[Record]]) -> NodeRecord:
+def _node_record(key: str, attempts: Sequence[Sequence[Fact]]) -> NodeRecord:
     last = attempts[-1][-1]
-    start = next(_times(attempts[0]))
-    return NodeRecord(key, start, next(_times([last])) if _has_ended(last) else None, _status(last))
+    start = next(filter(None, map(time_of, attempts[0])))
+    end = time_of(last) if isinstance(last, RunFinished | Answered | Cancelled) else None
+    return NodeRecord(
+        key, datetime.fromisoformat(start), None if end is None else datetime.fromisoformat(end), _status(last)
+    )
 
 
-def _has_ended(last: Record) -> bool:
-    return last["kind"] in ("run_finished", "answered", "cancelled") and "at" in last
-
-
-def _status(last: Record) -> ExecutionStatus:
+def _status(last: Fact) -> ExecutionStatus:
     match last:
-        case {"kind": "run_finished", "finish_reason": reason}:
+        case RunFinished(reason=reason, is_agent=True):
             return ENDINGS.get(reason, ExecutionStatus.ERROR)
-        case {"kind": "cancelled"}:
+        case Cancelled():
             return ExecutionStatus.CANCELLED
-        case {"kind": "waiting"}:
+        case Waiting():
             return ExecutionStatus.WAITING
     return ExecutionStatus.RUNNING
 
 
-def _times(records: Sequence[Record]) -> Iterator[datetime]:
-    return (datetime.fromisoformat(record["at"]) for record in records if "at" in record)
-
-
-def _answer(rest: Sequence[Record]) -> Record | None:
-    return next((record for record in rest if record["kind"] == "answered"), None)
-
-
-def _tool_call(node: str, asked: Record, answer: Record | None) -> ToolCallRecord:
-    success: bool | None = None
-    output: Any = None
-    error: str | None = None
-    if answer is not None and answer["reply"] == "did":
-        success, output, error = answer["success"], answer["output"], answer["error"]
-    elif answer is not None:
-        success, error = False, answer["message"]
-    return ToolCallRecord(node, asked["id"], asked["tool"], asked["args"], success, output, error)
+def _tool_call(node: str, call: Call, answered: Answered | None) -> ToolCallRecord:
+    if answered is None:
+        return ToolCallRecord(node, call.id, call.tool, call.args, None, None, None)
+    output = answered.answer.output if isinstance(answered.answer, ToolReply) else None
+    return ToolCallRecord(node, call.id, call.tool, call.args, answered.succeeded, output, answered.error)

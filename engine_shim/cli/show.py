@@ -2,11 +2,32 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
+from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains
+from agent_core.journal.reader import (
+    Added,
+    Answered,
+    Batch,
+    BatchAnswer,
+    Call,
+    Cancelled,
+    Decided,
+    Fact,
+    Question,
+    Received,
+    RecordedRun,
+    Resolved,
+    RunFinished,
+    RunStarted,
+    Sealed,
+    Waiting,
+    read_record,
+)
 from agent_core.journal.record import Tape
+from agent_core.records import JudgedCall
 from engine_shim.cli import output
 from engine_shim.cli.recorded import find_recorded
 from engine_shim.cli.timeline import TimedRecord, in_time
@@ -80,13 +101,14 @@ def _write_records(run_id: str, timed: list[TimedRecord], full: bool) -> None:
     longest = max(map(len, passings), default=0)
     for each, position, passed in zip(timed, positions, passings, strict=True):
         kind, style = each.record["kind"], STYLES.get(each.record["kind"], "")
-        style = "red" if each.record.get("success") is False or each.record.get("reply") == "failed" else style
-        text = output.flatten(_content(each.record), None if full else LONGEST)
+        fact = read_record(each.record)
+        style = "red" if isinstance(fact, Answered) and not fact.succeeded else style
+        text = output.flatten(_describe(fact), None if full else LONGEST)
         output.styled_line(
             (f"{passed:>{longest}}", "dim"), f"  {position:<{width}}  ", (f"{kind:<12}", style), f"  {text}".rstrip()
         )
-        if full and kind == "run_started":
-            _write_messages(each.record)
+        if full and isinstance(fact, RunStarted):
+            _write_messages(fact.begun)
 
 
 def _own_start(timed: list[TimedRecord]) -> datetime | None:
@@ -95,84 +117,100 @@ def _own_start(timed: list[TimedRecord]) -> datetime | None:
     return parse_time(forked.get("at", "")) or next((each.at for each in timed if each.at is not None), None)
 
 
-def _write_messages(record: dict[str, Any]) -> None:
+def _write_messages(run: RecordedRun) -> None:
     """What an agent's model reads before its first reply."""
-    for message in record.get("messages", ()):
+    for message in run.messages:
         for line in f"{message['role']}: {message['content'] or output.as_text(message['tool_calls'])}".split("\n"):
             output.line(f"          {line}".rstrip())
 
 
 def record_as_line(record: dict[str, Any]) -> str:
     """One record in a line."""
-    return f"{record['kind']:<12}  {output.flatten(_content(record), LONGEST)}".rstrip()
+    return f"{record['kind']:<12}  {output.flatten(_describe(read_record(record)), LONGEST)}".rstrip()
 
 
-def _content(record: dict[str, Any]) -> str:
-    match record:
-        case {"kind": "run_started", "forked": forked}:
-            return f"{_subject(record)}, {origin_as_text(forked)} at {forked['strand']}:{forked['n']}"
-        case {"kind": "run_started"}:
-            return _subject(record)
-        case {"kind": "asked", "ask": "batch", "tools": tools} | {"kind": "waiting", "tools": tools}:
-            return " ".join([*([record["reason"]] if "reason" in record else []), ", ".join(tools)])
-        case {"kind": "asked", "ask": "model"}:
-            return f"step {record['step']}: {output.count(record['messages'], 'message')} to {record['model']}"
-        case {"kind": "asked" | "waiting", "tool": tool}:
-            return " ".join([*([record["reason"]] if "reason" in record else []), tool, output.as_text(record["args"])])
-        case {"kind": "answered", "reply": "said"}:
-            calls = [f"{call['name']} {call['arguments']}" for call in record.get("calls", ())]
-            return " ".join([record["content"], *calls])
-        case {"kind": "answered", "reply": "did"}:
-            return output.as_text(record["output"]) if record["success"] else f"failed: {record['error']}"
-        case {"kind": "answered", "reply": "failed"}:
-            return f"failed: {record['reason']}: {record['message']}"
-        case {"kind": "answered", "reply": "batch"}:
-            return f"all {output.count(len(record['closes']), 'call')} answered"
-        case {"kind": "resolved", "decision": "batch", "closes": closes}:
-            return f"all {output.count(len(closes), 'call')} decided"
-        case {"kind": "resolved", "decision": decision, "by": by}:
-            more = record.get("message") or (output.as_text(record["args"]) if "args" in record else "")
-            return f"{decision} by {by}" + (f": {more}" if more else "")
-        case {"kind": "message", "by": by, "role": role, "content": content}:
+def _describe(fact: Fact) -> str:
+    match fact:
+        case RunStarted(begun=run) if run.forked is not None:
+            return f"{_subject(run)}, {origin_as_text(run.forked)} at {run.forked['strand']}:{run.forked['n']}"
+        case RunStarted(begun=run):
+            return _subject(run)
+        case Question(step=step, messages=messages, model=model):
+            return f"step {step}: {output.count(messages, 'message')} to {model}"
+        case Call(tool=tool, args=args):
+            return f"{tool} {output.as_text(args)}"
+        case Batch(tools=tools):
+            return ", ".join(tools)
+        case Waiting(reason=reason, tool=None, tools=tools):
+            return f"{reason} {', '.join(tools)}"
+        case Waiting(reason=reason, tool=tool, args=args):
+            return f"{reason} {tool} {output.as_text(args)}"
+        case Answered():
+            return _describe_answer(fact)
+        case Decided():
+            return _describe_decided(fact)
+        case Resolved():
+            return _describe_resolved(fact)
+        case Cancelled(at=at):
+            return output.as_text({"at": at})
+        case Added(by=by, role=role, content=content):
             return f"{role} by {by}: {content}"
-        case {"kind": "received", "messages": messages}:
-            return " ".join(f"{each['role']} by {each['by']}: {each['content']}" for each in messages)
-        case {"kind": "decided"}:
-            return _verdicts(record)
-        case {"kind": "run_finished"}:
-            error = record.get("error")
-            reason = str(record.get("finish_reason") or record.get("status"))
+        case Received(messages=received):
+            return " ".join(f"{each['role']} by {each['by']}: {each['content']}" for each in received)
+        case RunFinished(reason=reason, error=error):
             return f"{reason}: {error['message']}" if error else reason
-        case _:
-            aside = ("kind", "strand", "n", "closes", "ask", "reply")
-            return output.as_text({key: value for key, value in record.items() if key not in aside})
+        case Sealed(kid=kid, count=count, head=head):
+            return f"by {kid}: {output.count(count, 'record')}, head {head}"
+    assert_never(fact)
 
 
-def _subject(record: dict[str, Any]) -> str:
+def _describe_answer(fact: Answered) -> str:
+    match fact.answer:
+        case ModelReply(content=content, calls=calls):
+            return " ".join([content, *(f"{call['name']} {call['arguments']}" for call in calls)])
+        case ToolReply(success=True, output=result):
+            return output.as_text(result)
+        case ToolReply(error=error):
+            return f"failed: {error}"
+        case Failed(reason=reason, message=message):
+            return f"failed: {reason}: {message}"
+        case BatchAnswer():
+            return f"all {output.count(len(fact.closes), 'call')} answered"
+
+
+def _describe_resolved(fact: Resolved) -> str:
+    if fact.decision == "batch":
+        return f"all {output.count(len(fact.closes), 'call')} decided"
+    more = fact.message or ("" if fact.args is None else output.as_text(fact.args))
+    return f"{fact.decision} by {fact.by}" + (f": {more}" if more else "")
+
+
+def _subject(run: RecordedRun) -> str:
     """What a run is, and what it was given: its workflow and inputs, or its agent's model and question."""
-    match record:
-        case {"definition": {"id": workflow, **more}}:
-            inputs = f" {output.as_text(record['external'])}" if record.get("external") else ""
-            return f"{record['loop']} {workflow} {more.get('version', '1')}{inputs}"
-        case {"config": {"model": model}, "messages": messages}:
-            asked = next((each["content"] for each in reversed(messages) if each["role"] == "user"), "")
-            return f"{record['loop']}, {model}, {output.count(len(record['tools']), 'tool')}: {asked}"
-        case _:
-            return str(record["loop"])
+    if run.definition is not None:
+        inputs = f" {output.as_text(run.external)}" if run.external else ""
+        return f"{run.loop} {run.name} {run.definition.get('version', '1')}{inputs}"
+    asked = next((each["content"] for each in reversed(run.messages) if each["role"] == "user"), "")
+    return f"{run.loop}, {run.config['model']}, {output.count(len(run.tools), 'tool')}: {asked}"
 
 
-def _verdicts(record: dict[str, Any]) -> str:
-    """How a reply was judged: each call with its verdict, and the other fields of the record."""
-    words = ("verdict", "tool", "reason", "message")
-    calls = [
-        " ".join([*(call[word] for word in words if call.get(word)), *output.list_origins(call, "({})")])
-        for call in record.get("calls", ())
-    ]
-    planned = [f"plan {each['step']}: {each['description']} ({each['tool']})" for each in record.get("plan", ())]
-    if told := record.get("plan_step"):
-        planned = [
-            " ".join(["plan", f"{told['step']}:", told["status"], *([told["message"]] if "message" in told else [])])
-        ]
-    aside = ("kind", "strand", "n", "step", "calls", "thought", "plan", "plan_step")
-    rest = {key: value for key, value in record.items() if key not in aside}
-    return ", ".join([*planned, *calls, *(output.as_text({key: value}) for key, value in rest.items())])
+def _describe_decided(fact: Decided) -> str:
+    """How a reply was judged: each call with its verdict, and what else was decided."""
+    planned = [f"plan {each['step']}: {each['description']} ({each['tool']})" for each in fact.plan or ()]
+    if (told := fact.plan_step) is not None:
+        planned = [" ".join(["plan", f"{told['step']}:", told["status"], *filter(None, [told.get("message")])])]
+    rest = {
+        "stripped": fact.stripped,
+        "unreadable": fact.unreadable,
+        "final": fact.is_final,
+        "edited": fact.is_edited,
+        "limit": fact.limit,
+        "refused": fact.refused,
+    }
+    others = [output.as_text({name: value}) for name, value in rest.items() if value]
+    return ", ".join([*planned, *map(_describe_call, fact.calls), *others])
+
+
+def _describe_call(call: JudgedCall) -> str:
+    words = [call["verdict"], call["tool"], call.get("reason"), call.get("message")]
+    return " ".join([*filter(None, words), *output.list_origins(call, "({})")])
