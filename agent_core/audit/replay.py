@@ -1,6 +1,5 @@
 """Replay: the real loop on a recorded tape, with no way to the outside, to prove that it decides the same again."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from agent_core.audit.whatif import WhatIf, has_outlived
 from agent_core.effects import Classify, Json
 from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import check_chains
+from agent_core.journal.kinds import LOOP_OF_START, beginning
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
 from agent_core.journal.path import is_below
 from agent_core.journal.record import Row, Tape
@@ -20,8 +20,7 @@ from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import agent
 
 AGENT_LOOPS: Loops = {"agent": agent}
-_LOOP = re.compile(rb'{"kind":"run_started","loop":"(\w+)",')
-_MODEL_ANSWERED = b'{"kind":"answered","reply":"said"'
+_MODEL_ANSWERED = beginning("answered", reply="said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
 
 
 def _loop_of(first: Row) -> str | None:
-    usual = _LOOP.match(first.data)
+    usual = LOOP_OF_START.match(first.data)
     loop: str | None = usual[1].decode() if usual else read_started(first).get("loop")
     return loop
 

@@ -8,6 +8,7 @@ from agent_core.audit.explain import explain_call, explain_difference, explain_l
 from agent_core.config import AgentConfig, AllowedTool, read_config
 from agent_core.effects import Inherited, Json
 from agent_core.errors import DefinitionError, Divergence
+from agent_core.journal.kinds import beginning
 from agent_core.journal.path import is_within, parse_segment, segments
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
@@ -35,7 +36,7 @@ VARIABLE_KEYS = frozenset(
     }
 )
 """The keys of a config that a policy may vary."""
-_UNREAD = (b'{"kind":"asked","ask":"model",', b'{"kind":"answered","reply":"said",')
+_UNREAD = (beginning("asked", ask="model"), beginning("answered", reply="said"))
 """How records begin that no verdict depends on."""
 
 

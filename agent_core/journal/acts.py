@@ -6,13 +6,14 @@ from typing import Any, cast
 
 from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
 from agent_core.journal.approvals import DIED, describe_act, doubt_record, read_decision, settle_doubt
+from agent_core.journal.kinds import beginning
 from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
 from agent_core.journal.record import Record, Row
 from agent_core.journal.strand import Strand
 from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
-_ASKED = b'{"kind":"asked"'
+_ASKED = beginning("asked")
 ActReply = Generator[Operation, Any, CallReply | Received]
 
 

@@ -1,6 +1,5 @@
 """What makes a tape whole: each strand's chain, the strands that records close, and where each must end. Pure."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,6 +8,7 @@ from typing import Final, get_args
 import orjson
 
 from agent_core.errors import Damaged, JournalError
+from agent_core.journal.kinds import LOOP_OF_START
 from agent_core.journal.path import is_within, parent_of
 from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
 from agent_core.journal.started import STARTED
@@ -16,7 +16,7 @@ from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
 
 _KINDS: Final = get_args(Kind)
-_USUAL: Final = re.compile(rb'{"kind":"run_started","loop":"\w+","format":%d,' % FORMAT)
+_FORMAT: Final = b"%d" % FORMAT
 _RULES: Final = orjson.dumps(CURRENT)
 """How a run begins, and the rules in it, when nothing has to be decoded to know that it can be read."""
 
@@ -38,11 +38,17 @@ def check_chains(run: str, tape: Tape) -> Tape:
     for path, rows in tape.items():
         _check_links(run, path, rows)
         first = rows[0].data
-        if not first.startswith(STARTED) or (_RULES in first and _USUAL.match(first)):
+        if not first.startswith(STARTED) or _is_usual(first):
             continue
         if (started := _decode(rows[0])) is not None and (why := _explain_newer(started)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
     return tape
+
+
+def _is_usual(first: bytes) -> bool:
+    """Whether a run can be read that begins so, as far as its bytes tell."""
+    start = LOOP_OF_START.match(first)
+    return start is not None and start[2] == _FORMAT and _RULES in first
 
 
 def _check_links(run: str, path: str, rows: list[Row]) -> None:

@@ -17,8 +17,6 @@ CONTROL: Final = "control"
 Control = Literal["pause", "resume", "cancel"]
 Role = Literal["user", "assistant"]
 """Who speaks in a message that somebody adds to a run."""
-_MESSAGE: Final = b'{"kind":"message"'
-_RECEIVED: Final = b'{"kind":"received"'
 Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting_calls` record that each answers."""
 
@@ -96,8 +94,8 @@ def last_control(tape: Tape) -> str | None:
 
 def unread_messages(tape: Tape) -> list[Record]:
     """The messages that were added to a run and that no agent has read, {role, content, by, n} each."""
-    added = [row for row in tape.get(CONTROL, []) if row.data.startswith(_MESSAGE)]
-    received = [row.record() for rows in tape.values() for row in rows if added and row.data.startswith(_RECEIVED)]
+    added = [row for row in tape.get(CONTROL, []) if row.kind == "message"]
+    received = [row.record() for rows in tape.values() for row in rows if added and row.kind == "received"]
     read = {message.get("n") for record in received for message in record["messages"]}
     return [read_message(row) for row in added if row.n not in read]
 

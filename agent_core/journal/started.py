@@ -11,10 +11,11 @@ from typing import Final
 
 import orjson
 
+from agent_core.journal.kinds import beginning
 from agent_core.journal.record import Record, Row
 
-STARTED: Final = b'{"kind":"run_started"'
-_AGENT: Final = STARTED + b',"loop":"agent"'
+STARTED: Final = beginning("run_started")
+_AGENT: Final = beginning("run_started", loop="agent")
 _CUTS_OF_AGENT: Final = (b',"config":', b',"tools":', b',"messages":', b',"texts":', b',"sources":', b',"options":')
 _CUTS: Final = (b',"definition":', b',"tools":')
 MOST: Final = 64

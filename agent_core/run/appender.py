@@ -18,8 +18,6 @@ from agent_core.run.outlast import outlast
 
 T = TypeVar("T")
 Listener = Callable[[Row], None]
-_RUN_FINISHED = b'{"kind":"run_finished"'
-_WAITING = b'{"kind":"waiting"'
 
 
 class Appender:
@@ -106,4 +104,4 @@ class Appender:
 
 def may_be_last(row: Row) -> bool:
     """Whether a run may be at rest after this row."""
-    return row.data.startswith(_WAITING) or (row.data.startswith(_RUN_FINISHED) and "/" not in row.path)
+    return row.kind == "waiting" or (row.kind == "run_finished" and "/" not in row.path)

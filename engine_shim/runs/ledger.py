@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent_core.journal.identity import StoreIdentity, read_identity
+from agent_core.journal.kinds import beginning
 from agent_core.journal.record import Row, encode, link, run_head
 from engine_shim.runs.database import Database, Reader
 from engine_shim.statuses import ENDED, read_ended_status
 from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
-_FINISHED: Final = b'{"kind":"run_finished"'
 SUBJECT: Final = "ledger"
 _BESIDE: Final = ("seal", "control")
 _ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
@@ -43,7 +43,7 @@ class LedgerKeeper:
     def note_appended(self, db: Transaction, run: str, rows: Sequence[Row]) -> None:
         """Enter the run, if these rows end it."""
         for row in rows:
-            if row.data.startswith(_FINISHED) and "/" not in row.path and row.path not in _BESIDE:
+            if row.kind == "run_finished" and "/" not in row.path and row.path not in _BESIDE:
                 record = row.record()
                 self._database.lock(db, SUBJECT)
                 _begin(db, run, len(rows))
@@ -140,7 +140,7 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
             older_rows = entry.get("rows", older_rows)
         else:
             told[entry["run"]] = entry
-    ended = dict(database.rows("rows", _ENDED, _FINISHED))
+    ended = dict(database.rows("rows", _ENDED, beginning("run_finished")))
     for run, entry in told.items():
         _check_run(database, proof, run, entry, is_there=run in ended)
     listed = dict(database.rows("workflow_runs", "SELECT run, status FROM workflow_runs"))

@@ -1,6 +1,5 @@
 """digest_runs(): what a list says of each of its runs beside its entry, from few rows of the journal."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from agent_core.journal.kinds import TOOL_OF_CALL, beginning
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.runs.database import Database
 from engine_shim.runs.run_entry import parse_time
@@ -15,10 +15,10 @@ from engine_shim.runs.run_list import ROOT_STRANDS, Json
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""
-FINISHED: Final = b'{"kind":"run_finished"'
-BEGUN: Final = b'{"kind":"run_started","loop":"agent",'
-CALLS: Final = (b'{"kind":"asked","ask":"tool"', b'{"kind":"waiting",')
-SAID: Final = b'{"kind":"answered","reply":"said",'
+FINISHED: Final = beginning("run_finished")
+BEGUN: Final = beginning("run_started", loop="agent")
+CALLS: Final = (beginning("asked", ask="tool"), beginning("waiting"))
+SAID: Final = beginning("answered", reply="said")
 """How the records begin that are read."""
 _IN: Final = "run IN {values}"
 _ENDS: Final = f"""SELECT run, strand, n, data FROM rows WHERE {_IN} AND n = 0 AND {ROOT_STRANDS}
@@ -27,10 +27,6 @@ _CALLS: Final = f"""SELECT run, substr(data, 1, 1000) FROM rows
     WHERE {_IN} AND (substr(data, 1, {len(CALLS[0])}) = ? OR substr(data, 1, {len(CALLS[1])}) = ?) ORDER BY seq"""
 _AGENTS: Final = f"SELECT run, strand FROM rows WHERE {_IN} AND n = 0 AND substr(data, 1, {len(BEGUN)}) = ?"
 _SAID: Final = f"SELECT run, strand, data FROM rows WHERE {_IN} AND substr(data, 1, {len(SAID)}) = ?"
-_TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
-_TOOL: Final = re.compile(
-    rb'\{"kind":(?:"asked"|"waiting","reason":%b),"ask":"tool"(?:,"id":%b)?,"tool":(%b)' % ((_TEXT,) * 3)
-)
 
 
 @dataclass(slots=True)
@@ -85,7 +81,7 @@ def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]
 def read_calls(database: Database, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The run and the tool of each call in some runs; workflows and agents that they ran are among the tools."""
     for run, data in _read_rows(database, _CALLS, database.dialect.pack(list(runs)), *CALLS):
-        match = _TOOL.match(data) if isinstance(data, bytes) else None
+        match = TOOL_OF_CALL.match(data) if isinstance(data, bytes) else None
         tool = None if match is None else _load(match[1])
         if isinstance(tool, str):
             yield run, tool

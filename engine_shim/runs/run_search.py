@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from agent_core.journal.kinds import beginning
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.database import Database, Dialect
 from engine_shim.runs.run_digest import RunDigest, digest_runs, read_calls
@@ -67,9 +68,9 @@ class RunQuery:
         """What the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
         terms, values = ["true"], list[Any]()
         if self.reason is not None:
-            beginning = b'{"kind":"run_finished","finish_reason":' + orjson.dumps(self.reason)
-            terms.append(_ROW.format(f"substr(data, 1, {len(beginning)}) = ?"))
-            values.append(beginning)
+            ended = beginning("run_finished") + b',"finish_reason":' + orjson.dumps(self.reason)
+            terms.append(_ROW.format(f"substr(data, 1, {len(ended)}) = ?"))
+            values.append(ended)
         if self.text is not None:
             patterns = [dialect.spell(each) for each in _patterns(self.text)]
             terms.append(_ROW.format(f"({' OR '.join([dialect.contains] * len(patterns))})"))

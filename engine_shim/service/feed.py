@@ -31,7 +31,6 @@ TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 _OVER: Final = b"event: over\ndata: {}\n\n"
 _MISSING: Final = b"event: missing\ndata: {}\n\n"
-_FINISHED: Final = b'{"kind":"run_finished"'
 PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
 
@@ -182,7 +181,7 @@ class Feed:
         self._source(row)
         if self._has_read:
             self._show_noted()
-        if "/" not in row.path and row.data.startswith(_FINISHED):
+        if "/" not in row.path and row.kind == "run_finished":
             self.close()
 
     def _show_noted(self, key: "_Key | None" = None) -> None:

@@ -19,7 +19,7 @@ from engine_shim.runs.prepare import ROOT
 
 Reference = Sequence[Any]
 """What is to be done, in which strand, at which record, and the hash there, hex, or which of several."""
-_FOUND: Final = tuple(b'{"kind":"%b"' % kind for kind in (b"asked", b"decided", b"run_finished"))
+_FOUND: Final = ("asked", "decided", "run_finished")
 
 
 def reference_to(operation: Begin | Classify | Act) -> Reference:
@@ -40,7 +40,7 @@ def reference_to_rows(rows: Sequence[Row]) -> Reference:
 
 def are_found_again(rows: Sequence[Row]) -> bool:
     """Whether a walk along the tape comes to these rows."""
-    return all(row.data.startswith(_FOUND) for row in rows)
+    return all(row.kind in _FOUND for row in rows)
 
 
 class AtHand:
