@@ -4,12 +4,14 @@ Where many rows are searched, by a program or by a query, `beginning` gives the 
 """
 
 import re
-from typing import Final, cast, get_args
+from collections.abc import Mapping
+from typing import Final, get_args
 
 from agent_core.records import Kind
 
-KINDS: Final = frozenset(get_args(Kind))
-_KIND: Final = re.compile(rb'\{"kind":"([a-z_]+)"')
+KINDS: Final[Mapping[bytes, Kind]] = {kind.encode(): kind for kind in get_args(Kind)}
+"""The kinds by their bytes."""
+KIND_OF_RECORD: Final = re.compile(rb'\{"kind":"([a-z_]+)"')
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
 LOOP_OF_START: Final = re.compile(rb'\{"kind":"run_started","loop":"(\w+)",(?:"format":(\d+),)?')
 """The loop, and the format if it is the next field, of a `run_started` record."""
@@ -17,13 +19,6 @@ TOOL_OF_CALL: Final = re.compile(
     rb'\{"kind":(?:"asked"|"waiting","reason":%b),"ask":"tool"(?:,"id":%b)?,"tool":(%b)' % ((_TEXT,) * 3)
 )
 """The JSON text of the tool in the record of a call that is asked for, or waits."""
-
-
-def kind_of(data: bytes) -> Kind | None:
-    """Return the kind of a record in its bytes; None for bytes of another form."""
-    match = _KIND.match(data)
-    kind = None if match is None else match[1].decode()
-    return cast(Kind, kind) if kind in KINDS else None
 
 
 def beginning(kind: Kind, **fields: str) -> bytes:

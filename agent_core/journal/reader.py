@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
 from agent_core.errors import Damaged
-from agent_core.journal.path import child, is_below, is_within, name_of, parent_of
+from agent_core.journal.path import child, is_below, name_of, parent_of
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.started import read_started
 from agent_core.records import (
@@ -51,9 +51,9 @@ class RecordedRun:
 
     `name` is the workflow's id; or the agent's name in the catalogue, else that of its node or tool. `workflow`,
     `agent` and `conversation` are the innermost ones that the run belongs to, itself included; empty without one.
-    `began` is when it began, of a fork when it was forked, and never before the run above it. `definition` and
-    `external` are a workflow's, `config`, `tools`, `messages`, `texts` and `note` an agent's. `step` is the last step
-    that was asked for so far.
+    `began` is when it began, of a fork when it was forked, and never before the run above it. A workflow has a
+    `definition` and `external`; an agent `config`, `messages`, `texts` and, if it is of a catalogue, a `note`. `step`
+    is the last step that was asked for so far.
     """
 
     path: str
@@ -65,7 +65,7 @@ class RecordedRun:
     conversation: str | None
     at: str
     began: str
-    definition: Json | None
+    definition: Json
     external: Json
     config: Json
     tools: Mapping[str, Any]
@@ -73,6 +73,8 @@ class RecordedRun:
     texts: Mapping[str, str]
     note: AgentNote | None
     forked: RunOrigin | None
+    from_http: bool = False
+    """Whether the definition came over HTTP."""
     max_steps: int | None = None
     earlier_steps: int = 0
     """The steps of earlier attempts at the run, which count as well."""
@@ -325,8 +327,9 @@ class Reader:
 
     def forget(self, path: str) -> None:
         """Forget a run that has ended, and what lies below it; whoever reads strand by strand needs them further."""
+        below = path + "/"
         for known in (self.runs, self._owners, self._asked):
-            for each in [each for each in known if is_within(each, path)]:
+            for each in [each for each in known if each == path or each.startswith(below)]:
                 del known[each]
 
     def _begin_run(self, row: Row, record: Record) -> RunStarted:
@@ -348,6 +351,15 @@ def read_strands(tape: Tape, kinds: Collection[Kind] | None = None) -> dict[str,
 def read_tape(tape: Tape, kinds: Collection[Kind] | None = None) -> list[Fact]:
     """Return what the rows of a tape say, one strand after another."""
     return [fact for facts in read_strands(tape, kinds).values() for fact in facts]
+
+
+def read_runs(tape: Tape) -> dict[str, RecordedRun]:
+    """Return the runs of a tape by their strands."""
+    reader = Reader()
+    for path in sorted(tape, key=lambda path: path.count("/")):
+        if tape[path][0].kind == "run_started":
+            reader.read(tape[path][0])
+    return reader.runs
 
 
 def read_run(tape: Tape, strand: str) -> RecordedRun:
@@ -405,9 +417,9 @@ def _is_agent(fact: Fact) -> bool:
 
 
 def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedRun:
-    definition, note, forked = record.get("definition"), record.get("agent"), record.get("forked")
+    definition, note, forked = record.get("definition", {}), record.get("agent"), record.get("forked")
     conversation = above.conversation if above else None
-    if definition is None:
+    if not definition:
         name = (note or {}).get("name") or name_of(path)
         workflow, agent = above.workflow if above else "", name
         conversation = (note or {}).get("conversation", conversation)
@@ -432,6 +444,7 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         texts=record.get("texts", {}),
         note=note,
         forked=forked,
+        from_http=record.get("from") == "http",
         max_steps=record["limits"].get("steps"),
         earlier_steps=record.get("spent", {}).get("steps", 0),
     )

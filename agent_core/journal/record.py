@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from agent_core.journal.kinds import kind_of
+from agent_core.journal.kinds import KIND_OF_RECORD, KINDS
 from agent_core.protocol.strict_json import compact
 from agent_core.records import Kind
 
@@ -29,7 +29,8 @@ class Row(NamedTuple):
     @property
     def kind(self) -> Kind | None:
         """The record's kind, without decoding it; None for bytes of another form."""
-        return kind_of(self.data)
+        match = KIND_OF_RECORD.match(self.data)
+        return None if match is None else KINDS.get(match[1])
 
     def record(self) -> Record:
         """The record, decoded at each call."""

@@ -104,4 +104,5 @@ class Appender:
 
 def may_be_last(row: Row) -> bool:
     """Whether a run may be at rest after this row."""
-    return row.kind == "waiting" or (row.kind == "run_finished" and "/" not in row.path)
+    kind = row.kind
+    return kind == "waiting" or (kind == "run_finished" and "/" not in row.path)

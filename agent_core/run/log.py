@@ -135,7 +135,7 @@ class RunLog:
 
 def _fields_of(run: RecordedRun) -> Json:
     """Return the fields that each log record of a run has."""
-    if run.definition is not None:
+    if run.definition:
         return {"workflow": run.name}
     step = {} if run.step is None else {"step": run.step, "max_steps": run.max_steps}
     return {"agent": run.name, **step}

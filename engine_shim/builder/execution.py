@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_core.journal.control import Decisions, last_control
 from agent_core.journal.path import nesting_depth
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.run.events import Event
 from engine_shim.builder.journal import node_records, tool_calls
@@ -41,7 +42,7 @@ class Execution:
 
     @property
     def start_time(self) -> datetime:
-        return datetime.fromisoformat(self._tape()[ROOT][0].record()["at"])
+        return datetime.fromisoformat(read_run(self._tape(), ROOT).at)
 
     @property
     def has_ended(self) -> bool:
@@ -122,7 +123,7 @@ class Execution:
 
     def _result(self, run: RunResult) -> ExecutionResult:
         tape = self._tape()
-        external = tape[ROOT][0].record()["external"]
+        external = read_run(tape, ROOT).external
         return ExecutionResult(
             status=_status_of(run.status),
             final_state=AgentState(external["history"], [*external["context"], *run.messages]),

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import Decisions
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
@@ -69,7 +70,7 @@ class ChatState:
 
     def question(self, run: str) -> str:
         """The message that a turn answers."""
-        return str(self.tape(run)[ROOT][0].record()["config"]["prompt"])
+        return str(read_run(self.tape(run), ROOT).config["prompt"])
 
     def tape(self, run: str) -> Tape:
         """The records of a turn."""

@@ -187,7 +187,7 @@ def _describe_resolved(fact: Resolved) -> str:
 
 def _subject(run: RecordedRun) -> str:
     """What a run is, and what it was given: its workflow and inputs, or its agent's model and question."""
-    if run.definition is not None:
+    if run.definition:
         inputs = f" {output.as_text(run.external)}" if run.external else ""
         return f"{run.loop} {run.name} {run.definition.get('version', '1')}{inputs}"
     asked = next((each["content"] for each in reversed(run.messages) if each["role"] == "user"), "")

@@ -1,17 +1,17 @@
 """HostConversations: the conversations of one host, with its agents, or one that stands in where there is none."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations, FindWaiting
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.definition import AgentDefinition
+from agent_core.journal.reader import read_run
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
+from agent_core.records import AgentNote
 from agent_core.run.node import ROOT
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
@@ -80,8 +80,9 @@ class HostConversations:
 
     def agent_of(self, run: str) -> str | None:
         """Which agent of this host a turn began with."""
-        name = agent_note(self.journal, run).get("name")
-        return name if name in {agent.name for agent in self.catalog.list()} else None
+        note = agent_note(self.journal, run)
+        known = {agent.name for agent in self.catalog.list()}
+        return note["name"] if note is not None and note["name"] in known else None
 
     def _client(self, agent: AgentDefinition) -> ModelClient:
         base = self.config.base if self.model is None else Path()
@@ -121,16 +122,16 @@ def open_conversations(
 def find_waiting_turn(store: DatabaseRunStore, conversation: str) -> str | None:
     """The run of the conversation's newest turn that waits for a person."""
     for entry in list_runs(store, RunFilter(statuses=("waiting",))):
-        if agent_note(store.journal, entry.run).get("conversation") == conversation:
+        note = agent_note(store.journal, entry.run)
+        if note is not None and note.get("conversation") == conversation:
             return entry.run
     return None
 
 
-def agent_note(journal: Journal, run: str) -> Mapping[str, Any]:
-    """What a run's first record says of the agent that it is a turn of; empty for any other run."""
-    rows = journal.load(run).get(ROOT)
-    note: Mapping[str, Any] = rows[0].record().get("agent", {}) if rows else {}
-    return note
+def agent_note(journal: Journal, run: str) -> AgentNote | None:
+    """What a run's first record says of the agent that it is a turn of; None for any other run."""
+    tape = journal.load(run)
+    return read_run(tape, ROOT).note if ROOT in tape else None
 
 
 def _with_model(agent: AgentDefinition, model: str | None) -> AgentDefinition:

@@ -13,6 +13,7 @@ from agent_core.audit.repeats import Place
 from agent_core.errors import Abandoned, DecisionError, JournalError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.operations import Spec
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
@@ -232,7 +233,7 @@ class Engine:
         if ROOT not in tape:
             return True  # whoever takes it up writes how it begins
         given = self._starter.prepare(workflow, external, None).body["external"]
-        recorded = tape[ROOT][0].record()["external"]
+        recorded = read_run(tape, ROOT).external
         return all(name in recorded and recorded[name] == given[name] for name in external)
 
     async def resume(
@@ -257,7 +258,7 @@ class Engine:
         def write(stop: StopSignal) -> Job:
             tape = self._index.load_to_go_on(run_id)
             not_needed = codes_let_go(tape, decisions or {})
-            grant = self.grants.of_run(tape[ROOT][0].record())
+            grant = self.grants.of_run(read_run(tape, ROOT))
             refuse(HostCheck(grant).recorded_problems(tape, base, not_needed))
             if decisions:
                 append_decisions(
@@ -357,7 +358,7 @@ class Engine:
     def workflow(self, run_id: str) -> Workflow:
         """The workflow as the run began with it. RunNotFound when the store holds no such run."""
         tape, base = self._index.load(run_id)
-        return load_workflow(tape[ROOT][0].record()["definition"], base=base)
+        return load_workflow(read_run(tape, ROOT).definition, base=base)
 
     def status(self, run_id: str) -> RunStatus:
         """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
@@ -379,7 +380,7 @@ class Engine:
         """What a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this host
         lacks a tool, a model's key or a secret that it needs."""
         tape, base = self._index.load(run_id)
-        grant = self.grants.of_run(tape[ROOT][0].record())
+        grant = self.grants.of_run(read_run(tape, ROOT))
         refuse(HostCheck(grant).recorded_problems(tape, base))
         return self._local.executor(run_id, self._starter.preparer(grant, base, begun=True))
 
@@ -432,9 +433,9 @@ class Engine:
     def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
         """What is to be driven of a run, by its journal."""
         tape, base = self._index.load(run)
-        started = tape[ROOT][0].record()
-        spec = Spec(ROOT, {"definition": started["definition"], "external": started["external"]})
-        preparer = self._starter.preparer(self.grants.of_run(started), base, begun=True)
+        recorded = read_run(tape, ROOT)
+        spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
+        preparer = self._starter.preparer(self.grants.of_run(recorded), base, begun=True)
         return Job(run, spec, preparer, stop, on_event)
 
     async def _offload(self, step: Callable[[], T]) -> T:

@@ -55,7 +55,7 @@ class _Failures:
         if path not in self.facts:
             raise self._refuse(path, "its call was never made")
         match self.facts[path][0]:
-            case RunStarted(begun=begun) if begun.definition is not None:
+            case RunStarted(begun=begun) if begun.definition:
                 for node, n in self._outcome_of(path).failed:
                     yield from self.of_strand(self._last_attempt(child(path, node, n)))
             case RunStarted():

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.effects import Json
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.run.clock import now
 from engine_shim.definition.errors import refuse
@@ -46,8 +47,9 @@ def make_fork(
     at = now()
     rows = fork_rows(run, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
     forked = by_path(rows)
-    grant = grants.of_run(tape[ROOT][0].record())
+    recorded = read_run(tape, ROOT)
+    grant = grants.of_run(recorded)
     refuse(HostCheck(grant).recorded_problems(forked, base))
     if not repeat_writes and (repeats := find_repeats(tape, forked)):
         raise WritesRepeated(run, repeats)
-    return Fork(rows, tape[ROOT][0].record()["definition"], base, at)
+    return Fork(rows, recorded.definition, base, at)

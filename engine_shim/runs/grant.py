@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from agent_core.effects import Json
+from agent_core.journal.reader import RecordedRun
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.load import UNBOUND, Bounds, Workflow
 from engine_shim.host.variables import Variables
@@ -42,9 +42,9 @@ class Grants:
         """What is given to one kind of definitions."""
         return self.http if from_http else self.own
 
-    def of_run(self, started: Json) -> Grant:
-        """What a run has that began with this record."""
-        return self.of(from_http=started.get("from") == "http")
+    def of_run(self, run: RecordedRun) -> Grant:
+        """What is given to a recorded run."""
+        return self.of(from_http=run.from_http)
 
     async def close(self) -> None:
         """Close the connections of all models."""

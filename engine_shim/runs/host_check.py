@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_core.effects import Json
 from agent_core.journal.chain import is_finished
+from agent_core.journal.reader import RecordedRun, read_runs
 from agent_core.journal.record import Tape
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
@@ -54,21 +55,20 @@ class HostCheck:
         A finished run needs none."""
         if is_finished(tape, ROOT):
             return []
-        records = {path: rows[0].record() for path, rows in tape.items()}
-        runs = {path: record for path, record in records.items() if record["kind"] == "run_started"}
+        runs = read_runs(tape)
         unfinished = {path: run for path, run in runs.items() if not is_finished(tape, path)}
         return [
             *self._missing_tools(runs, not_needed),
-            *self.models.unaskable(read_definition(runs[ROOT]["definition"]), base),
+            *self.models.unaskable(read_definition(runs[ROOT].definition), base),
             *self._unaskable_agents(unfinished, base),
             *self._missing_secrets_of(unfinished, base),
             *self._widened_presets(unfinished),
         ]
 
-    def _widened_presets(self, runs: Mapping[str, Json]) -> Iterator[Problem]:
+    def _widened_presets(self, runs: Mapping[str, RecordedRun]) -> Iterator[Problem]:
         """Values of recorded runs that the host's presets, as they are now, do not allow."""
         for path, run in runs.items():
-            for code, tool in run["tools"].items():
+            for code, tool in run.tools.items():
                 bound = self.registry.policy.presets.get(code, {})
                 given = [tool.get("preset", {}), _presets(tool["schema"])]
                 given += [node.get("config", {}) for node in _nodes(run) if node["tool"] == code]
@@ -83,25 +83,25 @@ class HostCheck:
             if fault.pointer.split("/")[1:2] == [key]:
                 yield Problem(path, f"{code}: {fault.message}{self.registry.policy.describe_preset(code, key)}")
 
-    def _missing_secrets_of(self, runs: Mapping[str, Json], base: Path) -> Iterator[Problem]:
+    def _missing_secrets_of(self, runs: Mapping[str, RecordedRun], base: Path) -> Iterator[Problem]:
         for path, run in runs.items():
-            if run["loop"] == "flow":
-                workflow = Workflow(read_definition(run["definition"]), base)
+            if run.definition:
+                workflow = Workflow(read_definition(run.definition), base)
                 for _, problem in self._missing_secrets(workflow):
                     yield problem if path == ROOT else Problem(f"{path}: {problem.where}", problem.message)
 
-    def _missing_tools(self, runs: Mapping[str, Json], not_needed: Set[str]) -> Iterator[Problem]:
+    def _missing_tools(self, runs: Mapping[str, RecordedRun], not_needed: Set[str]) -> Iterator[Problem]:
         known = {tool.code for tool in self.registry.all()}
-        for code in sorted({code for run in runs.values() for code in run["tools"]} - known - not_needed):
+        for code in sorted({code for run in runs.values() for code in run.tools} - known - not_needed):
             why = self.registry.refusal(code) or "was the run started with another configuration?"
             yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
 
-    def _unaskable_agents(self, runs: Mapping[str, Json], base: Path) -> Iterator[Problem]:
+    def _unaskable_agents(self, runs: Mapping[str, RecordedRun], base: Path) -> Iterator[Problem]:
         """The models of agents that have begun, whose names the definition may not show."""
         for path, run in runs.items():
             try:
-                if run["loop"] == "agent":
-                    self.models.at(base)(run["config"]["model"], run["config"])
+                if not run.definition:
+                    self.models.at(base)(run.config["model"], run.config)
             except DefinitionError as error:
                 yield Problem(f"{path}/config/model", message_of(error))
 
@@ -146,8 +146,8 @@ class HostCheck:
                 yield name, Problem(where, str(error))
 
 
-def _nodes(run: Json) -> list[Json]:
-    nodes: list[Json] = run["definition"]["nodes"] if run["loop"] == "flow" else []
+def _nodes(run: RecordedRun) -> list[Json]:
+    nodes: list[Json] = run.definition["nodes"] if run.definition else []
     return nodes
 
 

@@ -9,6 +9,7 @@ from agent_core.effects import Json
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import last_control, waiting_calls
+from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
@@ -66,9 +67,9 @@ class RunIndex:
             raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
         if ROOT not in tape:
             return False
-        started = tape[ROOT][0].record()
-        for key in ("definition", "external"):
-            if started[key] != body[key]:
+        recorded = read_run(tape, ROOT)
+        for key, known in (("definition", recorded.definition), ("external", recorded.external)):
+            if known != body[key]:
                 raise DefinitionError(f"run {run!r} began with another {key}; choose another id", where="run_id")
         return True
 

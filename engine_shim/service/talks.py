@@ -16,6 +16,7 @@ from agent_core.agents.result import ConversationResult
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
+from agent_core.journal.reader import read_run
 from agent_core.run.node import ROOT
 from agent_core.run.offload import offload
 from agent_core.run.run_id import new_run_id
@@ -168,13 +169,13 @@ class Talks:
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
         note = await self._offload(lambda: agent_note(self.host.journal, run))
-        conversation, agent = note.get("conversation"), note.get("name")
-        if agent is None:
+        if note is None:
             raise DecisionError(f"run {run!r} is no turn of a conversation")
+        conversation, agent = note.get("conversation"), note["name"]
         if conversation is not None:
             return await self._run(run, self._conversations(agent).decide(conversation, run, decisions, by=by))
         tape = await self._offload(lambda: self.host.journal.load(run))
-        config = tape[ROOT][0].record()["config"]
+        config = read_run(tape, ROOT).config
         temperature = config["temperature"] if "temperature" in note["overrides"] else None
         options = ConversationOptions(conversation_history=config["messages_json"] or (), temperature=temperature)
         turn = self.host.executor(agent).execute_conversation(

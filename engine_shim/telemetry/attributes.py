@@ -49,7 +49,7 @@ def _of_kind(operation: Operation, source: Source) -> Iterator[tuple[str, Value 
     match operation.kind:
         case "invoke_workflow" if run is not None:
             yield names.WORKFLOW_NAME, operation.name
-            yield names.VERSION, (run.definition or {}).get("version", "1")
+            yield names.VERSION, run.definition.get("version", "1")
             yield names.FORKED_FROM, run.forked["run"] if run.forked else None
         case "invoke_agent":
             provider, model = split_model(operation.config["model"], source.default_provider)

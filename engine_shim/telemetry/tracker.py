@@ -61,7 +61,7 @@ class Tracker:
         if run.config.get("mode") == "plan":
             self.planning[path] = Planning(replans=run.config["plan"]["on_failure"] == "replan")
         operation = Operation(
-            "invoke_workflow" if run.definition is not None else "invoke_agent",
+            "invoke_workflow" if run.definition else "invoke_agent",
             run.name,
             Place(path, 0),
             self._place_above(parent_of(path)),

@@ -10,7 +10,7 @@ from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.errors import Damaged
 from agent_core.journal import reader
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.journal.kinds import KINDS, beginning, kind_of
+from agent_core.journal.kinds import KINDS, beginning
 from agent_core.journal.reader import (
     Answered,
     Batch,
@@ -150,12 +150,12 @@ def test_kind_that_there_is_not_is_damage() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"n":1,"kind":"asked"}', b'{"kind":"guessed"}', b'{"kind": "asked"}'])
 def test_bytes_of_another_form_have_no_kind(data: bytes) -> None:
-    assert kind_of(data) is None
+    assert Row("agent", 0, b"", data).kind is None
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", KINDS.values())
 def test_bytes_of_a_record_tell_its_kind(kind: str) -> None:
-    assert kind_of(orjson.dumps({"kind": kind, "more": 1})) == kind
+    assert Row("agent", 0, b"", orjson.dumps({"kind": kind, "more": 1})).kind == kind
 
 
 def test_beginning_is_that_of_the_bytes_with_these_fields() -> None:
