@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_core.protocol.parse import Plan as Plan
     from agent_core.protocol.parse import parse as parse
     from agent_core.protocol.step_schema import step_schema as step_schema
+    from agent_core.run.events import Event as Event
     from agent_core.run.node import AgentOutput as AgentOutput
     from agent_core.run.node import agent_tool as agent_tool
     from agent_core.run.node import run_agent as run_agent
@@ -43,6 +44,7 @@ HOMES = {
     "DefinitionError": "agent_core.errors",
     "Deny": "agent_core.decisions",
     "Edit": "agent_core.decisions",
+    "Event": "agent_core.run.events",
     "Fail": "agent_core.decisions",
     "Final": "agent_core.protocol.parse",
     "JournalError": "agent_core.errors",

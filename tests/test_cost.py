@@ -25,7 +25,7 @@ CEILINGS = {
     "run: POST to answer: calls": 2260,
     "run: POST to answer: selects": 16,
     "run: POST to answer: write sections": 7,
-    "run: POST to first event: calls": 2915,
+    "run: POST to first event: calls": 2930,
     "run: POST to first event: selects": 20,
     "run: POST to first event: write sections": 8,
     "turn: POST to answer: calls": 2250,

@@ -89,9 +89,10 @@ def last_segment(path: str) -> str:
 
 def name_of(path: str) -> str:
     """The node or tool that a strand's last segment names; for an item of a batch that of the strand above."""
-    while _ITEM.fullmatch(last_segment(path)):
-        path = parent_of(path)
-    return unquote(last_segment(path).partition(".")[0])
+    above, _, segment = path.rpartition("/")
+    while _ITEM.fullmatch(segment):
+        above, _, segment = above.rpartition("/")
+    return unquote(segment.partition(".")[0])
 
 
 def nesting_depth(path: str) -> int:

@@ -19,7 +19,7 @@ from agent_core.journal.strand import Loops, Run
 from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender, Listener
 from agent_core.run.control import StopSignal, sign_run
-from agent_core.run.events import EventSource
+from agent_core.run.event_source import EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log

@@ -24,7 +24,7 @@ from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
 from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.documents import read_documents
-from agent_core.run.events import Watcher
+from agent_core.run.event_source import Watcher
 from agent_core.run.observer import Observer
 from agent_core.run.prepare import Prepare
 from agent_core.run.secrets import Secrets, fill_secrets

@@ -20,7 +20,7 @@ from agent_core.journal.reader import (
 from agent_core.journal.record import Row, Tape
 from agent_core.records import AgentNote
 from agent_core.run.appender import Listener
-from agent_core.run.events import EventSource
+from agent_core.run.event_source import EventSource
 from agent_core.run.observer import Observer
 from utools.secrets.redaction import Redactor
 

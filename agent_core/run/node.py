@@ -31,7 +31,8 @@ from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.documents import read_documents
 from agent_core.run.driver import drive
-from agent_core.run.events import Event, EventSource
+from agent_core.run.event_source import EventSource
+from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.observer import Observe
 from agent_core.run.offload import offload, offload_through

@@ -118,17 +118,6 @@ class RunList(BaseModel):
     next: str | None
 
 
-class RunEvent(BaseModel):
-    """What happened in a run, at a record of it; the other keys are those of its kind."""
-
-    model_config = ConfigDict(extra="allow")
-
-    event: str
-    strand: str
-    n: int
-    node: str
-
-
 class RunStatusView(BaseModel):
     """A run's status once a request has reached it; it may still be running when a call takes long."""
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, TypeAdapter
 
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.store import Journal
+from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
@@ -25,7 +26,6 @@ from engine_shim.api.models import (
     ReplayedRun,
     ReplayRequest,
     Run,
-    RunEvent,
     RunList,
     RunStatusView,
     Verdict,
@@ -39,8 +39,9 @@ from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 from engine_shim.statuses import OPEN, ListedStatus
 
+EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": describe_events(RunEvent.model_json_schema())}
+    200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)}
 }
 POSITION = "Journal-Position"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")

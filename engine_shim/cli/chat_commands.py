@@ -2,7 +2,7 @@
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
-from agent_core.run.events import EventSource
+from agent_core.run.event_source import EventSource
 from agent_core.run.node import ROOT
 from engine_shim.cli import output
 from engine_shim.cli.chat_state import ChatState

@@ -39,21 +39,18 @@ class ChatView:
     def show(self, event: Event) -> None:
         """Print one event of the turn's own run, or of one nested in it."""
         own = event["strand"] == ROOT
-        match event:
-            case {"event": "answer_delta", "text": text} if own and self._streams:
-                self._stop_spinner()
-                self._shown += text
-                self._write(visible(text))
-            case {"event": "answer_discarded"} if own:
-                self._break_off()
-            case {"event": "step_started", "model": model}:
-                self._spin(f"asking {model}")
-            case {"event": "finished"}:
-                pass  # the reply says it
-            case _ if step := describe_step(event):
-                self.step(step if own else f"  {event['node']}: {step}")
-                if event["event"] == "action":
-                    self._spin(f"running {event['tool']}")
+        if event["event"] == "answer_delta" and own and self._streams:
+            self._stop_spinner()
+            self._shown += event["text"]
+            self._write(visible(event["text"]))
+        elif event["event"] == "answer_discarded" and own:
+            self._break_off()
+        elif event["event"] == "step_started":
+            self._spin(f"asking {event['model']}")
+        elif event["event"] != "finished" and (step := describe_step(event)):  # the reply says how it ended
+            self.step(step if own else f"  {event['node']}: {step}")
+            if event["event"] == "action":
+                self._spin(f"running {event['tool']}")
 
     def end(self, reply: ChatReply) -> None:
         """Print the answer, as far as it was not shown yet, or why there is none."""
@@ -114,19 +111,21 @@ class ChatView:
 
 def describe_step(event: Event) -> str | None:
     """A line for an event of a run; None for one that has none."""
-    match event:
-        case {"event": "thought", "text": text}:
-            return str(text)
-        case {"event": "action", "tool": tool, "args": args}:
-            return f"{tool} {json.dumps(args, ensure_ascii=False)}"
-        case {"event": "observation", "success": success, "text": text}:
-            return f"{'→' if success else '✗'} {text}"
-        case {"event": "repair", "kind": kind, "message": message}:
-            return f"{kind}: {message}"
-        case {"event": "plan", "steps": steps}:
-            return f"plan: {'; '.join(each['description'] for each in steps)}"
-        case {"event": "plan_step", "plan_step": number, "status": "skipped", "message": why}:
-            return f"step {number} of the plan was not run: {why}"
-        case {"event": "finished", "finish_reason": reason, "usage": usage}:
-            return f"{reason}, {output.count(usage['total_tokens'], 'token')}"
+    match event["event"]:
+        case "thought":
+            return event["text"]
+        case "action":
+            return f"{event['tool']} {json.dumps(event['args'], ensure_ascii=False)}"
+        case "observation":
+            return f"{'→' if event['success'] else '✗'} {event['text']}"
+        case "repair":
+            return f"{event['kind']}: {event['message']}"
+        case "plan":
+            return f"plan: {'; '.join(each['description'] for each in event['steps'])}"
+        case "plan_step":
+            skipped = event["status"] == "skipped"
+            return f"step {event['plan_step']} of the plan was not run: {event.get('message')}" if skipped else None
+        case "finished":
+            if "usage" in event:
+                return f"{event['finish_reason']}, {output.count(event['usage']['total_tokens'], 'token')}"
     return None

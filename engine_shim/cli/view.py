@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
 from agent_core.journal.path import Segment, is_within, parse_segment, segments
-from agent_core.run.events import Event
+from agent_core.run.events import Action, AgentFinished, Event, NodeAction, Observation, PlanStep
 from engine_shim.cli import terminal
 from engine_shim.cli.output import as_text
 from engine_shim.cli.terminal import VisibleStream, visible
@@ -92,19 +92,20 @@ class View:
 
     def _show_node_event(self, names: list[str], event: Event) -> None:
         name, attempt = " › ".join(names), self._tried
-        match event:
-            case {"event": "action"}:
-                self._running[name] = None
-                self._set_status(", ".join(self._running) + (f": {attempt}" if attempt else ""))
-            case {"event": "observation", "success": success, "text": text}:
-                self._settle(names, success)
-                self._running.pop(name, None)
-                self._set_status(", ".join(self._running))
-                text = f"{attempt}: {text}" if attempt and not (success and attempt.startswith(FIRST)) else text
-                self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
-            case {"event": "waiting", "reason": reason, "tool": tool}:
-                names = self._names(event["strand"], of_items=False)
-                self._print_node("?", "yellow", " › ".join(names), f"{reason}: {tool} {_json(event['args'])}")
+        if event["event"] == "action":
+            self._running[name] = None
+            self._set_status(", ".join(self._running) + (f": {attempt}" if attempt else ""))
+        elif event["event"] == "observation":
+            success, text = event["success"], event["text"]
+            self._settle(names, success)
+            self._running.pop(name, None)
+            self._set_status(", ".join(self._running))
+            text = f"{attempt}: {text}" if attempt and not (success and attempt.startswith(FIRST)) else text
+            self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
+        elif event["event"] == "waiting":
+            names = self._names(event["strand"], of_items=False)
+            text = f"{event['reason']}: {event['tool']} {_json(event['args'])}"
+            self._print_node("?", "yellow", " › ".join(names), text)
 
     def _print_node(self, mark: str, style: str, name: str, text: str) -> None:
         self._last_agent = []
@@ -113,43 +114,51 @@ class View:
         self._print_line(Text.assemble((mark, style), " ", name.ljust(self._column), "  ", (flat, "dim")), rows=rows)
 
     def _show_agent_event(self, names: list[str], event: Event) -> None:
-        match event:
-            case {"event": "step_started", "step": step, "model": model}:
+        match event["event"]:
+            case "step_started":
                 self._answer = ""
-                self._set_status(f"{names[-1]}: step {step}, asking {model}")
-            case {"event": "answer_delta", "text": text}:
-                self._answer += text
+                self._set_status(f"{names[-1]}: step {event['step']}, asking {event['model']}")
+            case "answer_delta":
+                self._answer += event["text"]
                 self._set_status(f"{names[-1]}: {self._tail()}")
-            case {"event": "answer_discarded"}:
-                self._print_under(
-                    names, Text.assemble("  ", ("the answer is discarded: ", "yellow"), (self._tail(), "dim"))
-                )
+            case "answer_discarded":
+                line = Text.assemble("  ", ("the answer is discarded: ", "yellow"), (self._tail(), "dim"))
+                self._print_under(names, line)
                 self._answer = ""
-            case {"event": "thought", "text": text}:
-                self._print_under(names, Text(f"  {text}", "dim italic"))
-            case {"event": "action", "step": step, "tool": tool}:
-                planned = self._plan_steps.get(event["strand"])
-                number = f"{step} " if planned is None else f"{planned}. "
-                self._print_under(names, Text.assemble((number, "bold"), f"{tool} {_json(event['args'])}"))
-                self._set_status(f"{names[-1]}: running {tool}")
-            case {"event": "observation"}:
+            case "thought":
+                self._print_under(names, Text(f"  {event['text']}", "dim italic"))
+            case "action":
+                self._show_action(names, event)
+            case "observation":
                 self._show_observation(names, event)
-            case {"event": "repair", "step": step, "kind": kind, "message": message}:
-                self._print_under(
-                    names, Text.assemble((f"{step} ", "bold"), (f"{kind} ", "yellow"), message), rows=ROWS
-                )
-            case {"event": "plan", "step": step, "steps": steps}:
-                self._print_under(names, Text.assemble((f"{step} ", "bold"), "plan"))
-                for each in steps:
+            case "repair":
+                line = Text.assemble((f"{event['step']} ", "bold"), (f"{event['kind']} ", "yellow"), event["message"])
+                self._print_under(names, line, rows=ROWS)
+            case "plan":
+                self._print_under(names, Text.assemble((f"{event['step']} ", "bold"), "plan"))
+                for each in event["steps"]:
                     self._print_under(names, Text(f"  {each['step']}. {each['description']} ({each['tool']})", "dim"))
-            case {"event": "plan_step", "plan_step": number, "status": "running"}:
-                self._plan_steps[event["strand"]] = number
-            case {"event": "plan_step", "plan_step": number, "status": "skipped", "message": why}:
-                self._print_under(names, Text(f"  step {number} of the plan was not run: {why}", "yellow"))
-            case {"event": "waiting", "reason": reason, "tool": tool}:
-                self._print_under(names, Text.assemble((f"? {reason} ", "yellow"), f"{tool} {_json(event['args'])}"))
-            case {"event": "finished", "finish_reason": reason}:
-                self._show_end(names, reason, event.get("error"), event.get("final_answer"))
+            case "plan_step":
+                self._show_plan_step(names, event)
+            case "waiting":
+                called = f"{event['tool']} {_json(event['args'])}"
+                self._print_under(names, Text.assemble((f"? {event['reason']} ", "yellow"), called))
+            case "finished":
+                if "finish_reason" in event:
+                    self._show_end(names, event)
+
+    def _show_action(self, names: list[str], event: Action | NodeAction) -> None:
+        planned, step = self._plan_steps.get(event["strand"]), event.get("step")
+        number = f"{step} " if planned is None else f"{planned}. "
+        self._print_under(names, Text.assemble((number, "bold"), f"{event['tool']} {_json(event['args'])}"))
+        self._set_status(f"{names[-1]}: running {event['tool']}")
+
+    def _show_plan_step(self, names: list[str], event: PlanStep) -> None:
+        if event["status"] == "running":
+            self._plan_steps[event["strand"]] = event["plan_step"]
+        elif event["status"] == "skipped":
+            told = f"  step {event['plan_step']} of the plan was not run: {event.get('message')}"
+            self._print_under(names, Text(told, "yellow"))
 
     def show_decision(self, call: Mapping[str, Any], decision: Decision) -> None:
         """Print a call that waited, with what was decided about it."""
@@ -212,14 +221,15 @@ class View:
         room = self._width // 2
         return flat if len(flat) <= room else f"…{flat[-room:]}"
 
-    def _show_observation(self, names: list[str], event: Event) -> None:
+    def _show_observation(self, names: list[str], event: Observation) -> None:
         shown, whole = len(event["text"]), event["characters"]
         self._cut = self._cut or whole > shown
         line = Text(f"  {visible(event['text'])}", "dim" if event["success"] else "red")
         tail = f" (cut from {whole} to {shown} characters)" if whole > shown else ""
         self._print_under(names, line, tail, rows=1 if event["success"] else ROWS)
 
-    def _show_end(self, names: list[str], reason: str, error: Any, answer: Any) -> None:
+    def _show_end(self, names: list[str], event: AgentFinished) -> None:
+        reason, error, answer = event["finish_reason"], event["error"], event["final_answer"]
         self._settle(names, reason == "final")
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
         text = visible(f"{reason}: {error['message']}") if error else reason

@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
-
-import orjson
 
 from agent_core.run.events import Event
 from engine_shim.service.feed import Feeds, Position
@@ -52,41 +50,32 @@ class ProgressReporter:
                 log.debug("progress of run %s was not reported to its end: %s", self._run, error)
 
     async def _follow(self, run: str) -> None:
-        async with aclosing(self._feeds.follow(run, self._after)) as followed:
-            async for data in followed:
-                for position, event in read_frames(data):
-                    self._after = position or self._after
-                    if text := describe_event(event):
+        async with aclosing(self._feeds.frames(run, self._after)) as followed:
+            async for frames in followed:
+                for frame in frames:
+                    self._after = frame.position or self._after
+                    if text := describe_event(frame.event):
                         self._count += 1
                         await self._report(self._count, text)
 
 
-def read_frames(data: bytes) -> Iterator[tuple[Position | None, Event]]:
-    """The events in a piece of a feed, each with its position, which a passing one does not have."""
-    for frame in data.split(b"\n\n"):
-        fields = dict(line.split(b": ", 1) for line in frame.splitlines() if b": " in line)
-        if text := fields.get(b"data"):
-            position = fields.get(b"id")
-            yield None if position is None else Position.read(position.decode()), orjson.loads(text)
-
-
 def describe_event(event: Event) -> str | None:
     """An event in a few words; None for one that tells a client nothing. Arguments and answers are not shown."""
-    match event:
-        case {"event": "step_started", "step": step}:
-            text = f"step {step}"
-        case {"event": "action", "tool": tool}:
-            text = f"calls {tool}"
-        case {"event": "tool_progress", "text": words}:
-            text = str(words)
-        case {"event": "observation", "success": success}:
-            text = "was answered" if success else "a call failed"
-        case {"event": "plan_step", "plan_step": number, "status": status}:
-            text = f"step {number} of the plan: {status}"
-        case {"event": "waiting", "tool": tool}:
-            text = f"{tool} waits for a decision"
-        case {"event": "finished"}:
+    match event["event"]:
+        case "step_started":
+            text = f"step {event['step']}"
+        case "action":
+            text = f"calls {event['tool']}"
+        case "tool_progress":
+            text = event["text"]
+        case "observation":
+            text = "was answered" if event["success"] else "a call failed"
+        case "plan_step":
+            text = f"step {event['plan_step']} of the plan: {event['status']}"
+        case "waiting":
+            text = f"{event['tool']} waits for a decision"
+        case "finished":
             text = "finished"
         case _:
             return None
-    return f"{event['node']}: {text}" if event.get("node") else text
+    return f"{event['node']}: {text}" if event["node"] else text

@@ -13,7 +13,8 @@ from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
-from agent_core.run.events import Event, EventSource, Watcher
+from agent_core.run.event_source import EventSource, Watcher
+from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.observer import Observe

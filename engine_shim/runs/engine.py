@@ -19,7 +19,7 @@ from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
-from agent_core.run.events import Watcher
+from agent_core.run.event_source import Watcher
 from agent_core.run.executor import Executor
 from agent_core.run.offload import offload, offload_through
 from agent_core.run.run_id import check_run_id, new_run_id

@@ -12,7 +12,8 @@ import orjson
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
-from agent_core.run.events import Event, EventSource
+from agent_core.run.event_source import EventSource
+from agent_core.run.events import Event
 from agent_core.run.offload import offload
 from engine_shim.runs.store import RunStore
 

@@ -11,7 +11,7 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from agent_core.run.control import Stopping
-from agent_core.run.events import EventSource, Watcher
+from agent_core.run.event_source import EventSource, Watcher
 from agent_core.run.offload import offload
 from agent_core.run.outlast import patience_of_host
 from engine_shim.errors import EngineAway, EngineError

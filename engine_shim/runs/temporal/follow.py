@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
-from agent_core.run.events import EventSource, Watcher
+from agent_core.run.event_source import EventSource, Watcher
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
 from engine_shim.runs.run_index import RunIndex
