@@ -18,10 +18,10 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.arguments import open_journal
+from agent_core.run.blocking import run_blocking
 from agent_core.run.control import withdraw_pending
 from agent_core.run.events import Event
 from agent_core.run.node import ROOT
-from agent_core.run.offload import offload
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import signing_keys
 from utools.context.store import ContextStore
@@ -166,7 +166,7 @@ class Conversations:
         if run is None or self._executor.journal is None:
             return []
         with open_journal(self._executor.journal) as journal:
-            await offload(journal, partial(withdraw_pending, journal, run, by=by, keys=signing_keys()))
+            await run_blocking(journal, partial(withdraw_pending, journal, run, by=by, keys=signing_keys()))
         started = _start(tape := await self._tape(run))
         if not is_finished(tape, ROOT):
             agent, prompt = started["agent"]["name"], started["config"]["prompt"]
@@ -235,7 +235,7 @@ class Conversations:
         if self._executor.journal is None:
             return {}
         with open_journal(self._executor.journal) as journal:
-            return await offload(journal, lambda: journal.load(run))
+            return await run_blocking(journal, lambda: journal.load(run))
 
     async def _tokens(self, run: str) -> int:
         """What a recorded turn cost; nothing where its record is gone."""

@@ -14,7 +14,7 @@ from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.cancellation import OnCancel
 from agent_core.run.control import StopSignal, append_signed
-from agent_core.run.outlast import outlast
+from agent_core.run.retries import retry_until_available
 
 T = TypeVar("T")
 Listener = Callable[[Row], None]
@@ -48,9 +48,9 @@ class Appender:
         """Go on from a tape, on which something may wait."""
         self.may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
 
-    async def outlast(self, work: Callable[[], T]) -> T:
+    async def retry_until_available(self, work: Callable[[], T]) -> T:
         """What a step on the journal gives, once its database is there."""
-        return await outlast(
+        return await retry_until_available(
             self._journal, work, run=self._run, patience=self._patience, turn=self._turn, interrupt=self.interrupt
         )
 
@@ -65,7 +65,7 @@ class Appender:
         await self._append(new, self._keys if self.may_rest else None)
 
     async def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
-        is_new = await self.outlast(partial(self._write, rows, keys))
+        is_new = await self.retry_until_available(partial(self._write, rows, keys))
         if self._listener is not None:
             for row in rows:
                 self._listener(row)
@@ -83,7 +83,7 @@ class Appender:
             await self.append_settled((row,))
             self._written.add((row.path, row.n))
         except Lost:
-            await self.outlast(partial(self._append_late_answer, act, reply))
+            await self.retry_until_available(partial(self._append_late_answer, act, reply))
             raise
 
     def _append_late_answer(self, act: Act, reply: Any) -> None:

@@ -72,7 +72,7 @@ def _close(task: "asyncio.Task[Any]") -> None:
         work.close()
 
 
-async def insist(attempt: Callable[[], Awaitable[T]], on_cancel: OnCancel) -> T:
+async def retry_if_cancelled(attempt: Callable[[], Awaitable[T]], on_cancel: OnCancel) -> T:
     """Return what an attempt gives, which is made again where the caller is cancelled meanwhile."""
     try:
         return await attempt()

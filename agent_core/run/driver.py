@@ -24,7 +24,7 @@ from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 from agent_core.run.observer import Observer
-from agent_core.run.outlast import PATIENCE_S
+from agent_core.run.retries import PATIENCE_S
 from agent_core.run.world import LocalWorld, World
 
 log = logging.getLogger("agent_core")
@@ -60,7 +60,7 @@ async def drive(
     driver = LiveDriver(LocalWorld(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
     for count in range(1, MAX_DRIVES + 1):
-        tape = check_chains(run, await appender.outlast(partial(journal.load, run)))
+        tape = check_chains(run, await appender.retry_until_available(partial(journal.load, run)))
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)
@@ -78,7 +78,7 @@ async def drive(
             log.info("run %s: another driver wrote first; driving again from the tape", run)
             continue
         if keys is not None:
-            await appender.outlast(partial(sign_run, journal, run, keys))
+            await appender.retry_until_available(partial(sign_run, journal, run, keys))
         if driver.interruption is not None:
             raise driver.interruption
         assert isinstance(ended, Ended)

@@ -26,6 +26,7 @@ from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
+from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.cancellation import in_own_task
 from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_decisions
@@ -35,9 +36,8 @@ from agent_core.run.event_source import EventSource
 from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.observer import Observe
-from agent_core.run.offload import offload, offload_through
-from agent_core.run.outlast import patience_of_host
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
+from agent_core.run.retries import patience_of_host
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
@@ -162,7 +162,7 @@ async def _run_agent(
     info = providers.info if model is None else lambda *_: model.info()
     start = agent_preparer(registry, redactor, info=info)
     keys, patience = signing_keys(), patience_of_host()
-    tape, identity = await offload(journal, lambda: (journal.load(run), journal.identity if keys else None))
+    tape, identity = await run_blocking(journal, lambda: (journal.load(run), journal.identity if keys else None))
     if ROOT not in tape:
         config = await read_documents(config_as_dict(config), registry)
     not_needed = codes_let_go(tape, decisions or {})
@@ -178,7 +178,7 @@ async def _run_agent(
         decide = partial(
             append_decisions, journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys
         )
-        _, cancellation = await offload_through(journal, decide)
+        _, cancellation = await finish_blocking(journal, decide)
         if cancellation is not None:
             stop.request("cancel")
     spec = Spec(CODE, config_as_dict(config))

@@ -79,7 +79,7 @@ class LocalWorld:
         if self._inbox is None:
             return ()
         if self._inbox.stop.has_messages and self._inbox.accepts(strand):
-            await self._appender.outlast(self._inbox.read)
+            await self._appender.retry_until_available(self._inbox.read)
         return self._inbox.take(strand)
 
     def must_admit(self, act: Act) -> bool:

@@ -6,8 +6,8 @@ from typing import Final
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
+from agent_core.run.blocking import run_blocking
 from agent_core.run.control import StopSignal, append_control, append_message
-from agent_core.run.offload import offload
 from agent_core.run.secrets import signing_keys
 from engine_shim.runs.leases import Signal
 from engine_shim.runs.run_index import RunIndex
@@ -57,14 +57,14 @@ class RunControls:
         seeing the signal.
         """
         leases, looks = self._store.leases, int(PATIENCE_S / INTERVAL_S)
-        if not await offload(leases, lambda: leases.signal(run, signal)):
+        if not await run_blocking(leases, lambda: leases.signal(run, signal)):
             return await self._has_stopped(run, signal)
         for _ in range(looks):
-            if await offload(leases, lambda: leases.holder(run)) is None:
+            if await run_blocking(leases, lambda: leases.holder(run)) is None:
                 return await self._has_stopped(run, signal)
             await asyncio.sleep(INTERVAL_S)
         return True
 
     async def _has_stopped(self, run: str, signal: Signal) -> bool:
-        status = await offload(self._store.leases, lambda: self._index.status(run))
+        status = await run_blocking(self._store.leases, lambda: self._index.status(run))
         return status in ENDED or (signal == "pause" and status == "paused")

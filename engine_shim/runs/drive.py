@@ -18,7 +18,7 @@ from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.observer import Observe
-from agent_core.run.outlast import outlast, patience_of_host
+from agent_core.run.retries import patience_of_host, retry_until_available
 from agent_core.run.secrets import signing_keys
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
@@ -113,11 +113,11 @@ class RunDriver:
             result = await self._run_with_limit(job)
         except asyncio.CancelledError:
             job.stop.request("cancel")
-            await self._outlast(job, partial(self._set_status, await self._run_until_stopped(job)))
+            await self._retry(job, partial(self._set_status, await self._run_until_stopped(job)))
             raise
         if job.stop.is_lost and result.status not in ENDED:
             raise Abandoned(job.run)
-        await self._outlast(job, partial(self._set_status, result))
+        await self._retry(job, partial(self._set_status, result))
         return result
 
     def _set_status(self, result: RunResult) -> None:
@@ -129,20 +129,20 @@ class RunDriver:
         if self._index.status(run) not in ENDED:
             self._index.set_status(run, "running")
 
-    async def _outlast(self, job: Job, work: Callable[[], None]) -> None:
-        await outlast(self._journal, work, run=job.run, patience=self._patience)
+    async def _retry(self, job: Job, work: Callable[[], None]) -> None:
+        await retry_until_available(self._journal, work, run=job.run, patience=self._patience)
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
         async with nullcontext() if job.stop.requested == "cancel" else self._slots.slot():
-            await self._outlast(job, partial(self._set_running, job.run))
+            await self._retry(job, partial(self._set_running, job.run))
             return await self._run_until_stopped(job)
 
     async def _run_until_stopped(self, job: Job) -> RunResult:
         """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            await self._outlast(job, partial(cancel_pending, self._journal, job.run, self._keys))
+            await self._retry(job, partial(cancel_pending, self._journal, job.run, self._keys))
             result = await self._run_once(job)
         return result
 

@@ -17,11 +17,11 @@ from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
+from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.event_source import Watcher
 from agent_core.run.executor import Executor
-from agent_core.run.offload import offload, offload_through
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
@@ -408,7 +408,7 @@ class Engine:
     async def _take_and_drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken) -> RunResult:
         try:
             async with self._leases.driving(run) as stop:
-                job, cancellation = await offload_through(self.store.journal, lambda: write(stop))
+                job, cancellation = await finish_blocking(self.store.journal, lambda: write(stop))
                 if on_taken is not None:
                     on_taken()
                 if cancellation is None:
@@ -439,7 +439,7 @@ class Engine:
         return Job(run, spec, preparer, stop, on_event)
 
     async def _offload(self, step: Callable[[], T]) -> T:
-        return await offload(self.store.journal, step)
+        return await run_blocking(self.store.journal, step)
 
     # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from agent_core.errors import JournalAway, JournalError
+from agent_core.run.blocking import finish_blocking
 from agent_core.run.control import StopSignal
-from agent_core.run.offload import offload_through
 from engine_shim.errors import RunBusy
 from engine_shim.runs.leases import TTL, Leases, Signal, new_driver
 
@@ -53,7 +53,7 @@ class LeaseKeeper:
         while left := self._leaving.get((run, driven.loop)):
             await left.wait()
         try:
-            _, cancellation = await offload_through(self._leases, partial(self._acquire, run, driven))
+            _, cancellation = await finish_blocking(self._leases, partial(self._acquire, run, driven))
             if cancellation is not None:
                 raise cancellation
             yield driven.stop
@@ -69,7 +69,7 @@ class LeaseKeeper:
         """Release a run. Who is to drive it next, in the same event loop, waits for that."""
         left = self._leaving[run, driven.loop] = asyncio.Event()
         try:
-            _, cancellation = await offload_through(self._leases, partial(self._release, run, driven))
+            _, cancellation = await finish_blocking(self._leases, partial(self._release, run, driven))
         finally:
             del self._leaving[run, driven.loop]
             left.set()

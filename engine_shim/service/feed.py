@@ -12,9 +12,9 @@ import orjson
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
+from agent_core.run.blocking import run_blocking
 from agent_core.run.event_source import EventSource
 from agent_core.run.events import Event
-from agent_core.run.offload import offload
 from engine_shim.runs.store import RunStore
 
 INTERVAL_S: Final = 0.25
@@ -165,7 +165,7 @@ class Feed:
     async def _read_tail(self) -> list[tuple[int, Row]]:
         """The rows that are not read yet; none while the database is away."""
         try:
-            return await offload(self._store.journal, lambda: self._store.tail(self._run, self._row))
+            return await run_blocking(self._store.journal, lambda: self._store.tail(self._run, self._row))
         except JournalAway as error:
             log.debug("the events of run %s wait for the journal: %s", self._run, error)
             return []

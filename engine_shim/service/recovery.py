@@ -12,7 +12,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
 
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from engine_shim.errors import RunBusy
 from engine_shim.runs.engine import RECOVERY, Engine
 from engine_shim.runs.takeovers import MOST, describe_takeovers
@@ -71,4 +71,4 @@ class Recovery:
             log.debug("run %s is driven by another process", run)
 
     async def _offload(self, step: Callable[[], T]) -> T:
-        return await offload(self.engine.store.journal, step)
+        return await run_blocking(self.engine.store.journal, step)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
@@ -108,14 +108,14 @@ class RunService:
                 await asyncio.sleep(BEGINS_S)  # somebody begins it at this moment
             else:
                 return run, True
-        if not await self.offload(lambda: self.engine.has_begun_with(run, workflow, external=external)):
+        if not await self.run_blocking(lambda: self.engine.has_begun_with(run, workflow, external=external)):
             raise KeyReused(key)
         if run not in self._open and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
 
     async def _has_begun(self, run: str) -> bool:
-        return await self.offload(lambda: self.engine.has_begun(run))
+        return await self.run_blocking(lambda: self.engine.has_begun(run))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
@@ -171,7 +171,7 @@ class RunService:
                 await self._launch(run, drive, is_followed, by)
                 break
             except RunBusy:
-                if not left or not await self.offload(lambda: self._is_at_rest(run)):
+                if not left or not await self.run_blocking(lambda: self._is_at_rest(run)):
                     raise
             await asyncio.sleep(BEGINS_S)
 
@@ -249,7 +249,7 @@ class RunService:
                 closing.cancel()
             return
         leases = self.engine.store.leases
-        while await self.offload(lambda: leases.holder(run)) and not self.is_closing:
+        while await self.run_blocking(lambda: leases.holder(run)) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
                 return
             await asyncio.sleep(min(POLL_S, left))
@@ -262,13 +262,13 @@ class RunService:
     def is_closing(self) -> bool:
         return self._is_closing.is_set()
 
-    async def offload(self, step: Callable[[], T]) -> T:
+    async def run_blocking(self, step: Callable[[], T]) -> T:
         """What a step on the store gives, which does not keep the event loop waiting for a network."""
-        return await offload(self.engine.store.journal, step)
+        return await run_blocking(self.engine.store.journal, step)
 
     async def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""
-        return await self.offload(lambda: self.read(run))
+        return await self.run_blocking(lambda: self.read(run))
 
     def read(self, run: str) -> RunView:
         """What `view` gives, to whoever may wait for the store."""
@@ -276,7 +276,7 @@ class RunService:
 
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
-        await self.offload(lambda: self._check_exists(run))
+        await self.run_blocking(lambda: self._check_exists(run))
 
     def _check_exists(self, run: str) -> None:
         store = self.engine.store
@@ -294,7 +294,7 @@ class RunService:
         for run in await self._find_left():
             try:
                 if not await self._has_begun(run):
-                    await self.offload(partial(self._forget, run))
+                    await self.run_blocking(partial(self._forget, run))
                     continue
                 taken += await self._recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
             except (OverShare, ServerEnds):
@@ -316,7 +316,7 @@ class RunService:
             again = [run for run in taken_over if run not in held and store.submitter(run) is not None]
             return list(dict.fromkeys([*store.left(self.engine.host), *again])), held
 
-        left, held = await self.offload(read)
+        left, held = await self.run_blocking(read)
         self._taken_over -= taken_over - held
         return [run for run in left if run not in self._open and self._backoff.is_due(run)]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_core.effects import Json
 from agent_core.errors import JournalAway
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from engine_shim.host.config import HostConfig
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
@@ -82,13 +82,13 @@ class Service:
         """Who calls with this token; None for nobody that the server knows."""
         if await self.check_open():
             return LOCAL
-        found = await offload(self.tokens, lambda: self.tokens.find(token)) if token else None
+        found = await run_blocking(self.tokens, lambda: self.tokens.find(token)) if token else None
         return found if found is not None and found.tenant in self.tenants else None
 
     async def check_open(self) -> bool:
         """Whether the server asks for no token; the first token closes it at once, whichever process makes it."""
         if self.is_open and self.closes_by_token:
-            self.is_open = not await offload(self.tokens, self.tokens.any_existed)
+            self.is_open = not await run_blocking(self.tokens, self.tokens.any_existed)
         return self.is_open
 
     def _find_over(self, held: set[str]) -> set[str]:

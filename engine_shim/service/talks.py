@@ -17,8 +17,8 @@ from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
+from agent_core.run.blocking import run_blocking
 from agent_core.run.node import ROOT
-from agent_core.run.offload import offload
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.runs.chat import HostConversations, agent_note
@@ -309,7 +309,7 @@ class Talks:
         return await self._offload(lambda: bool(self._store.tail(run)))
 
     async def _offload(self, step: Callable[[], Result]) -> Result:
-        return await offload(self.host.journal, step)
+        return await run_blocking(self.host.journal, step)
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)

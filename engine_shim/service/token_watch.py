@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from engine_shim.service.tokens import Tokens
 
 INTERVAL_S: Final = 1.0
@@ -41,7 +41,7 @@ class TokenWatch:
         while True:
             await asyncio.sleep(INTERVAL_S)
             if held := set(self._held):
-                for identity in await offload(self._tokens, lambda held=held: self._find_over(held)):  # type: ignore[misc]
+                for identity in await run_blocking(self._tokens, lambda held=held: self._find_over(held)):  # type: ignore[misc]
                     for over in self._held.get(identity, ()):
                         over.set()
 

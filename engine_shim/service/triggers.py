@@ -14,7 +14,7 @@ import orjson
 from standardwebhooks import Webhook
 
 from agent_core.effects import Json
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.template import render
@@ -116,7 +116,7 @@ class Triggers:
     async def describe(self) -> list[Json]:
         """The triggers: name, workflow, what starts it, when next, what it did last."""
         found = list(self._by_name.items())
-        return await offload(self._database, lambda: [self._describe(name, trigger) for name, trigger in found])
+        return await run_blocking(self._database, lambda: [self._describe(name, trigger) for name, trigger in found])
 
     async def run_forever(self) -> None:
         """Start what is due, until it is cancelled."""
@@ -152,7 +152,7 @@ class Triggers:
         return run
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
-        now, last = self._clock(), await offload(self._database, lambda: self._last(name))
+        now, last = self._clock(), await run_blocking(self._database, lambda: self._last(name))
         if last is None or last.at > now + SET_BACK:
             known = last.run if last else None
             await self._save(name, _Last(now, known))  # it begins now: nothing before counts as missed
@@ -196,7 +196,7 @@ class Triggers:
         store, run = self._runs.engine.store, last.run
         if run is None or trigger.overlap:
             return None
-        entry = await self._runs.offload(lambda: store.entry(run))
+        entry = await self._runs.run_blocking(lambda: store.entry(run))
         return f"run {run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
 
     def _workflow(self, trigger: Trigger) -> CheckedWorkflow:
@@ -220,7 +220,7 @@ class Triggers:
         return _Last(datetime.fromisoformat(found[0][0]), found[0][1]) if found else None
 
     async def _save(self, name: str, last: _Last) -> None:
-        await offload(self._database, lambda: self._write(name, last))
+        await run_blocking(self._database, lambda: self._write(name, last))
 
     def _write(self, name: str, last: _Last) -> None:
         with self._database.writing() as db:

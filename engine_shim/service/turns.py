@@ -6,7 +6,7 @@ from functools import partial
 from time import thread_time
 from typing import ParamSpec, TypeVar
 
-from agent_core.run.cancellation import insist
+from agent_core.run.cancellation import retry_if_cancelled
 from engine_shim.service.spent import Account
 
 Given = ParamSpec("Given")
@@ -45,7 +45,7 @@ class Turns:
 async def _do(work: Callable[[], Result]) -> Result:
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     cancellations: list[asyncio.CancelledError] = []
-    await insist(lambda: asyncio.wait({doing}), cancellations.append)
+    await retry_if_cancelled(lambda: asyncio.wait({doing}), cancellations.append)
     if not cancellations:
         return doing.result()
     doing.cancelled() or doing.exception()  # it counts as retrieved

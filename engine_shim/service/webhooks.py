@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from agent_core.effects import Json
 from agent_core.errors import JournalError
-from agent_core.run.offload import offload
+from agent_core.run.blocking import run_blocking
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.runs.database import Database
@@ -93,7 +93,7 @@ class WebhookSender:
             log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
 
     async def _offload(self, step: Callable[[], T]) -> T:
-        return await offload(self._deliveries.database, step)
+        return await run_blocking(self._deliveries.database, step)
 
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
         """What is wrong with the answer, of which the status alone counts; None where it was taken."""

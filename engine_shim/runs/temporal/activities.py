@@ -23,7 +23,7 @@ from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
-from engine_shim.runs.temporal.liveness import beating, see_through
+from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
@@ -139,12 +139,12 @@ class RunActivities:
                 if act.once_only:
                     return await self._append_doubt(run, act, DIED)
             try:
-                reply = await see_through(host.executor.act(act, admission), is_aborted_with_run=True)
+                reply = await finish_despite_cancel(host.executor.act(act, admission), is_aborted_with_run=True)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     raise
                 return None
-            return await see_through(self._append_reply(run, act, reply, may_rest))
+            return await finish_despite_cancel(self._append_reply(run, act, reply, may_rest))
 
     async def _find_act(self, run: str, reference: Sequence[Any]) -> Act:
         if AT_HAND.has(run, reference):
@@ -239,7 +239,7 @@ class RunActivities:
 class _ThreadAppender(Appender):
     """Appends in a thread. A store that is away is an error: Temporal tries again."""
 
-    async def outlast(self, work: Callable[[], T]) -> T:
+    async def retry_until_available(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work)
 
 

@@ -10,10 +10,10 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
+from agent_core.run.blocking import run_blocking
 from agent_core.run.control import Stopping
 from agent_core.run.event_source import EventSource, Watcher
-from agent_core.run.offload import offload
-from agent_core.run.outlast import patience_of_host
+from agent_core.run.retries import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
@@ -194,7 +194,7 @@ class TemporalDriver:
         log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
 
     async def _offload(self, step: Callable[[], T]) -> T:
-        return await offload(self._store.journal, step)
+        return await run_blocking(self._store.journal, step)
 
     def _listener(self, job: Job) -> Watcher | None:
         if job.on_event is not None:

@@ -12,7 +12,7 @@ from engine_shim.runs.temporal.settings import BEAT_S
 T = TypeVar("T")
 
 
-async def see_through(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
+async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
     """What work comes to, also when nobody at Temporal waits for it any more: the journal does."""
     task = asyncio.ensure_future(work)
     while True:

@@ -11,7 +11,7 @@ import pytest
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
-from agent_core.run.offload import offload, offload_through
+from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.sync import run_sync
 from support.by_hand import action, final
 from utools import tool
@@ -112,20 +112,20 @@ async def test_step_goes_on_without_a_caller_and_is_seen_through_for_one_who_say
         assert go_on.wait(20)
         return "done"
 
-    left = asyncio.create_task(offload(journal, step))
+    left = asyncio.create_task(run_blocking(journal, step))
     await asyncio.to_thread(begun.wait)
     left.cancel()
     with pytest.raises(asyncio.CancelledError):
         await left
     begun.clear()
-    kept = asyncio.create_task(offload_through(journal, step))
+    kept = asyncio.create_task(finish_blocking(journal, step))
     await asyncio.to_thread(begun.wait)
     kept.cancel("enough")
     await asyncio.sleep(0)
     go_on.set()
     result, cancellation = await kept
     assert (result, str(cancellation)) == ("done", "enough")
-    assert await offload(MemoryJournal(), step) == "done"
+    assert await run_blocking(MemoryJournal(), step) == "done"
 
 
 @tool(code="pay")

@@ -1,4 +1,4 @@
-"""outlast(): a step on a journal whose database may be away for a while, tried again until it is back."""
+"""retry_until_available(): a step on a journal whose database may be away for a while, tried again until it is back."""
 
 import logging
 import os
@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
-from agent_core.run.cancellation import OnCancel, insist
-from agent_core.run.offload import see_through
+from agent_core.run.blocking import finish_despite_cancel
+from agent_core.run.cancellation import OnCancel, retry_if_cancelled
 from utools.threads import Threads
 
 log = logging.getLogger("agent_core")
@@ -38,7 +38,7 @@ def patience_of_host() -> float:
     return seconds
 
 
-async def outlast(
+async def retry_until_available(
     journal: Journal,
     step: Callable[[], T],
     *,
@@ -90,13 +90,13 @@ class _Attempts:
                 if has_waited:
                     log.warning("run %s goes on: its journal is back", self.run)
                 return result
-            await insist(partial(sleep, pause), self._hear_cancellation)
+            await retry_if_cancelled(partial(sleep, pause), self._hear_cancellation)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def _make_once(self, step: Callable[[], T]) -> T:
-        await insist(self.turn.acquire, self._hear_cancellation)
+        await retry_if_cancelled(self.turn.acquire, self._hear_cancellation)
         try:
-            return await see_through(self.threads, step, self._hear_cancellation)
+            return await finish_despite_cancel(self.threads, step, self._hear_cancellation)
         finally:
             self.turn.release()
 

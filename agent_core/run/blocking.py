@@ -1,10 +1,10 @@
-"""offload(): a step on a journal, done beside the event loop where the journal waits for a network."""
+"""run_blocking(): a step on a journal, done beside the event loop where the journal waits for a network."""
 
 from asyncio import CancelledError, wait
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from agent_core.run.cancellation import OnCancel, insist
+from agent_core.run.cancellation import OnCancel, retry_if_cancelled
 from utools.threads import Threads
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ class HasThreads(Protocol):
     def threads(self) -> Threads | None: ...
 
 
-async def offload(place: HasThreads, step: Callable[[], T]) -> T:
+async def run_blocking(place: HasThreads, step: Callable[[], T]) -> T:
     """What a step on a journal gives: in one of its threads where it has them, else at once.
 
     When the caller is cancelled, a step that has begun goes on, and nobody hears of its end.
@@ -25,8 +25,8 @@ async def offload(place: HasThreads, step: Callable[[], T]) -> T:
     return step() if place.threads is None else await place.threads.run(step)
 
 
-async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:
-    """What `offload` gives, once the step has ended, and the cancellation of the caller meanwhile.
+async def finish_blocking(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:
+    """What `run_blocking` gives, once the step has ended, and the cancellation of the caller meanwhile.
 
     Where the caller was cancelled and the step failed, the cancellation goes on.
     """
@@ -34,7 +34,7 @@ async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, 
         return step(), None
     cancellations: list[CancelledError] = []
     try:
-        result = await see_through(place.threads, step, cancellations.append)
+        result = await finish_despite_cancel(place.threads, step, cancellations.append)
     except Exception as error:
         if cancellations:
             raise cancellations[-1] from error
@@ -42,8 +42,8 @@ async def offload_through(place: HasThreads, step: Callable[[], T]) -> tuple[T, 
     return result, cancellations[-1] if cancellations else None
 
 
-async def see_through(threads: Threads, step: Callable[[], T], on_cancel: OnCancel) -> T:
+async def finish_despite_cancel(threads: Threads, step: Callable[[], T], on_cancel: OnCancel) -> T:
     """What a step gives in a thread. A caller who is cancelled waits nevertheless: `on_cancel` hears of it at once."""
-    answer = await insist(lambda: threads.begin(step), on_cancel)
-    await insist(lambda: wait({answer}), on_cancel)
+    answer = await retry_if_cancelled(lambda: threads.begin(step), on_cancel)
+    await retry_if_cancelled(lambda: wait({answer}), on_cancel)
     return answer.result()
