@@ -2,12 +2,14 @@
 
 from asyncio import CancelledError, wait
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
 
 from agent_core.run.cancellation import OnCancel, retry_if_cancelled
 from utools.threads import Threads
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class HasThreads(Protocol):
@@ -17,12 +19,12 @@ class HasThreads(Protocol):
     def threads(self) -> Threads | None: ...
 
 
-async def run_blocking(place: HasThreads, step: Callable[[], T]) -> T:
-    """What a step on a journal gives: in one of its threads where it has them, else at once.
+async def run_blocking(place: HasThreads, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a step on a journal gives: in one of its threads where it has them, else at once.
 
-    When the caller is cancelled, a step that has begun goes on, and nobody hears of its end.
+    When the caller is cancelled, a step that has begun goes on, and no caller hears of its end.
     """
-    return step() if place.threads is None else await place.threads.run(step)
+    return step(*args, **kwargs) if place.threads is None else await place.threads.run(partial(step, *args, **kwargs))
 
 
 async def finish_blocking(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:

@@ -103,7 +103,7 @@ def _system_routes(access: Access) -> APIRouter:
         if metrics is None:
             raise HTTPException(503, "nothing is counted here: pip install 'agent-core[web]'")
         reader = caller.principal.tenant
-        text = await caller.tenant.runs.run_blocking(lambda: write_metrics(metrics, tenants, reader))
+        text = await caller.tenant.runs.store.run_blocking(write_metrics, metrics, tenants, reader)
         return Response(text, media_type=metrics.content_type)
 
     return router

@@ -193,7 +193,7 @@ def run_routes(access: Access) -> APIRouter:
             engine.add_message(run_id, body.content, role=body.role, by=caller.name)
             return engine.status(run_id)
 
-        return write_json({"run_id": run_id, "status": await caller.tenant.runs.run_blocking(add)})
+        return write_json({"run_id": run_id, "status": await caller.tenant.runs.store.run_blocking(add)})
 
     return router
 
@@ -218,11 +218,11 @@ async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[
     """The call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
         return body.at.strand, body.at.n
-    runs, journal = caller.tenant.runs, caller.tenant.store.journal
+    runs = caller.tenant.runs
     view = await caller.tenant.view(run_id)
     waiting = view.waiting
     if view.status in OPEN:  # it may be about to rest: what waits is in the journal before its status says so
-        waiting = await runs.run_blocking(lambda: waiting_calls(journal.load(run_id)))
+        waiting = waiting_calls(await runs.store.load(run_id))
     if not waiting:
         raise DecisionError(f"no call waits in run {run_id!r}")
     if len(waiting) > 1:

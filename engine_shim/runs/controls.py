@@ -6,9 +6,9 @@ from typing import Final
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
-from agent_core.run.blocking import run_blocking
 from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.leases import Signal
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
@@ -24,6 +24,7 @@ class RunControls:
 
     def __init__(self, store: RunStore) -> None:
         self._store, self._index = store, RunIndex(store)
+        self._runs = AsyncRunStore(store)
 
     def append(self, run: str, control: Control, by: str) -> None:
         """Write the request into the run's journal. DecisionError for a run that has ended."""
@@ -56,15 +57,15 @@ class RunControls:
         False when nobody drives a run that has not stopped: its driver may have died, or have released it without
         seeing the signal.
         """
-        leases, looks = self._store.leases, int(PATIENCE_S / INTERVAL_S)
-        if not await run_blocking(leases, lambda: leases.signal(run, signal)):
+        looks = int(PATIENCE_S / INTERVAL_S)
+        if not await self._runs.signal(run, signal):
             return await self._has_stopped(run, signal)
         for _ in range(looks):
-            if await run_blocking(leases, lambda: leases.holder(run)) is None:
+            if await self._runs.holder(run) is None:
                 return await self._has_stopped(run, signal)
             await asyncio.sleep(INTERVAL_S)
         return True
 
     async def _has_stopped(self, run: str, signal: Signal) -> bool:
-        status = await run_blocking(self._store.leases, lambda: self._index.status(run))
+        status = await self._runs.status(run)
         return status in ENDED or (signal == "pause" and status == "paused")

@@ -17,7 +17,7 @@ from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
-from agent_core.run.blocking import finish_blocking, run_blocking
+from agent_core.run.blocking import finish_blocking
 from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
 from agent_core.run.event_source import Watcher
@@ -34,6 +34,7 @@ from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
@@ -98,6 +99,7 @@ class Engine:
     ) -> None:
         model = model_of(model)
         self.store, self.agents = store_of(store), agents
+        self._runs = AsyncRunStore(self.store)
         if grants is None:
             tools = with_runs(open_registry(registry, shared_database(self.store)), model)
             known = (secrets or Secrets()).hiding((base_urls or {}).values())
@@ -189,7 +191,7 @@ class Engine:
         a thread; `on_taken` once all is written, and it is driven.
         """
         require_asyncio()
-        start = await self._offload(lambda: self._starter.prepare(workflow, external, run_id))
+        start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id)
 
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
@@ -253,7 +255,7 @@ class Engine:
         for a decision that fits nothing that waits; with nothing written. `on_taken` is called once nothing refuses it.
         """
         require_asyncio()
-        _, base = await self._offload(lambda: self._index.load(run_id))
+        base = await self._runs.find_base(run_id)
 
         def write(stop: StopSignal) -> Job:
             tape = self._index.load_to_go_on(run_id)
@@ -321,7 +323,7 @@ class Engine:
         """
         require_asyncio()
         new = new_id or f"{run_id}-retry"
-        if new_id is None and await self._offload(lambda: bool(self.store.journal.load(new))):
+        if new_id is None and await self._runs.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
         hooks = (on_begin, on_taken, on_event)
         return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, hooks, retry=True)
@@ -340,7 +342,7 @@ class Engine:
         on_begin, on_taken, on_event = hooks
 
         make = partial(make_fork, self._index, self.grants, run_id, find_places, new)
-        fork = await self._offload(lambda: make(repeat_writes=repeat_writes, retry=retry))
+        fork = await self._runs.run_blocking(make, repeat_writes=repeat_writes, retry=retry)
 
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
@@ -426,7 +428,7 @@ class Engine:
         """Note in the index what the answers that came late have changed, unless somebody drives the run."""
         try:
             async with self._leases.driving(run):
-                await self._offload(lambda: self._index.note_late_answers(run))
+                await self._runs.note_late_answers(run)
         except (EngineError, JournalError) as error:
             log.debug("run %s was left as the index has it: %s", run, error)
 
@@ -437,9 +439,6 @@ class Engine:
         spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
         preparer = self._starter.preparer(self.grants.of_run(recorded), base, begun=True)
         return Job(run, spec, preparer, stop, on_event)
-
-    async def _offload(self, step: Callable[[], T]) -> T:
-        return await run_blocking(self.store.journal, step)
 
     # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 
@@ -470,14 +469,14 @@ class Engine:
 
     async def _stop(self, run_id: str, how: Stopping, by: str) -> RunStatus:
         require_asyncio()
-        await self._offload(lambda: self._controls.append(run_id, how, by))
+        await self._runs.run_blocking(self._controls.append, run_id, how, by)
         self._leases.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy):
                 await self._stop_here(run_id, how)
                 break
             await asyncio.sleep(INTERVAL_S)
-        return await self._offload(lambda: self._index.status(run_id))
+        return await self._runs.status(run_id)
 
     async def _stop_here(self, run_id: str, how: Stopping) -> None:
         """Stop a run that nobody drives."""
@@ -490,8 +489,7 @@ class Engine:
             await self._drive(run_id, write)
             return
         async with self._leases.driving(run_id):
-            ended = await self._offload(lambda: self._index.final_status(run_id))
-            await self._offload(lambda: self._index.set_status(run_id, ended or "paused"))
+            await self._runs.set_status(run_id, await self._runs.final_status(run_id) or "paused")
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:

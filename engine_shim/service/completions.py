@@ -204,8 +204,8 @@ class Completions:
                 await asyncio.sleep(POLL_S)  # another process drives it
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
-        totals, journal = Totals(), self._runs.engine.store.journal
-        totals.add_run(definition.id, view.status, await self._runs.run_blocking(lambda: journal.load(run)))
+        totals = Totals()
+        totals.add_run(definition.id, view.status, await self._runs.store.load(run))
         text = read_answer(definition, view.outputs, view.path)
         return Completion(run, text, totals.models.input_tokens, totals.models.output_tokens)
 

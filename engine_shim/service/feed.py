@@ -12,9 +12,9 @@ import orjson
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
-from agent_core.run.blocking import run_blocking
 from agent_core.run.event_source import EventSource
 from agent_core.run.events import Event
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.store import RunStore
 
 INTERVAL_S: Final = 0.25
@@ -71,7 +71,7 @@ class Feed:
     """The events of one run: each is read, told and encoded once, whoever follows."""
 
     def __init__(self, store: RunStore, run: str) -> None:
-        self._store, self._run = store, run
+        self._store, self._run = AsyncRunStore(store), run
         self._source = EventSource(self._add)
         self._frames: list[Frame] = []
         self._row, self._number = 0, 0
@@ -165,7 +165,7 @@ class Feed:
     async def _read_tail(self) -> list[tuple[int, Row]]:
         """The rows that are not read yet; none while the database is away."""
         try:
-            return await run_blocking(self._store.journal, lambda: self._store.tail(self._run, self._row))
+            return await self._store.tail(self._run, self._row)
         except JournalAway as error:
             log.debug("the events of run %s wait for the journal: %s", self._run, error)
             return []

@@ -8,20 +8,16 @@ on for a while, nothing else is. One that was taken up three times without a new
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from time import monotonic
-from typing import Final, TypeVar
+from typing import Final
 
-from agent_core.run.blocking import run_blocking
 from engine_shim.errors import RunBusy
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.engine import RECOVERY, Engine
 from engine_shim.runs.takeovers import MOST, describe_takeovers
 
 PROBATION_S: Final = 10.0
 """How long a run has to go on, while the server answers, to be none that ends servers."""
-RUNNING: Final = "running"
-"""The status of a run that its server has left without a word."""
-T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
 
@@ -30,6 +26,7 @@ class Recovery:
     """The takeovers of one process. `clock` counts seconds."""
 
     engine: Engine
+    store: AsyncRunStore
     is_driven: Callable[[str], bool]
     clock: Callable[[], float] = monotonic
     _unproven: dict[str, float] = field(default_factory=dict)
@@ -39,14 +36,14 @@ class Recovery:
         """Take a run up by `drive`, unless it has to wait for others, or is paused; whether it was taken up."""
         if not await self._settle():
             return False
-        taken = await self._offload(lambda: self.engine.store.takeovers(run))
+        taken = await self.store.takeovers(run)
         if taken >= MOST:
             await self._pause(run, taken)
             return False
         if taken and self._unproven:
             return False
-        if await self._offload(lambda: self.engine.status(run)) == RUNNING:
-            await self._offload(lambda: self.engine.store.add_takeover(run))
+        if await self.store.status(run) == "running":
+            await self.store.add_takeover(run)
             self._unproven[run] = self.clock() + PROBATION_S
             self._suspect = run if taken else self._suspect
         await drive()
@@ -54,12 +51,11 @@ class Recovery:
 
     async def _settle(self) -> bool:
         """Look which of the runs that were taken up are proven; whether another may be taken up now."""
-        store = self.engine.store
         for run, until in list(self._unproven.items()):
             is_over = not self.is_driven(run) or self.clock() >= until
-            if is_over or not await self._offload(partial(store.takeovers, run)):
+            if is_over or not await self.store.takeovers(run):
                 del self._unproven[run]
-                await self._offload(partial(store.forget_takeovers, run))
+                await self.store.forget_takeovers(run)
         self._suspect = self._suspect if self._suspect in self._unproven else None
         return self._suspect is None
 
@@ -69,6 +65,3 @@ class Recovery:
             await self.engine.pause(run, by=RECOVERY)
         except RunBusy:
             log.debug("run %s is driven by another process", run)
-
-    async def _offload(self, step: Callable[[], T]) -> T:
-        return await run_blocking(self.engine.store.journal, step)

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar
 
 from agent_core.errors import Abandoned, Damaged
 from agent_core.journal.control import Decisions
-from agent_core.run.blocking import run_blocking
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import RECOVERY, Engine
 from engine_shim.service.backoff import Backoff
@@ -63,13 +63,14 @@ class RunService:
 
     def __init__(self, engine: Engine, *, share: Share | None = None, tenant: str | None = None) -> None:
         self.engine, self.feeds = engine, Feeds(engine.store)
+        self.store = AsyncRunStore(engine.store)
         self._share, self._tenant = share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant
         self._open: dict[str, asyncio.Task[RunResult]] = {}
         self._beginning: set[asyncio.Task[None]] = set()
         self._results: dict[str, RunResult] = {}
         self._taken_over: set[str] = set()
         self._backoff = Backoff()
-        self._recovery = Recovery(engine, self.drives)
+        self._recovery = Recovery(engine, self.store, self.drives)
         self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
@@ -97,25 +98,22 @@ class RunService:
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
         note = partial(self._note, by, trace)
         begin = partial(self.engine.run, workflow, external=external, run_id=run, on_begin=note)
-        while key is None or not await self._has_begun(run):
+        while key is None or not await self.store.has_started(run):
             try:
                 if not takes_unlisted:
                     refuse(unlisted_inputs(workflow.definition, external))
                 await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by)
             except (RunBusy, DefinitionError) as error:
-                if key is None or (isinstance(error, DefinitionError) and not await self._has_begun(run)):
+                if key is None or (isinstance(error, DefinitionError) and not await self.store.has_started(run)):
                     raise
                 await asyncio.sleep(BEGINS_S)  # somebody begins it at this moment
             else:
                 return run, True
-        if not await self.run_blocking(lambda: self.engine.has_begun_with(run, workflow, external=external)):
+        if not await self.store.run_blocking(self.engine.has_begun_with, run, workflow, external=external):
             raise KeyReused(key)
         if run not in self._open and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
-
-    async def _has_begun(self, run: str) -> bool:
-        return await self.run_blocking(lambda: self.engine.has_begun(run))
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
         """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
@@ -171,7 +169,7 @@ class RunService:
                 await self._launch(run, drive, is_followed, by)
                 break
             except RunBusy:
-                if not left or not await self.run_blocking(lambda: self._is_at_rest(run)):
+                if not left or not await self.store.run_blocking(self._is_at_rest, run):
                     raise
             await asyncio.sleep(BEGINS_S)
 
@@ -248,8 +246,7 @@ class RunService:
             finally:
                 closing.cancel()
             return
-        leases = self.engine.store.leases
-        while await self.run_blocking(lambda: leases.holder(run)) and not self.is_closing:
+        while await self.store.holder(run) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
                 return
             await asyncio.sleep(min(POLL_S, left))
@@ -262,13 +259,9 @@ class RunService:
     def is_closing(self) -> bool:
         return self._is_closing.is_set()
 
-    async def run_blocking(self, step: Callable[[], T]) -> T:
-        """What a step on the store gives, which does not keep the event loop waiting for a network."""
-        return await run_blocking(self.engine.store.journal, step)
-
     async def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""
-        return await self.run_blocking(lambda: self.read(run))
+        return await self.store.run_blocking(self.read, run)
 
     def read(self, run: str) -> RunView:
         """What `view` gives, to whoever may wait for the store."""
@@ -276,7 +269,7 @@ class RunService:
 
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
-        await self.run_blocking(lambda: self._check_exists(run))
+        await self.store.run_blocking(self._check_exists, run)
 
     def _check_exists(self, run: str) -> None:
         store = self.engine.store
@@ -293,8 +286,8 @@ class RunService:
         taken = 0
         for run in await self._find_left():
             try:
-                if not await self._has_begun(run):
-                    await self.run_blocking(partial(self._forget, run))
+                if not await self.store.has_started(run):
+                    await self.store.run_blocking(self._forget, run)
                     continue
                 taken += await self._recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
             except (OverShare, ServerEnds):
@@ -316,7 +309,7 @@ class RunService:
             again = [run for run in taken_over if run not in held and store.submitter(run) is not None]
             return list(dict.fromkeys([*store.left(self.engine.host), *again])), held
 
-        left, held = await self.run_blocking(read)
+        left, held = await self.store.run_blocking(read)
         self._taken_over -= taken_over - held
         return [run for run in left if run not in self._open and self._backoff.is_due(run)]
 

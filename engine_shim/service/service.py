@@ -82,7 +82,7 @@ class Service:
         """Who calls with this token; None for nobody that the server knows."""
         if await self.check_open():
             return LOCAL
-        found = await run_blocking(self.tokens, lambda: self.tokens.find(token)) if token else None
+        found = await run_blocking(self.tokens, self.tokens.find, token) if token else None
         return found if found is not None and found.tenant in self.tenants else None
 
     async def check_open(self) -> bool:

@@ -17,10 +17,10 @@ from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
-from agent_core.run.blocking import run_blocking
 from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.chat import HostConversations, agent_note
 from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.lease_keeper import LeaseKeeper
@@ -60,6 +60,7 @@ class Talks:
 
     def __init__(self, host: HostConversations, store: RunStore, on_rest: Callable[[str], None] | None = None) -> None:
         self.host, self._store, self._on_rest = host, store, on_rest
+        self._runs = AsyncRunStore(store)
         self._by_agent: dict[str, Conversations] = {}
         self._turns: set[asyncio.Task[Any]] = set()
         self._unwatched: set[asyncio.Task[ChatReply]] = set()
@@ -168,13 +169,13 @@ class Talks:
 
     async def decide(self, run: str, decisions: Decisions, *, by: str) -> ChatReply:
         """Go on with a turn that waits. DecisionError for what fits nothing that waits."""
-        note = await self._offload(lambda: agent_note(self.host.journal, run))
+        note = await self._runs.run_blocking(agent_note, self.host.journal, run)
         if note is None:
             raise DecisionError(f"run {run!r} is no turn of a conversation")
         conversation, agent = note.get("conversation"), note["name"]
         if conversation is not None:
             return await self._run(run, self._conversations(agent).decide(conversation, run, decisions, by=by))
-        tape = await self._offload(lambda: self.host.journal.load(run))
+        tape = await self._runs.load(run)
         config = read_run(tape, ROOT).config
         temperature = config["temperature"] if "temperature" in note["overrides"] else None
         options = ConversationOptions(conversation_history=config["messages_json"] or (), temperature=temperature)
@@ -274,11 +275,11 @@ class Talks:
         """What comes of a turn: noted before it begins, and told to whoever wants to know that it rests."""
         with closing(turn):
             if note is not None:
-                await self._offload(note)
+                await self._runs.run_blocking(note)
             result = await (turn if key is None else self._run_alone(run, turn, key))
         if self._on_rest is not None:
             try:
-                await self._offload(partial(self._on_rest, run))
+                await self._runs.run_blocking(self._on_rest, run)
             except Exception:  # the turn is made, whatever becomes of those who are told of it
                 log.exception("nobody is told that the turn %s rests", run)
         return result
@@ -306,10 +307,7 @@ class Talks:
         self._store.save_submission(run, by)
 
     async def _is_known(self, run: str) -> bool:
-        return await self._offload(lambda: bool(self._store.tail(run)))
-
-    async def _offload(self, step: Callable[[], Result]) -> Result:
-        return await run_blocking(self.host.journal, step)
+        return bool(await self._runs.tail(run))
 
     def _any(self) -> Conversations:
         return self._conversations(self.host.catalog.list()[0].name)

@@ -41,7 +41,7 @@ class TokenWatch:
         while True:
             await asyncio.sleep(INTERVAL_S)
             if held := set(self._held):
-                for identity in await run_blocking(self._tokens, lambda held=held: self._find_over(held)):  # type: ignore[misc]
+                for identity in await run_blocking(self._tokens, self._find_over, held):
                     for over in self._held.get(identity, ()):
                         over.set()
 

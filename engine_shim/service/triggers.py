@@ -152,7 +152,7 @@ class Triggers:
         return run
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
-        now, last = self._clock(), await run_blocking(self._database, lambda: self._last(name))
+        now, last = self._clock(), await run_blocking(self._database, self._last, name)
         if last is None or last.at > now + SET_BACK:
             known = last.run if last else None
             await self._save(name, _Last(now, known))  # it begins now: nothing before counts as missed
@@ -193,10 +193,10 @@ class Triggers:
     async def _reason_to_skip(self, trigger: Trigger, planned: datetime, now: datetime, last: _Last) -> str | None:
         if trigger.missed == "skip" and now - planned > ON_TIME:
             return "no server ran at that time"
-        store, run = self._runs.engine.store, last.run
+        run = last.run
         if run is None or trigger.overlap:
             return None
-        entry = await self._runs.run_blocking(lambda: store.entry(run))
+        entry = await self._runs.store.entry(run)
         return f"run {run} is {entry.status}" if entry is not None and entry.status not in ENDED else None
 
     def _workflow(self, trigger: Trigger) -> CheckedWorkflow:
@@ -220,7 +220,7 @@ class Triggers:
         return _Last(datetime.fromisoformat(found[0][0]), found[0][1]) if found else None
 
     async def _save(self, name: str, last: _Last) -> None:
-        await run_blocking(self._database, lambda: self._write(name, last))
+        await run_blocking(self._database, self._write, name, last)
 
     def _write(self, name: str, last: _Last) -> None:
         with self._database.writing() as db:

@@ -50,11 +50,12 @@ class WebhookSender:
     ) -> None:
         self._hook, self._view, self._clock, self._timeout = hook, view, clock, timeout
         self._signer = Webhook(read_secret(hook.secret_env, where))
+        self._database = database
         self._deliveries = Deliveries(database, sha256(hook.url.encode()).hexdigest()[:16], clock)
 
     async def run_forever(self) -> None:
         """Tell what there is to tell, until it is cancelled."""
-        await self._offload(self._deliveries.begin)
+        await run_blocking(self._database, self._deliveries.begin)
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
             while True:
                 if not await self.send_due(client):
@@ -62,8 +63,8 @@ class WebhookSender:
 
     async def send_due(self, client: httpx2.AsyncClient) -> int:
         """Tell what is due; gives how much that was."""
-        await self._offload(lambda: self._deliveries.collect(self._is_wanted))
-        due = await self._offload(self._deliveries.claim)
+        await run_blocking(self._database, self._deliveries.collect, self._is_wanted)
+        due = await run_blocking(self._database, self._deliveries.claim)
         await asyncio.gather(*(self._send(client, delivery) for delivery in due))
         return len(due)
 
@@ -86,18 +87,15 @@ class WebhookSender:
         except Exception as error:  # a run that cannot be read must not keep the others from being told
             problem = error_words(error)
         if problem is None:
-            await self._offload(lambda: self._deliveries.finish(delivery.event))
-        elif await self._offload(lambda: self._deliveries.postpone(delivery)):
+            await run_blocking(self._database, self._deliveries.finish, delivery.event)
+        elif await run_blocking(self._database, self._deliveries.postpone, delivery):
             log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
         else:
             log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
 
-    async def _offload(self, step: Callable[[], T]) -> T:
-        return await run_blocking(self._deliveries.database, step)
-
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
         """What is wrong with the answer, of which the status alone counts; None where it was taken."""
-        view = await self._offload(lambda: self._view(delivery.run))
+        view = await run_blocking(self._database, self._view, delivery.run)
         body = orjson.dumps(_describe(delivery, view))
         request = client.build_request("POST", self._hook.url, content=body, headers=self._sign(delivery, body))
         async with asyncio.timeout(self._timeout):  # all in all: each byte of an answer may come just in time

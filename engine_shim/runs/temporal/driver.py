@@ -10,12 +10,12 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
-from agent_core.run.blocking import run_blocking
 from agent_core.run.control import Stopping
 from agent_core.run.event_source import EventSource, Watcher
 from agent_core.run.retries import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.store import RunStore
@@ -51,6 +51,7 @@ class TemporalDriver:
 
     def __init__(self, store: RunStore, config: TemporalConfig) -> None:
         self._store, self._index, self._config = store, RunIndex(store), config
+        self._runs = AsyncRunStore(store)
         self._client: Client | None = None
         self._store_watch = StoreWatch(store)
         self._server, self._patience = ServerWatch(config.address), patience_of_host()
@@ -59,11 +60,11 @@ class TemporalDriver:
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
         word: Stopping | GoOn = job.stop.requested or "go on"
-        if rested := await self._offload(lambda: self._note_handed_in(job.run, word)):
+        if rested := await self._runs.run_blocking(self._note_handed_in, job.run, word):
             return rested
         taken = None if word == "go on" else word
         listener = self._listener(job)
-        follower = await self._offload(lambda: Follower(self._store, job.run, job.stop, taken, listener))
+        follower = await self._runs.run_blocking(Follower, self._store, job.run, job.stop, taken, listener)
         handle = await self._wake(job.run, word)  # last: of what a worker appends from now on, nothing is missed
         return await self._follow(job, handle, follower)
 
@@ -153,7 +154,7 @@ class TemporalDriver:
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
         """Tell the workers that a run is to stop. False when this process only lets go of it, and they go on."""
-        if how == "pause" and await self._offload(lambda: self._index.last_control(run)) != "pause":
+        if how == "pause" and await self._runs.last_control(run) != "pause":
             return False
         await self._wake(run, how)
         return True
@@ -192,9 +193,6 @@ class TemporalDriver:
 
     def _complain(self, run: str) -> None:
         log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
-
-    async def _offload(self, step: Callable[[], T]) -> T:
-        return await run_blocking(self._store.journal, step)
 
     def _listener(self, job: Job) -> Watcher | None:
         if job.on_event is not None:
