@@ -32,12 +32,12 @@ from engine_shim.api.models import (
 )
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
-from engine_shim.runs.run_digest import RunDigest
-from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.run_search import RunQuery, read_cursor, write_cursor
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed import Position
 from engine_shim.statuses import OPEN, ListedStatus
+from engine_shim.store.digest import RunDigest
+from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.search import RunQuery, read_cursor, write_cursor
 
 EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {

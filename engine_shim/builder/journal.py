@@ -9,7 +9,7 @@ from agent_core.journal.path import nesting_depth, parse_segment, segments
 from agent_core.journal.reader import Answered, Call, Cancelled, Fact, RunFinished, Waiting, read_strands, time_of
 from agent_core.journal.record import Tape
 from engine_shim.builder.state import ExecutionStatus, NodeRecord, ToolCallRecord
-from engine_shim.runs.prepare import ROOT
+from engine_shim.definition.model import ROOT
 
 Visits = dict[tuple[str, int], list[list[Fact]]]
 """What the records say of each visit (node, n), those of each attempt by itself."""

@@ -20,13 +20,12 @@ from engine_shim.cli.replays import Replayed, try_run, write_table
 from engine_shim.cli.store import find_address
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import load_workflow
-from engine_shim.definition.model import AGENT
+from engine_shim.definition.model import AGENT, ROOT
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
-from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 Started = Mapping[str, Any]

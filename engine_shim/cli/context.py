@@ -12,7 +12,7 @@ from agent_core.errors import DefinitionError
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
-from engine_shim.runs.open_store import shared_database
+from engine_shim.store.open import shared_database
 from utools.context.store import ContextStore
 from utools.context.turns import Turn
 from utools.defaults import host_context_store

@@ -23,7 +23,7 @@ from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store_sqlite import SqliteContextStore
 from utools.defaults import default_registry
 from utools.store_address import StoreAddress

@@ -21,8 +21,8 @@ from engine_shim.cli.settings import read_settings
 from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 

@@ -10,13 +10,13 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.cli.recorded import find_recorded
+from engine_shim.definition.model import ROOT
 from engine_shim.evals.append import append_case
 from engine_shim.evals.fillings import find_fillings
 from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
 from utools.store_address import StoreAddress
 
 PURE = ("calculator", "echo")

@@ -14,11 +14,11 @@ from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.runs.ledger import prove_store, read_ledger, was_deleted
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.statuses import SEALED
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.ledger import prove_store, read_ledger, was_deleted
+from engine_shim.store.run_list import list_runs
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 MOST_FAULTS = 50

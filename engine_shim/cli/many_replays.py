@@ -11,8 +11,8 @@ from typing import Any
 
 from engine_shim.cli.replays import Replayed, runs_since, try_run, write_table
 from engine_shim.cli.store import find_address
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 FEW = 200

@@ -12,7 +12,7 @@ from engine_shim.cli.exported_page import unpack_page
 from engine_shim.cli.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress
 
 JOURNALS = (".jsonl", ".db", ".sqlite")

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
-from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.runs.trial import try_replay
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.run_list import list_runs
+from engine_shim.store.run_store import DatabaseRunStore
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
 

@@ -11,8 +11,8 @@ from engine_shim.cli import output
 from engine_shim.cli.runs import entry_as_data, entry_as_line, read_statuses
 from engine_shim.cli.store import open_named_store
 from engine_shim.cli.timespec import read_age
-from engine_shim.runs.run_entry import RunEntry, parse_time
-from engine_shim.runs.run_list import list_runs
+from engine_shim.store.entries import RunEntry, parse_time
+from engine_shim.store.run_list import list_runs
 from utools.store_address import StoreAddress
 
 

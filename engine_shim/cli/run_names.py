@@ -9,9 +9,9 @@ import typer
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
-from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.run_list import list_runs
+from engine_shim.store.run_store import DatabaseRunStore
 
 NEWEST: Final = "last"
 SHOWN: Final = 5

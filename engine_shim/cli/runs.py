@@ -7,9 +7,9 @@ import typer
 
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
-from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.run_list import RunOutline, list_runs, origin_as_text, outline
 from engine_shim.statuses import LISTED, OPEN
+from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.run_list import RunOutline, list_runs, origin_as_text, outline
 from utools.store_address import StoreAddress
 
 WIDTH = 100

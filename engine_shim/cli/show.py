@@ -32,8 +32,8 @@ from engine_shim.cli import output
 from engine_shim.cli.recorded import find_recorded
 from engine_shim.cli.timeline import TimedRecord, in_time
 from engine_shim.evals.example_of_run import example_of_run
-from engine_shim.runs.run_entry import parse_time
-from engine_shim.runs.run_list import origin_as_text
+from engine_shim.store.entries import parse_time
+from engine_shim.store.run_list import origin_as_text
 from utools.store_address import StoreAddress
 
 LONGEST = 160

@@ -9,8 +9,8 @@ from agent_core.audit.totals import ModelTotals, Totals
 from agent_core.errors import JournalError
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
-from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.run_list import list_runs
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.run_list import list_runs
 from utools.store_address import StoreAddress
 
 

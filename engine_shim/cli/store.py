@@ -6,8 +6,8 @@ from pathlib import Path
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.runs.open_store import VARIABLE, default_address, open_store
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.open import VARIABLE, default_address, open_store
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.store_address import StoreAddress, read_address
 
 

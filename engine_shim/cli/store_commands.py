@@ -30,7 +30,7 @@ def runs(
     """
     from engine_shim.cli.runs import read_statuses, write_runs
     from engine_shim.cli.timespec import read_time
-    from engine_shim.runs.run_entry import RunFilter
+    from engine_shim.store.entries import RunFilter
 
     begun = None if since is None else read_time("--since", since)
     wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun, limit)
@@ -222,7 +222,7 @@ def stats(
     """
     from engine_shim.cli.stats import show_stats
     from engine_shim.cli.timespec import read_time
-    from engine_shim.runs.run_entry import RunFilter
+    from engine_shim.store.entries import RunFilter
 
     begun = None if since is None else read_time("--since", since)
     return show_stats(RunFilter(workflow=workflow, since=begun), store, as_json=as_json)

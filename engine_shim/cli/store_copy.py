@@ -11,8 +11,8 @@ from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store_copy import copy_runs
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.open import open_store
 from utools.store_address import StoreAddress, describe_address
 
 _LEDGER: Final = {

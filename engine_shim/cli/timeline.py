@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_core.journal.path import is_below, last_segment, parent_of, parse_segment, segments
 from agent_core.journal.record import Tape
-from engine_shim.runs.run_entry import parse_time
+from engine_shim.store.entries import parse_time
 
 UNKNOWN = datetime.min.replace(tzinfo=UTC)
 

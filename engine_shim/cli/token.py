@@ -11,8 +11,8 @@ from engine_shim.cli import output
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
-from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.service.tokens import Token, Tokens
+from engine_shim.store.run_store import DatabaseRunStore
 
 
 def make_token(name: str, scopes: Sequence[str], tenant: str | None, days: float | None, options: Options) -> int:

@@ -12,8 +12,8 @@ from engine_shim.cli.store import find_address
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.open_store import open_store
 from engine_shim.runs.temporal.worker import work
+from engine_shim.store.open import open_store
 from engine_shim.telemetry.export import exporting
 from utools.store_address import StoreAddress
 

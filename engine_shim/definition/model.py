@@ -15,6 +15,8 @@ from utools.schema.model_faults import keys_of
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
+ROOT = "flow"
+"""The strand of a workflow's run."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]

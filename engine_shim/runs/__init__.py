@@ -1,1 +1,1 @@
-"""The engine, and where runs are stored."""
+"""The engine: how runs begin, are driven, stopped and gone on with."""

@@ -19,11 +19,11 @@ from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import agents_reach
-from engine_shim.runs.open_store import shared_database
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.run_list import list_runs
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.open import shared_database
+from engine_shim.store.run_list import list_runs
+from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from utools.context.store import ContextStore
 from utools.defaults import host_context_store

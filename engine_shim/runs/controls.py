@@ -8,11 +8,11 @@ from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
 from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
-from engine_shim.runs.async_store import AsyncRunStore
-from engine_shim.runs.leases import Signal
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore
 from engine_shim.statuses import ENDED
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.index import RunIndex
+from engine_shim.store.leases import Signal
+from engine_shim.store.run_store import RunStore
 
 PATIENCE_S: Final = 10.0
 INTERVAL_S: Final = 0.05

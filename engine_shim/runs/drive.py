@@ -20,12 +20,13 @@ from agent_core.run.inbox import Inbox
 from agent_core.run.observer import Observe
 from agent_core.run.retries import patience_of_host, retry_until_available
 from agent_core.run.secrets import signing_keys
+from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
-from engine_shim.runs.prepare import ROOT, Preparer
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore
+from engine_shim.runs.prepare import Preparer
 from engine_shim.statuses import ENDED, RunStatus
+from engine_shim.store.index import RunIndex
+from engine_shim.store.run_store import RunStore
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None

@@ -28,13 +28,13 @@ from agent_core.run.shown_tools import codes_let_go
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
-from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.controls import INTERVAL_S, RunControls
 from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.failures import find_failures
@@ -44,13 +44,14 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import open_grants
-from engine_shim.runs.open_store import shared_database, store_of
-from engine_shim.runs.prepare import ROOT, open_registry, with_runs
+from engine_shim.runs.prepare import open_registry, with_runs
 from engine_shim.runs.results import read_result
-from engine_shim.runs.run_index import RunIndex
 from engine_shim.runs.starter import RunStarter
-from engine_shim.runs.store import RunStore, StrPath
 from engine_shim.statuses import STOPPED, RunStatus
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.index import RunIndex
+from engine_shim.store.open import shared_database, store_of
+from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.files.protected_paths import protect_name

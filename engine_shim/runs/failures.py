@@ -22,10 +22,10 @@ from agent_core.journal.reader import (
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
+from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
 
-ROOT: Final = "flow"
 RETRIABLE: Final = ("model_error", "tool_error")
 
 

@@ -11,12 +11,12 @@ from agent_core.journal.reader import read_run
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.run.clock import now
 from engine_shim.definition.errors import refuse
+from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, WritesRepeated
 from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.run_index import RunIndex
+from engine_shim.store.index import RunIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from agent_core.journal.reader import RecordedRun, read_runs
 from agent_core.journal.record import Tape
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
-from engine_shim.definition.model import read_definition
+from engine_shim.definition.model import ROOT, read_definition
 from engine_shim.definition.secret_refs import secret_refs
 from engine_shim.definition.template import placeholders
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.models import HostModels
-from engine_shim.runs.prepare import ROOT
 from utools.errors import DefinitionError, ToolError
 from utools.registry import ToolRegistry
 

@@ -13,7 +13,7 @@ from agent_core.errors import JournalAway, JournalError
 from agent_core.run.blocking import finish_blocking
 from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
-from engine_shim.runs.leases import TTL, Leases, Signal, new_driver
+from engine_shim.store.leases import TTL, Leases, Signal, new_driver
 
 log = logging.getLogger("engine_shim")
 INTERVAL_S: Final = 0.2

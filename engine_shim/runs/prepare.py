@@ -21,7 +21,7 @@ from agent_core.run.tool_policies import effect_as_data
 from engine_shim.definition.agent_faults import find_prompt_files
 from engine_shim.definition.errors import message_of, refuse
 from engine_shim.definition.invoke import invoke_tool, load_invoked
-from engine_shim.definition.model import AGENT, INVOKE, Definition, read_definition
+from engine_shim.definition.model import AGENT, INVOKE, ROOT, Definition, read_definition
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
@@ -36,7 +36,7 @@ from utools.tool import Tool
 if TYPE_CHECKING:
     from utools.postgres_database import PostgresDatabase
 
-ROOT = "flow"
+
 SINGLE_CALL_TIMEOUT = 30.0
 """Seconds that the call of a plain tool may take, unless the node says otherwise."""
 

@@ -8,9 +8,9 @@ from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
+from engine_shim.definition.model import ROOT
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
 
 
 class _GoesOn(Exception):

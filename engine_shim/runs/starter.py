@@ -12,13 +12,14 @@ from agent_core.journal.record import chain_row, genesis
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.runs.prepare import ROOT, Preparer
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore, StrPath
+from engine_shim.runs.prepare import Preparer
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.index import RunIndex
+from engine_shim.store.run_store import RunStore, StrPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from agent_core.effects import Json
 from agent_core.run.events import Event
 from agent_core.run.node import ROOT as AGENT_ROOT
 from agent_core.run.run_id import new_run_id
-from engine_shim.definition.model import Definition
+from engine_shim.definition.model import ROOT, Definition
 from engine_shim.errors import EngineError
-from engine_shim.runs.prepare import ROOT
 from engine_shim.service.asked_by_messages import (
     external_of_messages,
     find_answering_node,

@@ -14,8 +14,8 @@ from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
 from agent_core.run.event_source import EventSource
 from agent_core.run.events import Event
-from engine_shim.runs.async_store import AsyncRunStore
-from engine_shim.runs.store import RunStore
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.run_store import RunStore
 
 INTERVAL_S: Final = 0.25
 """How often the journal of a run is looked at that another process may drive."""

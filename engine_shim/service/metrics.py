@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from engine_shim.runs.run_entry import RunFilter
 from engine_shim.statuses import OPEN
+from engine_shim.store.entries import RunFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,9 @@ from time import monotonic
 from typing import Final
 
 from engine_shim.errors import RunBusy
-from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.engine import RECOVERY, Engine
-from engine_shim.runs.takeovers import MOST, describe_takeovers
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.takeovers import MOST, describe_takeovers
 
 PROBATION_S: Final = 10.0
 """How long a run has to go on, while the server answers, to be none that ends servers."""

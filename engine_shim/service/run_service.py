@@ -16,7 +16,6 @@ from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
-from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import RECOVERY, Engine
 from engine_shim.service.backoff import Backoff
@@ -25,6 +24,7 @@ from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
 from engine_shim.statuses import ENDED, OPEN, STOPPED
+from engine_shim.store.async_store import AsyncRunStore
 from utools.words.text import error_words
 
 MAX_RESULTS: Final = 256

@@ -10,14 +10,14 @@ from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.run.node import ROOT as AGENT_ROOT
+from engine_shim.definition.model import ROOT
 from engine_shim.errors import RunNotFound
 from engine_shim.runs.drive import RunResult
-from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.results import read_result
-from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.store import RunStore
-from engine_shim.runs.takeovers import MOST, describe_takeovers
 from engine_shim.statuses import OPEN, ListedStatus, read_ended_status
+from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.run_store import RunStore
+from engine_shim.store.takeovers import MOST, describe_takeovers
 
 
 @dataclass(frozen=True, slots=True)

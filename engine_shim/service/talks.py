@@ -20,14 +20,14 @@ from agent_core.journal.reader import read_run
 from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
-from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.chat import HostConversations, agent_note
 from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.run_search import Turn
-from engine_shim.runs.store import RunStore
 from engine_shim.service.run_service import POLL_S, KeyReused, key_to_id
 from engine_shim.service.shares import OverShare
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.run_store import RunStore
+from engine_shim.store.search import Turn
 from utools.context.turns import Message
 
 Result = TypeVar("Result")

@@ -17,9 +17,6 @@ from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.chat import open_conversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.run_search import RunPage, RunQuery, RunSearch
-from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.service.completions import Completions
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
@@ -34,6 +31,9 @@ from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import DatabaseRunStore
+from engine_shim.store.search import RunPage, RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.limiter import Limiter, Line
 from utools.store_address import StoreAddress

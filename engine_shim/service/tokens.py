@@ -12,9 +12,9 @@ from secrets import token_hex, token_urlsafe
 from typing import Any, Final, get_args
 
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.database import Database
-from engine_shim.runs.token_rows import COLUMNS, TABLE
 from engine_shim.service.principal import Principal, Scope
+from engine_shim.store.database import Database
+from engine_shim.store.token_rows import COLUMNS, TABLE
 
 PREFIX: Final = "act"
 LONGEST_NAME: Final = 100

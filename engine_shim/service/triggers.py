@@ -20,7 +20,6 @@ from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
-from engine_shim.runs.database import Database
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
 from engine_shim.service.shares import OverShare
@@ -28,6 +27,7 @@ from engine_shim.service.trigger_definition import Trigger, file_error, read_tri
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from engine_shim.statuses import ENDED
+from engine_shim.store.database import Database
 from utools.words.text import error_words
 
 INTERVAL_S: Final = 1.0

@@ -20,9 +20,9 @@ from agent_core.errors import JournalError
 from agent_core.run.blocking import run_blocking
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
-from engine_shim.runs.database import Database
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
+from engine_shim.store.database import Database
 from utools.words.text import error_words
 
 INTERVAL_S: Final = 0.5

@@ -15,9 +15,9 @@ from starlette.types import Message, Receive, Scope, Send
 from engine_shim.api.app import create_router
 from engine_shim.api.guard import Guard
 from engine_shim.host.config import read_host_config
-from engine_shim.runs.database_sqlite import SqliteDatabase
 from engine_shim.service.service import Service
 from engine_shim.service.tokens import Tokens
+from engine_shim.store.database_sqlite import SqliteDatabase
 from support.served_host import Served, served, write_host
 
 ROUTES = [

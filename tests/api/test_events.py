@@ -77,7 +77,7 @@ def test_waiting_run_is_followed_until_it_is_decided(host: Served) -> None:
 
 def test_run_that_another_process_drives_is_followed(host: Served) -> None:
     from engine_shim import Engine
-    from engine_shim.runs.store import SqliteRunStore
+    from engine_shim.store.run_store import SqliteRunStore
 
     run = host.submit("buy", article="E-2")["run_id"]
     other = Engine.from_config(host.folder / "agent-core.yaml", store=SqliteRunStore(host.folder / "runs.db"))

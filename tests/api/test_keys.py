@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine_shim.runs.run_entry import RunEntry
 from engine_shim.service.run_service import key_to_id
+from engine_shim.store.entries import RunEntry
 from support.served_host import Served, served
 
 ROUNDS = 5

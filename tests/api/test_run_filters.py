@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.run_entry import RunFilter
-from engine_shim.runs.run_search import RunQuery, RunSearch, write_cursor
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.search import RunQuery, RunSearch, write_cursor
 from support.served_host import Served, served
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from engine_shim.cli.doctor.command import examine
 from engine_shim.cli.output import Options
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.takeovers import MOST, describe_takeovers
 from engine_shim.service.run_service import key_to_id
+from engine_shim.store.open import open_store
+from engine_shim.store.takeovers import MOST, describe_takeovers
 from support.served_host import write_host
 from support.served_process import serving
 

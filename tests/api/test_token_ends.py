@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.database import Database
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store_copy import copy_runs
 from engine_shim.service.tokens import Tokens
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.database import Database
+from engine_shim.store.open import open_store
 from support.call_stores import POSTGRES
 from support.optional import needs
 from support.served_host import Served, served

@@ -18,11 +18,11 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import WebhookConfig
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore
 from engine_shim.service.deliveries import BACKOFF_S
 from engine_shim.service.run_view import RunView
 from engine_shim.service.webhooks import WebhookSender
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.run_store import SqliteRunStore
 from support.served_host import served
 
 SECRET = "a secret of both"

@@ -282,7 +282,7 @@ async def follow(client: Client, run: str) -> None:
 
 async def count_events(folder: Path) -> int:
     """The calls that one event costs until its follower has it: of a long run without those of a short one."""
-    from engine_shim.runs.open_store import open_store
+    from engine_shim.store.open import open_store
 
     found, events = [], []
     for steps in (FEW, MANY):

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
 
 from agent_core.journal.record import Tape
-from engine_shim.runs.leases import TTL
-from engine_shim.runs.store_postgres import PostgresRunStore
+from engine_shim.store.leases import TTL
+from engine_shim.store.run_store_postgres import PostgresRunStore
 from support.cluster import RESTS, STEPS, Cluster, Host, Model, assert_proven, cluster, counting_model, settle_doubts
 from support.optional import needs
 from support.postgres_server import Postgres

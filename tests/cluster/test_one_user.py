@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
 
-from engine_shim.runs.open_store import open_store
+from engine_shim.store.open import open_store
 from support.cluster import cluster
 from support.command import Cli, Ran, run_here
 from support.optional import needs

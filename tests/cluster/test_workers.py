@@ -17,7 +17,7 @@ pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `
 
 from standardwebhooks import Webhook
 
-from engine_shim.runs.open_store import open_store
+from engine_shim.store.open import open_store
 from support.cluster import STEPS, Cluster, Host, Model, assert_proven, cluster, counting_model, settle_doubts
 from support.optional import needs
 from support.postgres_server import Postgres

@@ -12,7 +12,7 @@ import orjson
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from agent_core.models.client import Completion, ModelInfo, Question
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.samples import sample
 from utools.schema.compiled import compile_schema
 

@@ -11,8 +11,8 @@ import pytest
 from agent_core.audit.verify import verify
 from agent_core.errors import JournalError
 from engine_shim import Engine
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store_copy import copy_runs
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.open import open_store
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 AGENT_CORE = Path(sys.executable).with_name("agent-core")

@@ -17,7 +17,7 @@ from engine_shim.errors import RunBusy
 from engine_shim.runs.loops import LOOPS
 
 if TYPE_CHECKING:
-    from engine_shim.runs.store_postgres import PostgresRunStore
+    from engine_shim.store.run_store_postgres import PostgresRunStore
 
 pytestmark = pytest.mark.xdist_group("postgres")
 FLOW: dict[str, Any] = {
@@ -50,7 +50,7 @@ def url(new_database: Callable[[], str]) -> str:
 
 @pytest.fixture
 def store(url: str) -> "Iterator[PostgresRunStore]":
-    from engine_shim.runs.store_postgres import PostgresRunStore
+    from engine_shim.store.run_store_postgres import PostgresRunStore
 
     with closing(PostgresRunStore(url)) as made:
         yield made
@@ -123,6 +123,6 @@ def quick() -> Any:
 
 
 def test_store_that_needs_what_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "engine_shim.runs.store_postgres", None)
+    monkeypatch.setitem(sys.modules, "engine_shim.store.run_store_postgres", None)
     with pytest.raises(DefinitionError, match="needs the extra postgres"):
         Engine(store="postgresql://127.0.0.1/none")

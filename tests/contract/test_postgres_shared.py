@@ -15,7 +15,7 @@ from engine_shim.cli.doctor.command import examine
 from engine_shim.cli.output import Options
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
-from engine_shim.runs.open_store import open_store
+from engine_shim.store.open import open_store
 from support.postgres_server import PASSWORD
 from support.redis_server import RealServer
 from utools.context.open_store import open_context_store

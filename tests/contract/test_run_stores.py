@@ -19,9 +19,9 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
-from engine_shim.runs.leases import TTL, Signal, new_driver
-from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.store import MemoryRunStore, RunStore, SqliteRunStore
+from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.leases import TTL, Signal, new_driver
+from engine_shim.store.run_store import MemoryRunStore, RunStore, SqliteRunStore
 
 ROOT = Path(__file__).parents[2]
 NOON = 43_200.0
@@ -54,7 +54,7 @@ def clock() -> Clock:
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[RunStore]:
     if request.param == "postgres":
         new_database = request.getfixturevalue("new_database")
-        from engine_shim.runs.store_postgres import PostgresRunStore
+        from engine_shim.store.run_store_postgres import PostgresRunStore
 
         with closing(PostgresRunStore(new_database(), clock=clock)) as made:
             yield made
@@ -490,8 +490,8 @@ def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore
 CLAIMER = f"""
 import sys
 from pathlib import Path
-from engine_shim.runs.leases import new_driver
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.leases import new_driver
+from engine_shim.store.run_store import SqliteRunStore
 
 store, driver = SqliteRunStore(Path(sys.argv[1]), clock=lambda: {NOON}), new_driver()
 print(driver, flush=True)

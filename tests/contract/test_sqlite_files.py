@@ -14,9 +14,9 @@ import pytest
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
-from engine_shim.runs.open_store import default_address
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.open import default_address
+from engine_shim.store.run_store import SqliteRunStore
 from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path

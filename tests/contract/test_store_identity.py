@@ -13,10 +13,10 @@ from agent_core import Approve, JournalError, Keys, verify
 from agent_core.audit.signature import SEAL, VARIABLE, sign
 from agent_core.errors import Damaged
 from engine_shim import DefinitionError, Engine
-from engine_shim.runs.ledger import prove_store
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store import DatabaseRunStore
-from engine_shim.runs.store_copy import copy_runs
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.ledger import prove_store
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import DatabaseRunStore
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
 KEYS = Keys({"k1": "a-key-of-this-host-alone"})

@@ -15,16 +15,16 @@ from agent_core.audit.verify import verify
 from engine_shim import Engine
 from engine_shim.cli.ledger import find_damaged
 from engine_shim.host.config import read_host_config
-from engine_shim.runs.ledger import GENESIS, prove_store, read_ledger
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.run_entry import RunEntry, RunFilter
-from engine_shim.runs.run_search import RunQuery, RunSearch
-from engine_shim.runs.store import DatabaseRunStore
-from engine_shim.runs.store_copy import copy_runs
 from engine_shim.service.deliveries import BACKOFF_S, CLAIM_S, Deliveries
 from engine_shim.service.tenants import Tenant, open_tenant
 from engine_shim.service.tokens import PREFIX, Tokens
 from engine_shim.service.triggers import Triggers
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.ledger import GENESIS, prove_store, read_ledger
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import DatabaseRunStore
+from engine_shim.store.search import RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
 from support.optional import needs
 from utools.store_address import StoreAddress

@@ -18,9 +18,9 @@ from agent_core.models import ScriptedModel
 from engine_shim import MemoryRunStore, SqliteRunStore
 from engine_shim.cli import many_replays, output
 from engine_shim.cli.retention import find_expired
-from engine_shim.runs.leases import new_driver
-from engine_shim.runs.run_entry import RunEntry
 from engine_shim.statuses import LISTED
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.leases import new_driver
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolRegistry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.run_store import SqliteRunStore
 from support.command import Write
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))

@@ -16,9 +16,9 @@ from engine_shim.cli.doctor.services import check_redis, check_temporal, judge_t
 from engine_shim.cli.doctor.sqlite import Probe, probe
 from engine_shim.cli.doctor.stores import check_runs, judge_file
 from engine_shim.host.config import HostConfig, TemporalConfig
-from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.service.principal import Principal
 from engine_shim.service.tokens import Token, Tokens
+from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from support.by_hand import final
 from support.command import Cli, Ran, Write
 from support.optional import needs

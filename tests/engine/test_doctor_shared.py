@@ -10,8 +10,8 @@ import pytest
 from engine_shim.cli.doctor.command import examine_sharing
 from engine_shim.cli.main import main
 from engine_shim.cli.output import Options
-from engine_shim.runs.open_store import open_store
 from engine_shim.service.tokens import Tokens
+from engine_shim.store.open import open_store
 
 PAGE = Path(__file__).parents[2] / "engine_shim" / "SECURITY.md"
 KEYS = "k1:0123456789abcdef0123456789abcdef"

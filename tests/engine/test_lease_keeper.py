@@ -11,7 +11,7 @@ import pytest
 from agent_core.run.sync import run_sync
 from engine_shim.errors import RunBusy
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.leases import MemoryLeases
+from engine_shim.store.leases import MemoryLeases
 from utools.threads import DaemonThreads
 
 

@@ -11,8 +11,8 @@ import pytest
 from agent_core import SqliteJournal
 from agent_core.audit.verify import verify
 from engine_shim import Engine
-from engine_shim.runs.ledger import GENESIS, prove_store, read_ledger
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.ledger import GENESIS, prove_store, read_ledger
+from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli
 
 FLOW: dict[str, Any] = {"id": "f", "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]}

@@ -14,7 +14,7 @@ from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.by_hand import action, final
 from support.state.checks import check_ended, check_status
 from support.state.workflows import workflows

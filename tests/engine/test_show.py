@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from engine_shim.cli.timeline import in_time
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine_shim.cli.app import COMMANDS
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.run_store import SqliteRunStore
 
 LOADED = """
 import json, sys
@@ -74,7 +74,7 @@ def test_list_of_runs_loads_the_store_and_no_engine(tmp_path: Path) -> None:
     store.save(RunEntry("r", "w", "1", "running", "2026-01-01T00:00:00Z", "."))
     store.close()
     modules = loaded("runs", "--store", str(tmp_path / "runs.db"))
-    assert "engine_shim.runs.store" in modules
+    assert "engine_shim.store.run_store" in modules
     assert within(modules, OUTSIDE | ENGINE | {"orjson", "agent_core.journal.sqlite"}) == set()
 
 

@@ -25,7 +25,7 @@ from agent_core.journal.control import waiting_calls
 from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore, SqliteRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.by_hand import action, final
 from support.examples import examples
 from support.state.checks import check_ended, check_grown, check_status, check_tape, status_of

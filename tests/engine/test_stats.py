@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, load_workflow
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action
 from support.command import Cli
 from utools import Tool, ToolContext, ToolError, default_registry

@@ -6,9 +6,9 @@ import pytest
 
 from agent_core.audit.verify import verify
 from engine_shim import DefinitionError, RunNotFound
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store_copy import copy_runs
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.open import open_store
 from support.by_hand import action, final
 from support.command import Cli, Write
 

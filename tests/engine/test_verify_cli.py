@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli, Write
 
 APPROVAL = str(Path(__file__).parents[2] / "fixtures/workflows/approval.yaml")

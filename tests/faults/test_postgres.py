@@ -21,7 +21,7 @@ from utools import Tool
 
 if TYPE_CHECKING:
     from agent_core.journal.postgres import PostgresJournal
-    from engine_shim.runs.store_postgres import PostgresRunStore
+    from engine_shim.store.run_store_postgres import PostgresRunStore
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 PATIENCE_S = 0.5
@@ -67,7 +67,7 @@ def journal(url: str) -> "Iterator[PostgresJournal]":
 
 @pytest.fixture
 def store(url: str) -> "Iterator[PostgresRunStore]":
-    from engine_shim.runs.store_postgres import PostgresRunStore
+    from engine_shim.store.run_store_postgres import PostgresRunStore
 
     with closing(PostgresRunStore(url, patience=PATIENCE_S)) as made:
         yield made
@@ -306,7 +306,7 @@ async def test_run_that_is_cancelled_while_it_waits_for_its_store_ends_cancelled
 async def test_run_outlasts_half_a_minute_without_its_store(
     url: str, link: BadLink, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from engine_shim.runs.store_postgres import PostgresRunStore
+    from engine_shim.store.run_store_postgres import PostgresRunStore
 
     def begin() -> None:
         link.become("refuse")

@@ -11,7 +11,7 @@ from agent_core.models import ScriptedModel
 from engine_shim import AgentBuilder, AgentState, Engine, MemoryRunStore
 from engine_shim.builder.graph import AgentGraph
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from utools import Tool
 
 ANY = {"type": "object", "properties": {"what": {"type": "string"}}}

@@ -9,8 +9,8 @@ from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, MemoryRunStore, load_workflow
-from engine_shim.runs.leases import MemoryLeases, Notice
 from engine_shim.runs.loops import LOOPS
+from engine_shim.store.leases import MemoryLeases, Notice
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}

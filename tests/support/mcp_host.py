@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
 
 AGENT_CORE = str(Path(sys.executable).with_name("agent-core"))

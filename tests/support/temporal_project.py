@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.served_host import write_host
 from support.temporal_server import TEMPORAL
 

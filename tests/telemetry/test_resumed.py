@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import trace
 
 from agent_core import Approve
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
 from support.told import Told, agent_node, engine_of, flow_of, ids_of, tree_of
 from utools import Tool, tool

@@ -16,8 +16,8 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 from temporalio.client import Client
 
 from agent_core.journal.record import Tape
-from engine_shim.runs.store import SqliteRunStore
 from engine_shim.runs.temporal.driver import TemporalDriver
+from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli, Ran, run_here
 from support.optional import needs
 from support.temporal_project import Command, Project, until

@@ -9,9 +9,9 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.run.control import StopSignal
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import MemoryRunStore
 from engine_shim.runs.temporal.follow import AGAIN_S, LONGEST_S, SHORTEST_S, Follower, StoreWatch
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.run_store import MemoryRunStore
 
 MANY = 200
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine_shim.runs.run_entry import RunEntry
+from engine_shim.store.entries import RunEntry
 from support.browser import NARROW, WIDE, Tab, needs_browser, open_tab
 from support.by_hand import action, final
 from support.served_host import Served, served, write_host

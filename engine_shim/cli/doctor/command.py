@@ -18,9 +18,9 @@ from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
 from engine_shim.host.config import HostConfig
-from engine_shim.runs.database_sqlite import LAYOUT
-from engine_shim.runs.open_store import open_store
-from engine_shim.runs.store import SqliteRunStore
+from engine_shim.store.database_sqlite import LAYOUT
+from engine_shim.store.open import open_store
+from engine_shim.store.run_store import SqliteRunStore
 from utools.context.open_store import configured_address
 from utools.context.store_sqlite import default_path
 from utools.redis_server import VARIABLE as REDIS

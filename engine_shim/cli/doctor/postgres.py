@@ -8,8 +8,8 @@ from agent_core.errors import JournalError
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.sqlite import PATIENCE_S
-from engine_shim.runs.database import Database
-from engine_shim.runs.database_postgres import PostgresDatabase
+from engine_shim.store.database import Database
+from engine_shim.store.database_postgres import PostgresDatabase
 from utools.context.store_postgres import COUNT, LAYOUT
 from utools.errors import DatabaseError
 from utools.postgres_database import PostgresDatabase as Server

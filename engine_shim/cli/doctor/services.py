@@ -12,8 +12,8 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
-from engine_shim.runs.database import Database
 from engine_shim.service.tokens import Token, Tokens
+from engine_shim.store.database import Database
 from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.redis_server import VARIABLE as REDIS

@@ -12,8 +12,8 @@ from agent_core.run.secrets import verifying_keys
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import NAME as DOT_ENV
-from engine_shim.runs.database import Database
 from engine_shim.service.tokens import Tokens
+from engine_shim.store.database import Database
 from utools.store_address import StoreAddress, is_url, of_tenant
 
 WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH

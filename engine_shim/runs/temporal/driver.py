@@ -15,15 +15,15 @@ from agent_core.run.event_source import EventSource, Watcher
 from agent_core.run.retries import patience_of_host
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
-from engine_shim.runs.async_store import AsyncRunStore
 from engine_shim.runs.drive import Job, RunResult
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_rested
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
 from engine_shim.statuses import ENDED, RunStatus
+from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.index import RunIndex
+from engine_shim.store.run_store import RunStore
 
 FINAL: Final = (
     RPCStatusCode.INVALID_ARGUMENT,

@@ -12,9 +12,9 @@ from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.event_source import EventSource, Watcher
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore
 from engine_shim.statuses import SETTLED, ListedStatus
+from engine_shim.store.index import RunIndex
+from engine_shim.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row

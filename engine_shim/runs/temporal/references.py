@@ -14,8 +14,8 @@ from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, O
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import record_run
 from agent_core.journal.strand import Run
+from engine_shim.definition.model import ROOT
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
 
 Reference = Sequence[Any]
 """What is to be done, in which strand, at which record, and the hash there, hex, or which of several."""

@@ -14,9 +14,9 @@ from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
+from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
 from engine_shim.runs.temporal.world import TemporalWorld, perform

@@ -16,10 +16,10 @@ from agent_core.decisions import Decision, Retry, Skip
 from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
+from engine_shim.definition.model import ROOT
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.crash.matrix_compare import answered, folded
 from support.crash.matrix_workflows import Case
 from support.crash.matrix_world import KillableStore, Killer, Ledger, Model, Pause, World, build_registry, deed

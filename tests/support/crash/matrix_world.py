@@ -22,7 +22,7 @@ from agent_core.journal.store import Journal
 from agent_core.models import Completion, ModelError, ModelInfo, Question
 from engine_shim import SqliteRunStore
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.run_entry import RunEntry
+from engine_shim.store.entries import RunEntry
 from utools import Tool, ToolRegistry, ToolResult
 
 ANY = {"type": "object", "additionalProperties": True}

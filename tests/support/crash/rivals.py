@@ -21,7 +21,7 @@ from agent_core.effects import Json
 from agent_core.errors import JournalError
 from engine_shim import SqliteRunStore
 from engine_shim.errors import RunBusy
-from engine_shim.runs.leases import TTL, MemoryLeases
+from engine_shim.store.leases import TTL, MemoryLeases
 from support.crash.matrix import Undisturbed, home_of
 from support.crash.matrix_attempt import RUN, Attempts, child, ended, read, write
 from support.crash.matrix_judge import differences, happened_again, many_keys

@@ -11,7 +11,7 @@ from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from engine_shim import RunResult
 from engine_shim.runs.loops import LOOPS
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.state.workflows import CALLS, STEPS
 
 ENDED = ("completed", "failed", "cancelled")

@@ -8,7 +8,7 @@ from agent_core.errors import Abandoned, DecisionError
 from agent_core.journal.record import Tape
 from engine_shim import DefinitionError, RunNotFound, RunResult, Workflow
 from engine_shim.errors import RunBusy
-from engine_shim.runs.store import RunStore
+from engine_shim.store.run_store import RunStore
 from support.state.checks import ENDED, check_result, status_of
 from support.state.world import Host, World
 

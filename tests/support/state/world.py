@@ -12,10 +12,10 @@ from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.runs.leases import TTL, Notice, Signal
 from engine_shim.runs.prepare import with_runs
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.store import RunStore
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.leases import TTL, Notice, Signal
+from engine_shim.store.run_store import RunStore
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 from utools.limiter import settle
 

@@ -15,8 +15,8 @@ from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from engine_shim import Engine, RunResult
 from engine_shim.host.config import TemporalConfig
-from engine_shim.runs.open_store import store_of
-from engine_shim.runs.store import RunStore
+from engine_shim.store.open import store_of
+from engine_shim.store.run_store import RunStore
 from support.crash.matrix_attempt import Attempts, report
 from support.crash.matrix_judge import differences, happened_again, many_keys
 from support.crash.matrix_workflows import CASES, Case

@@ -7,11 +7,11 @@ from typing import ParamSpec, TypeVar
 
 from agent_core.journal.record import Row, Tape
 from agent_core.run.blocking import run_blocking
-from engine_shim.runs.leases import Signal
-from engine_shim.runs.run_entry import RunEntry
-from engine_shim.runs.run_index import RunIndex
-from engine_shim.runs.store import RunStore
 from engine_shim.statuses import EndedStatus, RunStatus
+from engine_shim.store.entries import RunEntry
+from engine_shim.store.index import RunIndex
+from engine_shim.store.leases import Signal
+from engine_shim.store.run_store import RunStore
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from typing import Any, Final
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.kinds import beginning
 from agent_core.journal.record import Row, encode, link, run_head
-from engine_shim.runs.database import Database, Reader
 from engine_shim.statuses import ENDED, read_ended_status
+from engine_shim.store.database import Database, Reader
 from utools.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()

@@ -9,9 +9,9 @@ import orjson
 
 from agent_core.journal.kinds import TOOL_OF_CALL, beginning
 from engine_shim.definition.model import AGENT, INVOKE
-from engine_shim.runs.database import Database
-from engine_shim.runs.run_entry import parse_time
-from engine_shim.runs.run_list import ROOT_STRANDS, Json
+from engine_shim.store.database import Database
+from engine_shim.store.entries import parse_time
+from engine_shim.store.run_list import ROOT_STRANDS, Json
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""

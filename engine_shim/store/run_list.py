@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, parse_time
-from engine_shim.runs.store import DatabaseRunStore
 from engine_shim.statuses import ListedStatus, read_ended_status
+from engine_shim.store.entries import ALL, RunEntry, RunFilter, parse_time
+from engine_shim.store.run_store import DatabaseRunStore
 
 ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
 _BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {ROOT_STRANDS}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
+from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.sqlite_file import data_file
 from utools.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
 
@@ -53,7 +53,7 @@ def open_store(address: StoreAddress, *, tenant: str | None = None, patience: fl
 
 def _open_postgres(url: str, schema: str | None, patience: float) -> DatabaseRunStore:
     try:
-        from engine_shim.runs.store_postgres import PostgresRunStore
+        from engine_shim.store.run_store_postgres import PostgresRunStore
     except ImportError:
         message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where="store") from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine_shim.statuses import ListedStatus, read_status
 
 if TYPE_CHECKING:
-    from engine_shim.runs.database import Database
+    from engine_shim.store.database import Database
     from utools.transaction import Transaction
 
 _COLUMNS = "run, workflow, version, status, started_at, base"

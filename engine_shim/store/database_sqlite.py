@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_core.errors import JournalError
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database import Dialect
+from engine_shim.store.database import Dialect
 from utools.sqlite_file import LayoutError, SqliteFile
 from utools.transaction import Transaction
 

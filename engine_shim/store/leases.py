@@ -9,7 +9,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Final, Literal, Protocol, get_args
 
-from engine_shim.runs.database import Database
+from engine_shim.store.database import Database
 from utools.threads import Threads
 from utools.transaction import Transaction
 

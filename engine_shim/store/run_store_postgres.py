@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from agent_core.journal.postgres import PostgresJournal
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database_postgres import PostgresDatabase
-from engine_shim.runs.ledger import LedgerKeeper
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.database_postgres import PostgresDatabase
+from engine_shim.store.ledger import LedgerKeeper
+from engine_shim.store.run_store import DatabaseRunStore
 
 
 class PostgresRunStore(DatabaseRunStore):

@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 from agent_core.audit.signature import Keys, is_signed_copy
 from agent_core.journal.identity import COPIES, StoreIdentity, read_identity
-from engine_shim.runs.database import Database
-from engine_shim.runs.ledger import SUBJECT, write_entry
+from engine_shim.store.database import Database
+from engine_shim.store.ledger import SUBJECT, write_entry
 from utools.transaction import Transaction
 
 _ALL: Final = "SELECT seq, run, hash, data FROM ledger ORDER BY seq"

@@ -14,11 +14,11 @@ import orjson
 
 from agent_core.journal.kinds import beginning
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.database import Database, Dialect
-from engine_shim.runs.run_digest import RunDigest, digest_runs, read_calls
-from engine_shim.runs.run_entry import RunEntry, RunFilter, select_entries
-from engine_shim.runs.run_list import ROOT_STRANDS, Json, complete_entry, read_beginning, read_record
-from engine_shim.runs.store import DatabaseRunStore
+from engine_shim.store.database import Database, Dialect
+from engine_shim.store.digest import RunDigest, digest_runs, read_calls
+from engine_shim.store.entries import RunEntry, RunFilter, select_entries
+from engine_shim.store.run_list import ROOT_STRANDS, Json, complete_entry, read_beginning, read_record
+from engine_shim.store.run_store import DatabaseRunStore
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""

@@ -7,9 +7,9 @@ from agent_core.audit.signature import Keys
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
 from engine_shim.errors import DefinitionError, RunNotFound
-from engine_shim.runs.ledger_copy import Carried, carry_ledger, note_copy
-from engine_shim.runs.store import DatabaseRunStore, RunStore
-from engine_shim.runs.token_rows import copy_tokens
+from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
+from engine_shim.store.run_store import DatabaseRunStore, RunStore
+from engine_shim.store.token_rows import copy_tokens
 
 
 @dataclass(slots=True)

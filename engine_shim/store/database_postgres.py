@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from agent_core.journal.postgres import LAYOUT as JOURNAL
 from agent_core.journal.postgres import explained
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database import Dialect
+from engine_shim.store.database import Dialect
 from utools.calls.store_postgres import LAYOUT as CALLS
 from utools.context.store_postgres import LAYOUT as CONVERSATIONS
 from utools.postgres_database import PostgresDatabase as Server

@@ -12,10 +12,10 @@ from agent_core.journal.control import last_control, waiting_calls
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.run.secrets import verifying_keys
+from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
-from engine_shim.runs.prepare import ROOT
-from engine_shim.runs.store import RunStore
 from engine_shim.statuses import ENDED, SEALED, EndedStatus, RunStatus, read_ended_status
+from engine_shim.store.run_store import RunStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.runs.database import Database
-from engine_shim.runs.database_sqlite import LAYOUT, SqliteDatabase
-from engine_shim.runs.leases import Leases, MemoryLeases, StoreLeases
-from engine_shim.runs.run_entry import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
-from engine_shim.runs.takeovers import TABLE as TAKEOVERS
-from engine_shim.runs.takeovers import add_takeover, forget_takeovers, read_takeovers
 from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, read_status
+from engine_shim.store.database import Database
+from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
+from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
+from engine_shim.store.leases import Leases, MemoryLeases, StoreLeases
+from engine_shim.store.takeovers import TABLE as TAKEOVERS
+from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -323,7 +323,7 @@ class SqliteRunStore(DatabaseRunStore):
 
         def open_journal() -> "SqliteJournal":
             from agent_core.journal.sqlite import SqliteJournal
-            from engine_shim.runs.ledger import LedgerKeeper
+            from engine_shim.store.ledger import LedgerKeeper
 
             return SqliteJournal(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine_shim.runs.database import Database
+from engine_shim.store.database import Database
 
 MOST: Final = 3
 """So often a run is taken up; then a person has to say that it goes on."""

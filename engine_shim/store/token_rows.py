@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine_shim.runs.database import Database
+from engine_shim.store.database import Database
 
 COLUMNS: Final = "id, name, tenant, scopes, hash, made_at, expires_at"
 TABLE: Final = "api_tokens"
