@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from engine_shim.cli.eval_command import evaluate
-from engine_shim.cli.host_commands import agents, context, doctor, graph, init, schema, tools, validate
-from engine_shim.cli.mcp_commands import mcp
-from engine_shim.cli.run_commands import cancel, chat, decide, demo, fork, pause, resume, run
-from engine_shim.cli.serve_commands import serve, token, worker
-from engine_shim.cli.store_commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
+from engine_shim.cli.chats.commands import chat, context
+from engine_shim.cli.evals.commands import evaluate
+from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, tools, validate
+from engine_shim.cli.records.commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
+from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run
+from engine_shim.cli.serving.commands import mcp, serve, token, worker
 from engine_shim.cli.terminal import with_own_streams
 
 COMMANDS: tuple[Callable[..., int], ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from engine_shim.cli.describe import validate_definitions
+from engine_shim.cli.host.describe import validate_definitions
 from support.served_host import WORKFLOWS, Served, served
 
 SOUND = """\

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from engine_shim.cli.output import Options
-from engine_shim.cli.serve import Connection, describe_served, open_service
+from engine_shim.cli.serving.serve import Connection, describe_served, open_service
 from support.optional import needs
 from support.served_host import served, write_host
 from support.served_process import serving

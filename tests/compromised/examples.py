@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "engine_shim" / "cli"
+SHIPPED = ROOT / "engine_shim" / "cli" / "host"
 WORKFLOWS = ROOT / "fixtures" / "workflows"
 FILE = re.compile(r"^```\w+ file=(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TRIPS = {"file_search": {"query": "hotel", "root_dir": "trips"}, "read_file": {"path": "trips/lisbon.txt"}}

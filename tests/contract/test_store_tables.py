@@ -13,7 +13,7 @@ import pytest
 
 from agent_core.audit.verify import verify
 from engine_shim import Engine
-from engine_shim.cli.ledger import find_damaged
+from engine_shim.cli.records.ledger import find_damaged
 from engine_shim.host.config import read_host_config
 from engine_shim.service.deliveries import BACKOFF_S, CLAIM_S, Deliveries
 from engine_shim.service.tenants import Tenant, open_tenant

@@ -16,8 +16,9 @@ from agent_core.journal.record import FORMAT, Record, Row, chain_row, genesis
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
 from engine_shim import MemoryRunStore, SqliteRunStore
-from engine_shim.cli import many_replays, output
-from engine_shim.cli.retention import find_expired
+from engine_shim.cli import output
+from engine_shim.cli.records import many_replays
+from engine_shim.cli.records.retention import find_expired
 from engine_shim.statuses import LISTED
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.leases import new_driver

@@ -17,7 +17,7 @@ from utools import default_registry
 ROOT = Path(__file__).parents[2]
 DEFINITIONS = {
     path.name: path
-    for path in [*(ROOT / "fixtures/workflows").iterdir(), ROOT / "engine_shim/cli/demo_files/workflow.yaml"]
+    for path in [*(ROOT / "fixtures/workflows").iterdir(), ROOT / "engine_shim/cli/host/demo_files/workflow.yaml"]
     if path.suffix in (".yaml", ".json") and not path.name.endswith(".replies.json")
 }
 ECHO = {"tool": "echo", "config": {"text": "x"}}

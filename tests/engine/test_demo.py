@@ -63,7 +63,7 @@ def test_demo_is_served_from_a_directory_that_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fastapi")
-    from engine_shim.cli import demo_serve
+    from engine_shim.cli.host import demo_serve
 
     served: list[tuple[int, Options]] = []
 

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from engine_shim.cli.host_commands import Example
+from engine_shim.cli.host.commands import Example
 from support.command import Cli
 
 ROOT = Path(__file__).parents[2]

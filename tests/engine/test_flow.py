@@ -17,7 +17,7 @@ from agent_core.errors import DecisionError
 from agent_core.models import ScriptedModel
 from agent_core.rules import CURRENT, EARLIEST
 from engine_shim import DefinitionError, Engine, MemoryRunStore, RunNotFound, RunResult, load_workflow
-from engine_shim.cli.summary import exit_code
+from engine_shim.cli.runs.summary import exit_code
 from engine_shim.flow.flow import flow
 from engine_shim.runs.loops import LOOPS
 from support.by_hand import AT, action, final

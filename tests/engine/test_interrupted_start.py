@@ -24,7 +24,13 @@ main()
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "module",
-    ["engine_shim.cli.terminal", "engine_shim.cli.app", "typer", "engine_shim.cli.describe", "engine_shim.cli.run"],
+    [
+        "engine_shim.cli.terminal",
+        "engine_shim.cli.app",
+        "typer",
+        "engine_shim.cli.host.describe",
+        "engine_shim.cli.runs.run",
+    ],
 )
 def test_ctrl_c_while_modules_load_is_no_traceback(module: str) -> None:
     command = [sys.executable, "-c", PROGRAM, module, "validate", "missing.yaml"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from engine_shim.cli.timeline import in_time
+from engine_shim.cli.records.timeline import in_time
 from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write

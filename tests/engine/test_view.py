@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine_shim import load_workflow
-from engine_shim.cli.view import View
+from engine_shim.cli.runs.view import View
 from support.by_hand import final
 from support.command import Cli, Write
 from support.terminal import Terminal

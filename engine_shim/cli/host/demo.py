@@ -1,0 +1,109 @@
+"""The command demo: a real workflow with real tools on real files, then the proof of what it did."""
+
+import tempfile
+from contextlib import AbstractContextManager, ExitStack, closing
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from agent_core.audit.replay import replay
+from agent_core.audit.verify import verify
+from agent_core.run.run_id import new_run_id
+from engine_shim.cli import output
+from engine_shim.cli.output import Options
+from engine_shim.cli.records.audit import describe_replay
+from engine_shim.cli.runs.live import drive
+from engine_shim.cli.runs.run import with_model
+from engine_shim.cli.runs.summary import exit_code, write_summary
+from engine_shim.cli.store import open_named_store
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.loops import LOOPS
+from engine_shim.store.run_store import DatabaseRunStore
+from utools.context.store_sqlite import SqliteContextStore
+from utools.defaults import default_registry
+from utools.store_address import StoreAddress
+
+QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
+
+OWN_MACHINE = {"single_call_timeout": 600, "timeout": 1800}
+
+
+def show_demo(
+    model: str | None, question: str | None, store: StoreAddress | None, engine: str | None = None, *, as_json: bool
+) -> int:
+    """Run the demo, verify its journal and replay it. With the engine temporal a development server and a worker are
+    started for it."""
+    if question is not None and model is None:
+        raise typer.BadParameter("--question: recorded replies cannot answer another question; name a model by --model")
+    chosen, question = model and _from_here(model), question or QUESTION
+    with closing(open_named_store(store)) as runs:
+        return _show(chosen, question, runs, Options(store, as_json=as_json), on_temporal=engine == "temporal")
+
+
+def _show(chosen: str | None, question: str, runs: DatabaseRunStore, options: Options, *, on_temporal: bool) -> int:
+    with as_file(files("engine_shim.cli.host").joinpath("demo_files")) as directory:
+        workflow = load_workflow(directory / "workflow.yaml")
+        if chosen:
+            workflow = with_model(workflow, chosen, _limits_for(chosen))
+        if not options.as_json:
+            output.line(f"question: {question}")
+            output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
+        result = _run(workflow, directory, question, runs, on_temporal=on_temporal)
+    proof = verify(runs.journal, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
+    again = replay(runs.journal, run_id=result.run_id, loops=LOOPS)
+    if options.as_json:
+        proofs = {"verified": proof.ok, "replay_identical": again.identical, "journal_file": runs.database.name}
+        output.document({**result.as_json(), **proofs})
+    else:
+        output.line()
+        write_summary(result, workflow, options)
+        output.line()
+        output.line(f"verified: {'ok' if proof.ok else proof.why}, {proof.count} records in {runs.database.name}")
+        output.line(f"replayed: {describe_replay(again)}")
+        output.line(f"look closer: {options.command('show', result.run_id)}")
+    return exit_code(result) if proof.ok and again.identical else output.AUDIT
+
+
+def _from_here(model: str) -> str:
+    """The model's name; a file in it starts from the working directory."""
+    provider, colon, name = model.partition(":")
+    return f"{provider}:{Path(name).absolute()}" if colon and provider in ("scripted", "local") else model
+
+
+def _limits_for(model: str) -> dict[str, int]:
+    """Longer limits for a model on one's own machine, which may be loaded first and compute on the CPU."""
+    return OWN_MACHINE if model.startswith(("local:", "ollama:", "vllm:")) else {}
+
+
+def _run(
+    workflow: Workflow, directory: Path, question: str, store: DatabaseRunStore, *, on_temporal: bool
+) -> RunResult:
+    run_id = new_run_id()
+    with ExitStack() as stack:
+        memory = stack.enter_context(tempfile.TemporaryDirectory())
+
+        def open_engine(temporal: TemporalConfig | None = None) -> Engine:
+            registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
+            return Engine(registry, store=store, temporal=temporal)
+
+        engine = open_engine(stack.enter_context(_working(open_engine())) if on_temporal else None)
+        return drive(
+            engine,
+            workflow,
+            lambda tell: engine.run(workflow, external={"message": question}, run_id=run_id, on_event=tell),
+            on_interrupt=lambda: output.error("interrupted", kind="interrupted", where=run_id, as_json=False),
+        )
+
+
+def _working(engine: Engine) -> AbstractContextManager[TemporalConfig]:
+    """A development server, and a worker. BadParameter where what they need is not installed."""
+    if find_spec("temporalio") is None:
+        raise typer.BadParameter("--engine temporal needs the extra temporal: pip install 'agent-core[temporal]'")
+    from engine_shim.cli.host.demo_temporal import working
+
+    return working(engine)

@@ -1,0 +1,1 @@
+"""Commands about what was recorded: lists, records, proofs, replays, and what is deleted."""

@@ -1,0 +1,144 @@
+"""The commands verify and replay: whether a journal is whole, and whether its decisions come out the same."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from agent_core.audit.replay import Replay, replay
+from agent_core.audit.verify import Verification, verify
+from agent_core.audit.whatif import VARIABLE_KEYS
+from agent_core.config import read_config
+from agent_core.errors import DefinitionError
+from agent_core.run.secrets import verifying_keys
+from engine_shim.cli import output
+from engine_shim.cli.host.settings import read_settings
+from engine_shim.cli.records.recorded import Recorded, find_recorded
+from engine_shim.cli.records.run_status import OPEN, find_status
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
+from engine_shim.runs.loops import LOOPS
+from engine_shim.statuses import STOPPED
+from utools.document import Document, read_document
+from utools.problems import Problem, problems_in
+from utools.store_address import StoreAddress
+
+ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
+"""The keys that every agent needs, for the check of a policy's own."""
+
+
+def verify_run(
+    run: str, store: StoreAddress | None, *, strand: str | None, head: str | None, count: int | None, as_json: bool
+) -> int:
+    """Verify a run's journal, with the keys of this host, and write what was found."""
+    recorded = find_recorded(run, store)
+    load_environment(_host_file(recorded))
+    keys = verifying_keys()
+    found = verify(recorded.source, run_id=recorded.run_id, strand=strand, head=head, count=count, keys=keys)
+    is_open = not (found.complete or found.first_bad or found.torn) and found.count > 0
+    status = find_status(recorded, found.count if strand is None else None) if is_open else None
+    is_intact = found.ok or (status is not None and head is None and count is None and keys is None)
+    if as_json:
+        fields = {name: getattr(found, name) for name in found.__slots__}
+        output.document({**fields, "status": status})
+    else:
+        output.line(_describe_verification(found, status if is_intact else None))
+    if found.ok:
+        return output.OK
+    return output.WAITING if is_intact and status in STOPPED else output.AUDIT
+
+
+def _describe_verification(found: Verification, status: str | None) -> str:
+    """What was found in a sentence; `status` is that of an intact run without an end."""
+    if status is not None:
+        whole = "ok" if found.ok else "intact"
+        return f"{whole}: {found.count} records, head {found.head}; {found.seal}; {OPEN[status]}: not complete yet"
+    if found.ok:
+        return f"ok: {found.count} records, head {found.head}; {found.seal}"
+    bad = found.first_bad or {"strand": None, "line": None}
+    location = "" if bad["strand"] is None else f" at {bad['strand']}:{bad['n']}"
+    line = f", line {bad['line']}" if bad["line"] else ""
+    seal = "" if found.first_bad else f"; {found.seal}"
+    return f"NOT ok{location}{line}: {found.why}{seal}"
+
+
+def _host_file(recorded: Recorded) -> Path | None:
+    """The configuration of the host that began the run, whose keys signed it; of a journal file, of this host."""
+    entry = recorded.store.entry(recorded.run_id) if recorded.store and recorded.run_id else None
+    return Path(entry.host) if entry is not None and entry.host else find_host_config()
+
+
+def replay_run(run: str, store: StoreAddress | None, policy: dict[str, Any] | None, *, as_json: bool) -> int:
+    """Replay one run, under another policy if there is one, and write what was found."""
+    recorded = find_recorded(run, store)
+    found = replay(recorded.source, run_id=recorded.run_id, policy=policy, loops=LOOPS)
+    if as_json:
+        fields = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}
+        output.document({**fields, "steps": found.steps, "decisions": list(found.decisions), "why": found.why})
+    else:
+        output.line(describe_replay(found) if policy is None else _describe_changes(found))
+    return output.OK if found.identical else output.AUDIT
+
+
+def read_policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
+    """The policy of --policy and --set; None without either."""
+    if file is None and not changes:
+        return None
+    document = Document(Path("--set"), {}) if file is None else read_document(file, "the policy")
+    if not isinstance(document.data, dict):
+        raise typer.BadParameter(f'--policy {file}: a policy is an object, such as {{"max_steps": 3}}')
+    settings = read_settings(changes, "--set")
+    policy = {**document.data, **settings}
+    problems = [Problem(key, _explain_fixed(key)) for key in policy if key not in VARIABLE_KEYS]
+    try:
+        read_config({**ANY_AGENT, **{key: policy[key] for key in policy if key in VARIABLE_KEYS}}, where="")
+    except DefinitionError as error:
+        problems += problems_in(error)
+    if problems:
+        raise typer.BadParameter("\n".join(_describe_fault(each, document, settings) for each in problems))
+    return policy
+
+
+def _explain_fixed(key: str) -> str:
+    names = ", ".join(sorted(VARIABLE_KEYS))
+    near = get_close_matches(key, VARIABLE_KEYS, n=1)
+    return f"did you mean {near[0]}?" if near else f"a replay cannot vary it, only {names}"
+
+
+def _describe_fault(problem: Problem, document: Document, settings: Mapping[str, Any]) -> str:
+    """A fault of a policy, with the option or the line of the file that it is in."""
+    key = problem.where.strip("/")
+    if key.partition("/")[0] in settings:
+        return f"--set {key}: {problem.message}"
+    return f"--policy {document.where(document.position(key) or (key,))}: {problem.message}"
+
+
+def _describe_changes(found: Replay) -> str:
+    """What another policy would have changed: a line for each call, then the end."""
+    lines = [
+        f"{entry['strand']}:{entry['n']}  {entry['tool']}  {entry['recorded']}"
+        + ("" if entry["now"] == entry["recorded"] else f" → {entry['now']}: {entry['why']}")
+        + ("  (counterfactual)" if entry["counterfactual"] else "")
+        for entry in found.decisions
+    ]
+    if found.identical:
+        end = "no decision changes"
+    elif found.tape_ended:
+        end = f"the run would have gone on where its tape ends, in {found.tape_ended}"
+    else:
+        location = found.divergence or {}
+        end = f"the first change is at {location['strand']}:{location['n']}: {found.why}"
+    return "\n".join([*lines, end])
+
+
+def describe_replay(found: Replay) -> str:
+    """The result of a replay in a sentence."""
+    if found.identical:
+        return (
+            f"identical: {output.count(found.steps, 'step')} replayed, every decision and the output came out the same"
+        )
+    if found.divergence:
+        return f"DIVERGED at {found.divergence['strand']}:{found.divergence['n']}: {found.why}"
+    return f"the run is unfinished: its tape ends in {found.tape_ended}"

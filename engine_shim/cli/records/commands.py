@@ -1,0 +1,247 @@
+"""The commands that look at recorded runs, or delete them: their options and help."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from engine_shim.cli.completion import complete_recorded, complete_statuses
+from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded, RecordedIfAny, read_option
+
+FINISHED = "completed,failed,cancelled"
+
+
+def runs(
+    limit: Annotated[int | None, typer.Option(metavar="<n>", min=1, help="So many at most.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Of these statuses, separated by commas.", autocompletion=complete_statuses)
+    ] = None,
+    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
+    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the runs of the store, newest first.
+
+    \b
+    Examples:
+      agent-core runs --limit 10
+      agent-core runs --status failed,waiting --since 7d
+    """
+    from engine_shim.cli.records.runs import read_statuses, write_runs
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.store.entries import RunFilter
+
+    begun = None if since is None else read_time("--since", since)
+    wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun, limit)
+    return write_runs(wanted, store, as_json=as_json)
+
+
+def show(
+    run: Recorded,
+    trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the prompts of agents.")] = False,
+    as_example: Annotated[
+        bool, typer.Option("--as-example", help="As an entry of an agent's `examples`, in YAML, instead.")
+    ] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show a run, record by record, in order of time.
+
+    \b
+    Examples:
+      agent-core show last
+      agent-core show last --trace
+      agent-core show last --full
+      agent-core show last --as-example
+      agent-core show run.jsonl --json
+    """
+    from engine_shim.cli.records.show import show_as_example, show_run
+    from engine_shim.cli.records.trace import show_trace
+
+    if as_example:
+        return show_as_example(run, store, as_json=as_json)
+    if trace:
+        return show_trace(run, store, as_json=as_json)
+    return show_run(run, store, full=full, as_json=as_json)
+
+
+def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
+    """Print head and count of the chain of all runs.
+
+    Each run that ends is entered in it, with its head, and so is each that is deleted. Keep the head elsewhere.
+
+    \b
+    Examples:
+      agent-core ledger
+    """
+    from engine_shim.cli.records.ledger import show_ledger
+
+    return show_ledger(store, as_json=as_json)
+
+
+def store(
+    action: Annotated[Literal["copy"], typer.Argument(metavar="copy")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A store: a file, or the URL of a database.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Another one, made if it is missing.")],
+    runs: Annotated[list[str] | None, typer.Option("--run", metavar="RUN", help="This run alone; repeat it.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Copy runs from one store into another. Their heads stay, and each is verified. One that somebody drives is left
+    out; what was interrupted goes on when it is repeated. The other store enters them in a ledger of its own.
+
+    \b
+    Examples:
+      agent-core store copy runs.db postgresql://localhost/agents
+    """
+    from engine_shim.cli.records.store_copy import copy_store
+
+    return copy_store(read_option(source, "FROM"), read_option(target, "TO"), runs or (), as_json=as_json)
+
+
+def verify(
+    run: RecordedIfAny = None,
+    strand: Annotated[str | None, typer.Option(help="This strand and those below it.")] = None,
+    head: Annotated[str | None, typer.Option(help="The head that the run or node emitted.")] = None,
+    count: Annotated[int | None, typer.Option(help="How many records stood under that head.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All runs of the store, and that none is missing.")] = False,
+    ledger: Annotated[str | None, typer.Option(metavar="HEAD", help="With --all: what `ledger` printed.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check that a run's journal is whole and as it was written. With a key, also that it is sealed.
+
+    \b
+    Examples:
+      agent-core verify last
+      agent-core verify --all
+    """
+    if every or ledger is not None:
+        from engine_shim.cli.records.ledger import verify_store
+
+        if run is not None or not every or (strand or head or count) is not None:
+            raise typer.BadParameter("--all is by itself, or with --ledger; --ledger needs --all")
+        return verify_store(store, ledger, as_json=as_json)
+    if run is None:
+        raise typer.BadParameter("name a RUN, or --all")
+    from engine_shim.cli.records.audit import verify_run
+
+    return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)
+
+
+def export(
+    run: Recorded,
+    html: Annotated[
+        bool, typer.Option("--html", help="A page that needs no server and proves itself; as usual.")
+    ] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="The journal alone, for verify and replay.")] = False,
+    to: Annotated[str | None, typer.Option(metavar="<path>", help="The file; - is stdout.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write a run into one file. It is a page with the timeline and the records, which checks them itself; or with
+    --jsonl the journal.
+
+    \b
+    Examples:
+      agent-core export last
+      agent-core export last --jsonl --to run.jsonl
+    """
+    if html and jsonl:
+        raise typer.BadParameter("--html and --jsonl are two files; export twice")
+    from engine_shim.cli.records.export import export_run
+
+    return export_run(run, store, as_html=not jsonl, target=to, as_json=as_json)
+
+
+def replay(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.", autocompletion=complete_recorded)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
+    since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="<key=value>", help="One key of that policy; again for each.")
+    ] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Replay a recorded run offline, and compare every decision.
+
+    \b
+    Examples:
+      agent-core replay last
+      agent-core replay last --set max_steps=3
+      agent-core replay --all --since 7d
+    """
+    from engine_shim.cli.records.audit import read_policy, replay_run
+
+    varied = read_policy(policy, changes or [])
+    if every and run is None:
+        from engine_shim.cli.records.many_replays import replay_all
+        from engine_shim.cli.timespec import read_time
+
+        return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
+    if every or run is None or since is not None:
+        raise typer.BadParameter("replay takes one run, or --all, which --since goes with")
+    return replay_run(run, store, varied, as_json=as_json)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A run, as for show.", autocompletion=complete_recorded)],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The run to compare it with.", autocompletion=complete_recorded)
+    ],
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare two runs, and say where they part. Times and ids are ignored.
+
+    \b
+    Examples:
+      agent-core diff last last
+    """
+    from engine_shim.cli.records.diff import compare_runs
+
+    return compare_runs(a, b, store, as_json=as_json)
+
+
+def stats(
+    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Count what runs did. Workflows by status and error, tools by calls, failures and time, models by tokens and cost.
+
+    \b
+    Examples:
+      agent-core stats --since 7d
+    """
+    from engine_shim.cli.records.stats import show_stats
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.store.entries import RunFilter
+
+    begun = None if since is None else read_time("--since", since)
+    return show_stats(RunFilter(workflow=workflow, since=begun), store, as_json=as_json)
+
+
+def retention(
+    older_than: Annotated[str, typer.Option(help="How long ago a run ended, at the least: 30d, 12h, 30m.")],
+    status: Annotated[str, typer.Option(help="Which runs, separated by commas.")] = FINISHED,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them, by when they
+    last went on.
+
+    \b
+    Examples:
+      agent-core retention --older-than 30d --dry-run
+    """
+    from engine_shim.cli.records.retention import delete_runs
+
+    return delete_runs(older_than, status, store, dry_run=dry_run, as_json=as_json)

@@ -1,0 +1,47 @@
+"""The command export: a run as one HTML file, or as a journal file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from agent_core.journal.jsonl_format import write_line
+from agent_core.journal.record import Row
+from engine_shim.cli import output, terminal
+from engine_shim.cli.records.recorded import Recorded, find_recorded
+from engine_shim.cli.records.timeline import in_time
+from engine_shim.web.run_page import write_run_page
+from utools.store_address import StoreAddress
+
+STDOUT = "-"
+
+
+def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: str | None, as_json: bool) -> int:
+    """Write a run's file, and say where it is. BadParameter for a place that cannot be written."""
+    found, journal = _read_journal(find_recorded(run, store))
+    content = write_run_page(found, journal).encode() if as_html else journal
+    path = target or f"{found}.{'html' if as_html else 'jsonl'}"
+    if path == STDOUT:
+        terminal.out().write(content.decode())
+        return output.OK
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
+    if as_json:
+        output.document({"run": found, "path": path, "bytes": len(content)})
+    else:
+        output.line(path)
+    return output.OK
+
+
+def _read_journal(recorded: Recorded) -> tuple[str, bytes]:
+    """The id and the lines of a run, in the order of their writing. A file is taken as it is, damage and all."""
+    if recorded.store is None or recorded.run_id is None:
+        found, tape = recorded.load()
+        if isinstance(recorded.source, Path) and recorded.source.suffix == ".jsonl":
+            return found, recorded.source.read_bytes()
+        rows: Iterator[Row] = (tape[timed.strand][timed.n] for timed in in_time(tape))
+    else:
+        found, rows = recorded.run_id, (row for _, row in recorded.store.tail(recorded.run_id))
+    return found, b"".join(write_line(found, row) for row in rows)

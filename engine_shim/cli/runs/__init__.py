@@ -1,0 +1,1 @@
+"""Commands that run workflows, and reach runs that go on."""

@@ -1,0 +1,225 @@
+"""The commands that drive runs, or reach those that are driven: their options and help."""
+
+from typing import Annotated
+
+import typer
+
+from engine_shim.cli.completion import complete_words
+from engine_shim.cli.parameters import (
+    AsJson,
+    Config,
+    Debug,
+    EngineKind,
+    ExistingStore,
+    Flow,
+    LogFormat,
+    LogLevel,
+    Model,
+    RunId,
+    Store,
+    Temporal,
+    Verbose,
+)
+
+DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
+
+
+def run(
+    file: Flow,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="<name=value>", help="An input; JSON where `inputs` says so."),
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.")
+    ] = None,
+    model: Model = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,
+    store: Store = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Run a workflow.
+
+    \b
+    Examples:
+      agent-core run flow.yaml --input message="How many A-17 do we have?"
+      agent-core run flow.yaml --inputs inputs.json --json
+      agent-core run flow.yaml --input message=Hello --watch
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.runs.run import run_workflow
+
+    options = Options(store, config, as_json, engine, temporal)
+    if not watch:
+        return run_workflow(file, pairs or [], inputs, model, options)
+    if as_json or inputs == "-":
+        raise typer.BadParameter("--watch runs many times: it goes neither with --json nor with --inputs -")
+    from engine_shim.cli.runs.watch import run_and_watch
+
+    return run_and_watch(lambda: run_workflow(file, pairs or [], inputs, model, options))
+
+
+def resume(
+    run_id: RunId,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="Start a new run where this one failed over a model or a read; its models stay."
+        ),
+    ] = False,
+    model: Annotated[str | None, typer.Option(hidden=True)] = None,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a run that was paused, or whose process died.
+
+    \b
+    Examples:
+      agent-core resume last
+      agent-core resume 20260131-12 --retry-failed
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+
+    if model is not None:
+        told = (
+            "a run keeps the models that it began with; `agent-core run FLOW --model` asks another one from the start"
+        )
+        raise typer.BadParameter(f"--model {model}: {told}")
+    options = Options(store, config, as_json, engine, temporal)
+    if retry_failed:
+        from engine_shim.cli.runs.control import retry_run
+
+        return retry_run(find_workflow_run(run_id, options), options)
+    from engine_shim.cli.runs.run import resume_run
+
+    return resume_run(find_workflow_run(run_id, options), options)
+
+
+def decide(
+    run_id: RunId,
+    word: Annotated[str, typer.Argument(metavar="|".join(DECISIONS), autocompletion=complete_words(*DECISIONS))],
+    at: Annotated[str | None, typer.Option(help="STRAND:N, when more than one call waits.")] = None,
+    message: Annotated[str, typer.Option(help="Why it is denied; the model reads it.")] = "",
+    args: Annotated[
+        str | None,
+        typer.Option(
+            help="The edited arguments, as a JSON object: all of them. Without it, you edit them at the terminal."
+        ),
+    ] = None,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Decide on a call that waits, and go on with the run.
+
+    \b
+    Examples:
+      agent-core decide last approve
+      agent-core decide last deny --message "Ask me next week."
+      agent-core decide last edit --args '{"pieces": 2}'
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.runs.ask import is_attended
+    from engine_shim.cli.runs.run import decide_call, read_decision
+
+    options = Options(store, config, as_json, engine, temporal)
+    decision = read_decision(word, message, args, attended=is_attended(options))
+    return decide_call(find_workflow_run(run_id, options), decision, at, options)
+
+
+def pause(
+    run_id: RunId,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """Pause a run: calls under way may answer. `resume` goes on.
+
+    \b
+    Examples:
+      agent-core pause last
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.runs.control import pause_run
+
+    options = Options(store, config, as_json, engine, temporal)
+    return pause_run(find_workflow_run(run_id, options), options)
+
+
+def cancel(
+    run_id: RunId,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> int:
+    """End a run for good. Calls under way are aborted, and nobody is asked about what waits.
+
+    \b
+    Examples:
+      agent-core cancel last
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.runs.control import cancel_run
+
+    options = Options(store, config, as_json, engine, temporal)
+    return cancel_run(find_workflow_run(run_id, options), options)
+
+
+def fork(
+    run_id: RunId,
+    at: Annotated[str, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")],
+    repeat_writes: Annotated[
+        bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
+    ] = False,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Start a new run with this one's past up to a record. It goes on from there.
+
+    \b
+    Examples:
+      agent-core fork last --at flow:1
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.runs.control import fork_run
+
+    options = Options(store, config, as_json, engine, temporal)
+    return fork_run(find_workflow_run(run_id, options), at, options, repeat_writes=repeat_writes)

@@ -1,0 +1,97 @@
+"""The commands pause and cancel, which reach runs in whichever process drives them, and those that fork a run."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import typer
+
+from agent_core.run.events import Event
+from agent_core.run.run_id import new_run_id
+from engine_shim.cli import output
+from engine_shim.cli.engine import open_engine
+from engine_shim.cli.output import Options
+from engine_shim.cli.runs.live import drive_run
+from engine_shim.cli.runs.run import read_place
+from engine_shim.cli.runs.summary import report
+from engine_shim.errors import WritesRepeated
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.engine import Engine
+from engine_shim.statuses import ENDED
+
+StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
+"""What starts a run of this id on an engine, with a listener."""
+
+
+def pause_run(run_id: str, options: Options) -> int:
+    """Pause a run."""
+    return _stop(run_id, "paused", lambda engine: engine.pause(run_id, by=output.user()), options)
+
+
+def cancel_run(run_id: str, options: Options) -> int:
+    """Cancel a run."""
+    return _stop(run_id, "cancelled", lambda engine: engine.cancel(run_id, by=output.user()), options)
+
+
+def fork_run(run_id: str, at: str, options: Options, *, repeat_writes: bool) -> int:
+    """Fork a run at STRAND:N, and drive the new one to its end. Ask before writes are made again."""
+    location = read_place(at)
+
+    def fork(repeat: bool) -> int:
+        return _drive_new(
+            run_id,
+            options,
+            lambda engine, new, tell: engine.fork(run_id, location, new_id=new, repeat_writes=repeat, on_event=tell),
+        )
+
+    try:
+        return fork(repeat_writes)
+    except WritesRepeated as repeated:
+        if options.as_json or not sys.stdin.isatty():
+            raise
+        output.line("These writes were made after that record, and may be made again:")
+        for write in repeated.writes:
+            output.line(f"  {write.strand}:{write.n}  {write.tool} {output.as_text(write.args)}")
+        typer.confirm("Go on?", abort=True, err=True)
+        return fork(True)
+
+
+def retry_run(run_id: str, options: Options) -> int:
+    """Start a new run where a failed one failed, and drive it to its end."""
+    return _drive_new(run_id, options, lambda engine, new, tell: engine.retry_failed(run_id, new_id=new, on_event=tell))
+
+
+def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
+    """Drive a new run that has the past of another one."""
+    engine, new = open_engine(options, run=run_id), new_run_id()
+    workflow = engine.workflow(run_id)
+    result = drive_run(engine, workflow, new, lambda tell: start(engine, new, tell), options)
+    return report(result, workflow, options)
+
+
+def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], options: Options) -> int:
+    """Stop a run, and write its status then; it may still be running when a call takes long."""
+    engine = open_engine(options, run=run_id)
+
+    async def stop_and_close() -> str:
+        try:
+            return await stop(engine)
+        finally:
+            await engine.close()
+
+    status = asyncio.run(stop_and_close())
+    if options.as_json:
+        output.document({"run_id": run_id, "status": status})
+    else:
+        output.line(f"{run_id}  {_describe_stop(status, wanted)}")
+    return output.OK
+
+
+def _describe_stop(status: str, wanted: str) -> str:
+    """The status that a run has once it was to be stopped, and what became of the request."""
+    if status == wanted:
+        return status
+    if status in ENDED:
+        return f"{status}: it ended before it could be {wanted}"
+    return f"{status}; it will be {wanted} when what is under way has ended"

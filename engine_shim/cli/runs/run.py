@@ -1,0 +1,210 @@
+"""The commands run, resume and decide: runs that are driven from here to their end."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
+from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.control import Decisions, waiting_calls
+from agent_core.run.run_id import new_run_id
+from engine_shim.cli import output
+from engine_shim.cli.engine import open_engine
+from engine_shim.cli.output import Options
+from engine_shim.cli.runs.ask import ask_arguments
+from engine_shim.cli.runs.live import drive_run
+from engine_shim.cli.runs.summary import report
+from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
+from engine_shim.definition.load import Workflow, load_workflow
+from engine_shim.definition.model import AGENT, Definition
+from utools.document import parse_json
+
+MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
+"""Keys of an agent's config that are meant for the model of the definition, and for no other."""
+log = logging.getLogger("engine_shim")
+MakeDecisions = Callable[[list[dict[str, Any]]], Decisions]
+
+
+def run_workflow(file: Path, pairs: list[str], inputs: str | None, model: str | None, options: Options) -> int:
+    """Run a workflow from its file."""
+    workflow = load_workflow(file)
+    external = read_inputs(workflow, pairs, inputs)
+    if model is not None:
+        workflow = with_model(workflow, model)
+    engine, run_id = open_engine(options, definition=file), new_run_id()
+    result = drive_run(
+        engine,
+        workflow,
+        run_id,
+        lambda tell: engine.run(workflow, external=external, run_id=run_id, on_event=tell),
+        options,
+    )
+    return report(result, workflow, options)
+
+
+def resume_run(run_id: str, options: Options) -> int:
+    """Resume a run."""
+    return _resume(run_id, None, options)
+
+
+def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
+    """Decide on a call that waits, and resume its run; without a decision the person edits the arguments."""
+
+    def decide(calls: list[dict[str, Any]]) -> Decisions:
+        strand, n = _find_call(at, calls)
+        return {(strand, n): decision or _ask_edit(next(filter(_is_at(strand, n), calls), None))}
+
+    return _resume(run_id, decide, options)
+
+
+def _is_at(strand: str, n: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda call: (call["strand"], call["n"]) == (strand, n)
+
+
+def _ask_edit(call: dict[str, Any] | None) -> Decision:
+    edited = ask_arguments(call) if call is not None else {}
+    if edited is None:
+        raise typer.Abort
+    return Edit(edited)
+
+
+def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options) -> int:
+    engine = open_engine(options, run=run_id)
+    workflow = engine.workflow(run_id)
+    calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
+    decisions = make_decisions(calls) if make_decisions else None
+    waiting = {(call["strand"], call["n"]): call for call in calls}
+    decided = [(waiting[slot], each) for slot, each in (decisions or {}).items() if slot in waiting]
+    result = drive_run(
+        engine,
+        workflow,
+        run_id,
+        lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell),
+        options,
+        decided,
+    )
+    return report(result, workflow, options)
+
+
+def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dict[str, Any]:
+    """The run's inputs: those of the file, and the pairs name=value, which win."""
+    external: dict[str, Any] = _read_json(source) if source else {}
+    declared = (workflow.definition.inputs or {}).get("properties", {})
+    given: set[str] = set()
+    for entry in pairs:
+        name, equals, value = entry.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--input {entry!r}: write name=value")
+        if name in given:
+            raise typer.BadParameter(f"--input {name} is given twice")
+        given.add(name)
+        external[name] = _read_input(name, value, declared.get(name))
+    _check_read(workflow.definition, external, given)
+    return external
+
+
+def _check_read(definition: Definition, external: Mapping[str, Any], given: Set[str]) -> None:
+    """BadParameter for a name=value that is none of the declared inputs; a warning of any other that nothing reads."""
+    for name in unread_inputs(definition, external):
+        what = f"--input {name}" if name in given else f"the input {name}"
+        message = f"{what}: {explain_unread(definition, name)}"
+        if name in given and lists_inputs(definition):
+            raise typer.BadParameter(message)
+        log.warning("%s", message)
+
+
+def _read_input(name: str, text: str, schema: Any) -> Any:
+    """An input from the command line: a text where the definition allows one, else JSON."""
+    kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
+    if kind == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        if "string" in kind:
+            return text
+        raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {output.as_text(kind)}") from None
+
+
+def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
+    """The same workflow with one other model in every agent node and judged edge, reached where its own name says.
+
+    BadParameter for a workflow that asks no model.
+    """
+    data, given = workflow.as_json(), {"model": "--model"}
+    for index, node in enumerate(data["nodes"]):
+        if node["tool"] == AGENT:
+            given[f"nodes/{index}/config/model"] = "--model"
+            config = {key: value for key, value in node.get("config", {}).items() if key not in MODEL_KEYS}
+            node["config"] = {**config, "model": model, **(limits or {})}
+    for index, edge in enumerate(data.get("edges") or ()):
+        if "model" in edge:
+            given[f"edges/{index}/model"] = "--model"
+            edge["model"] = model
+    if "model" in data:
+        data["model"] = model
+    elif len(given) == 1:
+        raise typer.BadParameter(f"--model {model!r}: no node of {data['id']!r} is an agent, so no model is asked")
+    return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
+
+
+def read_decision(word: str, message: str, args: str | None, *, attended: bool = False) -> Decision | None:
+    """The decision of a command line. BadParameter for an unknown word; None for an edit that a person still writes."""
+    kind = DECISIONS.get(word)
+    if kind is None:
+        raise typer.BadParameter(f"{word!r} is not a decision; there are {', '.join(DECISIONS)}")
+    edited = None if args is None else _read_object("--args", args)
+    if kind is Edit and edited is None and attended:
+        return None
+    if (kind is Edit) != (edited is not None):
+        raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")
+    return decode_decision({"decision": word, "message": message, "args": edited})
+
+
+def _find_call(at: str | None, calls: list[dict[str, Any]]) -> tuple[str, int]:
+    """The strand and record of the call that `at` names, or of the only one that waits."""
+    if at is None:
+        if len(calls) == 1:
+            return calls[0]["strand"], calls[0]["n"]
+        if not calls:
+            raise DecisionError("nothing waits in this run; if it stopped in the middle, `agent-core resume` goes on")
+        locations = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
+        raise DecisionError(f"several calls wait, choose one by --at: {locations}")
+    return read_place(at)
+
+
+def read_place(at: str) -> tuple[str, int]:
+    """The strand and record that STRAND:N names."""
+    strand, colon, n = at.rpartition(":")
+    if not colon or not n.isdecimal():
+        raise typer.BadParameter(f"--at {at!r}: write STRAND:N")
+    return strand, int(n)
+
+
+def _read_json(source: str) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+        value = parse_json(text)
+    except OSError as error:
+        raise DefinitionError(f"the inputs cannot be read: {error.strerror}", where=source) from None
+    except ValueError as error:
+        raise DefinitionError(f"the inputs are not JSON: {error}", where=source) from None
+    if not isinstance(value, dict):
+        raise DefinitionError("the inputs must be a JSON object", where=source)
+    return value
+
+
+def _read_object(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{name}: {text!r} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{name}: {text!r} is not a JSON object")
+    return value

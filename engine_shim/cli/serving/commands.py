@@ -1,0 +1,164 @@
+"""The commands about serving: their options and help."""
+
+from importlib.util import find_spec
+from typing import Annotated, Literal
+
+import typer
+
+from engine_shim.cli.parameters import (
+    AsJson,
+    Config,
+    EngineKind,
+    LogFormat,
+    LogLevel,
+    Model,
+    Store,
+    Temporal,
+    Verbose,
+)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")] = 8080,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
+    ] = None,
+    model: Model = None,
+    max_conversation_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="<n>", help="Tokens of a whole conversation; else as the host says."),
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+) -> int:
+    """Serve the workflows and agents of this host over HTTP. Ctrl-C ends it; what is unfinished then goes on at the
+    next start.
+
+    \b
+    Examples:
+      agent-core serve
+      agent-core serve --host 0.0.0.0 --allow-host agents.example.com
+    """
+    check_extra("serve")
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.serving.serve import serve_host
+
+    options = Options(store, config, engine=engine, temporal=temporal)
+    return serve_host(host, port, allow_host or (), allow_origin or (), model, options, max_conversation_tokens)
+
+
+def worker(
+    temporal: Temporal = None,
+    model: Model = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+) -> int:
+    """Drive the runs that Temporal hands out. Any number of workers share a store. Ctrl-C ends one: what is under way
+    may answer, and others go on with the rest.
+
+    \b
+    Examples:
+      agent-core worker --temporal 127.0.0.1:7233
+      agent-core worker --store runs.db
+    """
+    if find_spec("temporalio") is None:
+        raise typer.BadParameter("worker needs the extra temporal: pip install 'agent-core[temporal]'")
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.serving.worker import run_worker
+
+    return run_worker(model, Options(store, config, engine="temporal", temporal=temporal))
+
+
+def check_extra(command: str) -> None:
+    """BadParameter where what a server needs is not installed."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise typer.BadParameter(f"{command} needs the extra web: pip install 'agent-core[web]'")
+
+
+def token(
+    action: Annotated[Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke")],
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="With revoke: the token's id.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="With new: what records call its bearer.")] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[read|run|decide|admin]", help="With new: what its bearer may do; repeat it. admin is all."
+        ),
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With new: whose it is.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="With new: how long it holds.")] = None,
+    store: Store = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make, list and revoke the tokens that a server asks for. A new one is shown once; the store has its hash.
+
+    \b
+    Examples:
+      agent-core token new --name ci --scope run --scope read
+      agent-core token list
+      agent-core token revoke 1f2e3d4c5b6a
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.serving.token import list_tokens, make_token, revoke_token
+
+    options = Options(store, config, as_json)
+    if action == "new":
+        if name is None or not scope:
+            raise typer.BadParameter("new needs --name and at least one --scope")
+        return make_token(name, scope, tenant, days, options)
+    if action == "revoke":
+        if identity is None:
+            raise typer.BadParameter("revoke needs the token's id, as `agent-core token list` shows it")
+        return revoke_token(identity, options)
+    return list_tokens(options)
+
+
+def mcp(
+    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: the address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port to listen at.")] = 8081,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="With --http: a name that clients use; repeat it.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="With --http: an origin whose pages may call; repeat it.")
+    ] = None,
+    model: Model = None,
+    store: Store = None,
+    config: Config = None,
+    verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+) -> int:
+    """Offer the workflows and agents of this host as tools over MCP. A client starts it and talks over stdin and
+    stdout; with --http it serves any number of them at /mcp, as `agent-core serve` does as well.
+
+    \b
+    Examples:
+      agent-core mcp
+      agent-core mcp --http --port 8081
+    """
+    if find_spec("mcp") is None:
+        raise typer.BadParameter("mcp needs the extra mcp: pip install 'agent-core[mcp]'")
+    if http and find_spec("fastapi") is None:
+        raise typer.BadParameter("mcp --http needs the extra web: pip install 'agent-core[mcp,web]'")
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.serving.mcp import serve_http, serve_streams
+
+    options = Options(store, config)
+    if http:
+        return serve_http(host, port, allow_host or (), allow_origin or (), model, options)
+    return serve_streams(model, options)

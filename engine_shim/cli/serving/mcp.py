@@ -1,0 +1,35 @@
+"""mcp: the MCP server of this host, over stdin and stdout or over HTTP."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+from engine_shim.cli import output, terminal
+from engine_shim.cli.output import Options
+from engine_shim.cli.store import find_address
+from engine_shim.host.find import load_host_config
+from engine_shim.mcp_server.stdio import serve_stdio, take_stdin
+from engine_shim.service.service import Service
+
+
+def serve_streams(model: str | None, options: Options) -> int:
+    """Serve the client at stdin and stdout: it is a program of this user, and may do whatever he may."""
+    store = find_address(options.store, options.config)
+    service = Service.of_host(load_host_config(options.config), store, model=model, is_open=True)
+    with os.fdopen(os.dup(terminal.out().fileno()), "wb") as stdout:
+        asyncio.run(serve_stdio(service, take_stdin(), stdout))
+    return output.OK
+
+
+def serve_http(
+    host: str, port: int, hosts: Sequence[str], origins: Sequence[str], model: str | None, options: Options
+) -> int:
+    """Serve streamable HTTP. BadParameter for an address that others reach while it asks for no token."""
+    from engine_shim.api.guard import Guard
+    from engine_shim.cli.serving.serve import list_names, open_service, run_server
+    from engine_shim.mcp_server.http import PATH, create_app
+
+    service = open_service(host, hosts, model, options)
+    app = create_app(service)
+    app.add_middleware(Guard, hosts=list_names(host, hosts), origins=origins)
+    return run_server(app, service, host, port, lambda port: f"agent-core: MCP at http://{host}:{port}{PATH}\n")
