@@ -7,7 +7,6 @@ from utools.lazy_menu import lazy_menu
 if TYPE_CHECKING:
     from agent_core.audit.replay import Replay as Replay
     from agent_core.audit.replay import replay as replay
-    from agent_core.audit.signature import Keys as Keys
     from agent_core.audit.verify import Verification as Verification
     from agent_core.audit.verify import verify as verify
     from agent_core.config import AgentConfig as AgentConfig
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from agent_core.errors import JournalError as JournalError
     from agent_core.journal.jsonl import JsonlJournal as JsonlJournal
     from agent_core.journal.memory import MemoryJournal as MemoryJournal
+    from agent_core.journal.signature import Keys as Keys
     from agent_core.journal.sqlite import SqliteJournal as SqliteJournal
     from agent_core.protocol.errors import ProtocolError as ProtocolError
     from agent_core.protocol.parse import Action as Action
@@ -49,7 +49,7 @@ HOMES = {
     "Final": "agent_core.protocol.parse",
     "JournalError": "agent_core.errors",
     "JsonlJournal": "agent_core.journal.jsonl",
-    "Keys": "agent_core.audit.signature",
+    "Keys": "agent_core.journal.signature",
     "MemoryJournal": "agent_core.journal.memory",
     "Plan": "agent_core.protocol.parse",
     "ProtocolError": "agent_core.protocol.errors",

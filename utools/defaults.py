@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from utools.calls.shared import SharedCalls
     from utools.context.store import ContextStore
     from utools.context.summary import Summarise
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 
 def default_registry(
@@ -45,7 +45,7 @@ def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase
 
     In Redis with REDIS_URL, else as `open_context_store` has it. DefinitionError for a URL that cannot be used.
     """
-    from utools.redis_server import redis_of_host
+    from utools.databases.redis_server import redis_of_host
 
     server = redis_of_host()
     if server is None:
@@ -63,7 +63,7 @@ def host_calls(tenant: str | None = None, *, database: "PostgresDatabase | None"
     DefinitionError for a URL that cannot be used.
     """
     from utools.calls.shared import SharedCalls, open_calls
-    from utools.redis_server import redis_of_host
+    from utools.databases.redis_server import redis_of_host
 
     if (server := redis_of_host()) is not None:
         from utools.calls.store_redis import PREFIX, RedisCallStore

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from agent_core.audit.normalize import RunNames, find_changes, normalize, run_names
 from agent_core.audit.order import Order
-from agent_core.audit.signature import split_own_strands
 from agent_core.audit.stats import RunStats, count_run
 from agent_core.effects import Json
 from agent_core.journal.record import Record, Row, Tape
+from agent_core.journal.signature import split_own_strands
 
 
 @dataclass(frozen=True, slots=True)

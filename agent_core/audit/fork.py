@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
-from agent_core.audit.signature import head_and_count, split_own_strands
 from agent_core.effects import Classify, InDoubt, Json, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
@@ -18,6 +17,7 @@ from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, 
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.recorder import record_run
+from agent_core.journal.signature import head_and_count, split_own_strands
 from agent_core.journal.strand import Loops, Run
 from agent_core.records import RunOrigin, decode_answer, encode_asked
 

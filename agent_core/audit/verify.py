@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_core.audit.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
 from agent_core.journal.chain import find_flaws, is_finished
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Tape
+from agent_core.journal.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
 from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]

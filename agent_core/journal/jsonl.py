@@ -15,8 +15,8 @@ from agent_core.journal import jsonl_format as lines
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S, explain
+from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
-from utools.store_address import check_file
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agent_core.journal.record import Row
-from utools.transaction import Transaction
+from utools.databases.transaction import Transaction
 
 
 class Keeper(Protocol):

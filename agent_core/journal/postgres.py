@@ -10,11 +10,11 @@ from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
+from utools.databases.postgres_database import Durability, PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
+from utools.databases.transaction import Transaction
 from utools.errors import DatabaseAway, DatabaseError
-from utools.postgres_database import Durability, PostgresDatabase
-from utools.postgres_layout import PostgresLayout
 from utools.threads import DaemonThreads
-from utools.transaction import Transaction
 
 _TABLES: Final = """CREATE TABLE journal_rows (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

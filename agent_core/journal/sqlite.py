@@ -14,7 +14,7 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
-from utools.sqlite_file import Layout, LayoutError, SqliteFile, address
+from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, address
 
 
 class SqliteJournal:

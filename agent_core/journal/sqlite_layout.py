@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from utools.sqlite_file import Layout
+from utools.databases.sqlite_file import Layout
 
 _ROWS: Final = """
     CREATE TABLE IF NOT EXISTS rows (

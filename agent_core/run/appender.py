@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from agent_core.audit.signature import Keys
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import is_closed
 from agent_core.journal.operations import Act, Slot
 from agent_core.journal.record import Row, Tape
+from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.cancellation import OnCancel

@@ -13,7 +13,7 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import create_model
-from utools.store_address import check_file
+from utools.databases.store_address import check_file
 
 SQLITE: Final = (".db", ".sqlite", ".sqlite3")
 

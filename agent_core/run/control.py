@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_core.audit.signature import SEAL, Keys, sign
 from agent_core.effects import Json
 from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
@@ -18,6 +17,7 @@ from agent_core.journal.control import (
     start_of,
 )
 from agent_core.journal.record import Record, Row, Tape
+from agent_core.journal.signature import SEAL, Keys, sign
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments, with_schema
 from agent_core.loop.masked import marks_of

@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from agent_core.audit.signature import Keys
 from agent_core.effects import CallModel, Cancelled, Classify, Json, Received, Suspended
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
@@ -14,6 +13,7 @@ from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, O
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.run.admission import Admission

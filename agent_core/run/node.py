@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_core.audit.intact import check_intact, check_signer
 from agent_core.audit.replay import AGENT_LOOPS
 from agent_core.config import AgentConfig, read_config
 from agent_core.effects import FinishReason, Inherited, Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
+from agent_core.journal.intact import check_intact, check_signer
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape

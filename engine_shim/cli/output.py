@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine_shim.cli import terminal
-from utools.store_address import StoreAddress, describe_address
+from utools.databases.store_address import StoreAddress, describe_address
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine_shim.cli.completion import complete_flow, complete_recorded, complete_run
+from utools.databases.store_address import StoreAddress, describe_address, read_address
 from utools.errors import DefinitionError
-from utools.store_address import StoreAddress, describe_address, read_address
 
 if TYPE_CHECKING:
     from engine_shim.cli.log import Format, Level

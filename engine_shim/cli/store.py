@@ -8,7 +8,7 @@ from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.store.open import VARIABLE, default_address, open_store
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress, read_address
+from utools.databases.store_address import StoreAddress, read_address
 
 
 def open_named_store(

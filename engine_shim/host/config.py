@@ -13,6 +13,7 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.own_variables import is_own
 from engine_shim.statuses import NOTIFIED, NotifiedStatus
+from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
@@ -20,7 +21,6 @@ from utools.secrets.patterns import check_name, check_pattern
 from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
-from utools.store_address import StoreAddress, read_address
 
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 MarkName = Annotated[str, AfterValidator(check_name)]

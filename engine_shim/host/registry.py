@@ -36,7 +36,7 @@ from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 log = logging.getLogger("engine_shim")
 LOCK = "agent-core.lock.json"

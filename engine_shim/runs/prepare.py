@@ -34,7 +34,7 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 
 SINGLE_CALL_TIMEOUT = 30.0

@@ -22,7 +22,7 @@ from engine_shim.service.tokens import Tokens
 from engine_shim.service.tool_review import HostOnly, ToolReview
 from engine_shim.service.turns import Turns
 from engine_shim.telemetry.telemetry import Telemetry
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 TAKE_UP_S: Final = 30.0
 """How often a server asks the sources of tools again that were away when it started."""

@@ -35,8 +35,8 @@ from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunPage, RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
+from utools.databases.store_address import StoreAddress
 from utools.limiter import Limiter, Line
-from utools.store_address import StoreAddress
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agent_core.audit.signature import Keys
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.signature import Keys
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore

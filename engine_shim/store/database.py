@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from utools.databases.transaction import Transaction
 from utools.threads import Threads
-from utools.transaction import Transaction
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 
 @dataclass(frozen=True, slots=True)

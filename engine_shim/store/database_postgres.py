@@ -10,11 +10,11 @@ from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.store.database import Dialect
 from utools.calls.store_postgres import LAYOUT as CALLS
 from utools.context.store_postgres import LAYOUT as CONVERSATIONS
-from utools.postgres_database import PostgresDatabase as Server
-from utools.postgres_layout import PostgresLayout
-from utools.postgres_transaction import Select
+from utools.databases.postgres_database import PostgresDatabase as Server
+from utools.databases.postgres_layout import PostgresLayout
+from utools.databases.postgres_transaction import Select
+from utools.databases.transaction import Transaction
 from utools.threads import Threads
-from utools.transaction import Transaction
 
 _RUNS: Final = """
     CREATE TABLE workflow_runs (

@@ -13,8 +13,8 @@ from agent_core.errors import JournalError
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.store.database import Dialect
-from utools.sqlite_file import LayoutError, SqliteFile
-from utools.transaction import Transaction
+from utools.databases.sqlite_file import LayoutError, SqliteFile
+from utools.databases.transaction import Transaction
 
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,

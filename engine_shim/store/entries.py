@@ -9,7 +9,7 @@ from engine_shim.statuses import ListedStatus, read_status
 
 if TYPE_CHECKING:
     from engine_shim.store.database import Database
-    from utools.transaction import Transaction
+    from utools.databases.transaction import Transaction
 
 _COLUMNS = "run, workflow, version, status, started_at, base"
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET

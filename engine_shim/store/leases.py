@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any, Final, Literal, Protocol, get_args
 
 from engine_shim.store.database import Database
+from utools.databases.transaction import Transaction
 from utools.threads import Threads
-from utools.transaction import Transaction
 
 Signal = Literal["message", "pause", "cancel"]
 """That a message was added to a run, or that it is to stop; a later one in this list outweighs those before it."""

@@ -20,7 +20,7 @@ from agent_core.journal.kinds import beginning
 from agent_core.journal.record import Row, encode, link, run_head
 from engine_shim.statuses import ENDED, read_ended_status
 from engine_shim.store.database import Database, Reader
-from utools.transaction import Transaction
+from utools.databases.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
 SUBJECT: Final = "ledger"

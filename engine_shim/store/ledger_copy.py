@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from agent_core.audit.signature import Keys, is_signed_copy
 from agent_core.journal.identity import COPIES, StoreIdentity, read_identity
+from agent_core.journal.signature import Keys, is_signed_copy
 from engine_shim.store.database import Database
 from engine_shim.store.ledger import SUBJECT, write_entry
-from utools.transaction import Transaction
+from utools.databases.transaction import Transaction
 
 _ALL: Final = "SELECT seq, run, hash, data FROM ledger ORDER BY seq"
 _NOTE: Final = f"""INSERT INTO {COPIES} (store, at, kid, mac) VALUES (?, ?, ?, ?)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
 from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
-from utools.sqlite_file import data_file
-from utools.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
+from utools.databases.sqlite_file import data_file
+from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 VARIABLE: Final = "AGENT_CORE_STORE"
 

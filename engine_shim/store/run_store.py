@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_core.journal.record import Row
     from agent_core.journal.sqlite import SqliteJournal
     from agent_core.journal.store import Journal, TailedJournal
-    from utools.transaction import Transaction
+    from utools.databases.transaction import Transaction
 
 StrPath = str | os.PathLike[str]
 _ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"

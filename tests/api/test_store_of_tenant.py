@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.audit.signature import VARIABLE
+from agent_core.journal.signature import VARIABLE
 from support.served_host import served
 
 TENANTS: dict[str, Any] = {"acme": {}, "globex": {"workflows": "globex", "agents": "globex-agents"}}

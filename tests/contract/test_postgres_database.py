@@ -9,16 +9,16 @@ import pytest
 from utools.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
-    from utools.postgres_transaction import PostgresTransaction
+    from utools.databases.postgres_database import PostgresDatabase
+    from utools.databases.postgres_transaction import PostgresTransaction
 
 pytestmark = pytest.mark.xdist_group("postgres")
 NewDatabase = Callable[[], str]
 
 
 def open_database(url: str, schema: str | None = None) -> Any:
-    from utools.postgres_database import PostgresDatabase
-    from utools.postgres_layout import PostgresLayout
+    from utools.databases.postgres_database import PostgresDatabase
+    from utools.databases.postgres_layout import PostgresLayout
 
     layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT PRIMARY KEY)",))
     return closing(PostgresDatabase(url, (layout,), patience=0.3, schema=schema))

@@ -27,7 +27,7 @@ from utools.errors import ToolError
 from utools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 pytestmark = pytest.mark.xdist_group("postgres")
 TURN: Turn = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
@@ -48,7 +48,7 @@ def url(new_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.Mon
 def database(url: str) -> "Iterator[PostgresDatabase]":
     from utools.calls.store_postgres import LAYOUT as CALLS
     from utools.context.store_postgres import LAYOUT as CONVERSATIONS
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
     with closing(PostgresDatabase(url, (CONVERSATIONS, CALLS), patience=5)) as made:
         yield made
@@ -209,7 +209,7 @@ async def test_what_has_expired_leaves_the_database(conversations: ContextStore,
 
 async def test_server_that_is_not_there_is_named_without_its_password(url: str) -> None:
     from utools.context.store_postgres import LAYOUT, PostgresContextStore
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
     with closing(PostgresDatabase(f"postgresql://me:{PASSWORD}@127.0.0.1:1/none", (LAYOUT,), patience=0.3)) as away:
         with pytest.raises(ToolError, match=r"cannot write to postgresql://127\.0\.0\.1:1/none: .*refused") as caught:

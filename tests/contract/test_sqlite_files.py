@@ -20,7 +20,7 @@ from engine_shim.store.run_store import SqliteRunStore
 from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
-from utools.sqlite_file import Layout, LayoutError, SqliteFile
+from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile
 
 ONE = Layout("box", (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
 TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
@@ -159,7 +159,7 @@ def test_torn_migration_is_rolled_back(old: Path) -> None:
 
 
 def test_older_file_that_nobody_can_write_is_read_as_it_is(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("utools.sqlite_file.is_writable", lambda path: False)
+    monkeypatch.setattr("utools.databases.sqlite_file.is_writable", lambda path: False)
     before = dump(old)
     with opened(old, TWO) as file:
         assert file.select("things", "SELECT * FROM things") == [("cup",)]
@@ -170,7 +170,7 @@ MIGRATE = """
 import sys
 from pathlib import Path
 from dataclasses import replace
-from utools.sqlite_file import Layout, SqliteFile
+from utools.databases.sqlite_file import Layout, SqliteFile
 steps = (("CREATE TABLE things (name TEXT)",), ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1"))
 file = SqliteFile(Path(sys.argv[1]), Layout("box", steps, frozenset({"things"})), busy_seconds=30.0)
 sys.stdin.readline()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_core import Approve, JournalError, Keys, verify
-from agent_core.audit.signature import SEAL, VARIABLE, sign
 from agent_core.errors import Damaged
+from agent_core.journal.signature import SEAL, VARIABLE, sign
 from engine_shim import DefinitionError, Engine
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.ledger import prove_store

@@ -27,7 +27,7 @@ from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
 from support.optional import needs
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 pytestmark = needs("fastapi", extra="web")
 POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))

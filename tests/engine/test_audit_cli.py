@@ -420,8 +420,8 @@ def test_a_run_that_somebody_drives_is_kept(cli: Cli, store_of_runs: dict[str, s
         (["--older-than", "yesterday"], "--older-than 'yesterday': write an age, such as 30d"),
         (["--older-than", "2026-01-01"], "--older-than '2026-01-01': write an age"),
         (["--older-than", "99999999999d"], "--older-than '99999999999d': write an age"),
-        (["--older-than", "1d", "--status", "done"], "--status 'done': name any of completed, failed"),
-        (["--older-than", "1d", "--status", ""], "--status '': name any of completed, failed"),
+        (["--older-than", "1d", "--status", "done"], "--status 'done': name any of pending, running"),
+        (["--older-than", "1d", "--status", ""], "--status '': name any of pending, running"),
     ],
 )
 def test_retention_asks_for_an_age_and_for_statuses_that_there_are(

@@ -11,7 +11,7 @@ import pytest
 from support.bad_link import BadLink, bad_link
 from support.postgres_server import Postgres
 from support.served_host import Served, served
-from utools.store_address import read_address
+from utools.databases.store_address import read_address
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 ANSWERS = (200, 202, 409, 503)

@@ -18,7 +18,7 @@ from utools.context.open_store import open_context_store
 from utools.tool import ToolContext
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 PATIENCE_S = 0.5
@@ -39,7 +39,7 @@ def database(
 ) -> "Iterator[PostgresDatabase]":
     from utools.calls.store_postgres import LAYOUT as CALLS
     from utools.context.store_postgres import LAYOUT as CONVERSATIONS
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
     monkeypatch.delenv("AGENT_CORE_CONTEXT_DB", raising=False)
     url = new_database().replace(f":{postgres.port}/", f":{link.port}/")

@@ -15,7 +15,7 @@ from utools.calls.shared import SharedCalls
 from utools.calls.store_redis import RedisCallStore
 from utools.context.manager import context_manager
 from utools.context.store_redis import RedisContextStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 from utools.tool import ToolContext
 
 pytestmark = pytest.mark.exhaustive

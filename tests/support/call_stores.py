@@ -13,7 +13,7 @@ from fakeredis.aioredis import FakeAsyncRedisConnection
 from utools.calls.store import CallStore
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 
 
 @dataclass
@@ -64,7 +64,7 @@ def in_postgres(url: str) -> Iterator[Backend]:
     import psycopg
 
     from utools.calls.store_postgres import LAYOUT, PostgresCallStore
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
     def pass_by(seconds: float) -> None:
         with psycopg.connect(url) as db:

@@ -18,7 +18,7 @@ from engine_shim.service.service import Service
 from engine_shim.telemetry.telemetry import Telemetry
 from engine_shim.web.site import serve_page
 from support.by_hand import action, final
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 TOOLS = '''
 import asyncio

@@ -17,7 +17,7 @@ from utools.builtin.echo import echo
 from utools.context.manager import context_manager
 from utools.context.store_redis import RedisContextStore
 from utools.context.turns import Turn
-from utools.redis_server import CONNECTIONS, RedisServer
+from utools.databases.redis_server import CONNECTIONS, RedisServer
 
 
 def turn(text: str) -> Turn:
@@ -27,7 +27,7 @@ def turn(text: str) -> Turn:
 REDIS_WRITER = """
 import asyncio, sys
 from utools.context.store_redis import RedisContextStore
-from utools.redis_server import CONNECTIONS, RedisServer
+from utools.databases.redis_server import CONNECTIONS, RedisServer
 async def main():
     store = RedisContextStore(RedisServer(sys.argv[1]))
     async def write(task):

@@ -22,7 +22,7 @@ from utools.context.store_memory import MemoryContextStore
 from utools.context.store_redis import RedisContextStore
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.context.turns import Turn
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 
 
 class Clock:
@@ -72,7 +72,7 @@ def of_postgres(url: str) -> Iterator[Backend]:
     import psycopg
 
     from utools.context.store_postgres import LAYOUT, PostgresContextStore
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
     def pass_by(seconds: float) -> None:
         with psycopg.connect(url) as db:

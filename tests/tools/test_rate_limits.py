@@ -30,7 +30,7 @@ from utools.calls.shared import SharedCalls
 from utools.calls.store import Reservation
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 from utools.secrets.redaction import Redactor
 
 ASK = '{"type": "action", "thought": "", "tool": "look", "args": {"q": "x"}}'
@@ -111,7 +111,7 @@ async def test_no_span_ever_has_more_than_are_allowed(steps: list[tuple[float, b
 TAKER = """
 import asyncio, sys
 from utools.calls.store_redis import RedisCallStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 from utools.secrets.redaction import Redactor
 async def main():
     store = RedisCallStore(RedisServer(sys.argv[1]))

@@ -9,8 +9,8 @@ from agent_core.models import ScriptedModel
 from engine_shim import Engine
 from support.by_hand import final
 from utools.context.open_store import open_context_store
+from utools.databases.store_address import read_address
 from utools.errors import DefinitionError
-from utools.store_address import read_address
 
 FILES = ["runs.db", "./runs.db", "/var/lib/runs.db", "runs:2026.db", "a/b:c.db", "C:/runs.db", "C:\\runs.db", "~/x.db"]
 URLS = [

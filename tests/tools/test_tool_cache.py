@@ -23,7 +23,7 @@ from utools.calls.cache import LARGEST, key_of
 from utools.calls.shared import SharedCalls
 from utools.calls.store_memory import MemoryCallStore
 from utools.calls.store_redis import RedisCallStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 from utools.sources.manifest import manifest_tools
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {}, "token": {"type": "string"}}}
@@ -427,7 +427,7 @@ from agent_core.models import ScriptedModel
 from utools import Tool, ToolRegistry
 from utools.calls.shared import SharedCalls
 from utools.calls.store_redis import RedisCallStore
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 schema = {"type": "object", "properties": {"q": {}, "token": {"type": "string"}}}
 look = Tool("look", "Looks.", schema, lambda args, context: "made", effect="read", cache={"ttl": 60})
 registry = ToolRegistry([look], calls=SharedCalls(RedisCallStore(RedisServer(sys.argv[1]))))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.audit.signature import VARIABLE
+from agent_core.journal.signature import VARIABLE
 from engine_shim.web.run_page import write_run_page
 from support.browser import Tab, needs_browser, open_tab
 from support.by_hand import action, final

@@ -114,7 +114,7 @@ async def _connect(addresses: list[str], port: int) -> tuple[asyncio.StreamReade
 
 def redis_check(url: str, name: str) -> Check:
     """The check of a server by its URL, which may hold a password; `name` stands for it in errors."""
-    from utools.redis_server import RedisServer
+    from utools.databases.redis_server import RedisServer
 
     async def check() -> Finding:
         server = RedisServer(url, name=name)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from utools.context.store_redis import LONGEST
+from utools.databases.redis_server import VARIABLE, RedisServer, WrongType
 from utools.errors import ToolError
-from utools.redis_server import VARIABLE, RedisServer, WrongType
 from utools.tool import Args, Tool, ToolContext
 
 BYTES, LARGEST = 2**18, 2**23

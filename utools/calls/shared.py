@@ -7,7 +7,7 @@ from utools.calls.store import CallStore
 from utools.calls.store_memory import MemoryCallStore
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 
 class SharedCalls:

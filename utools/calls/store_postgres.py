@@ -5,9 +5,9 @@ from uuid import uuid4
 
 from utools.calls.database_threads import DatabaseThreads, decode, encode
 from utools.calls.store import Reservation
-from utools.postgres_database import PostgresDatabase
-from utools.postgres_layout import PostgresLayout
-from utools.transaction import Transaction
+from utools.databases.postgres_database import PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
+from utools.databases.transaction import Transaction
 
 _TABLES: Final = """
     CREATE TABLE kept_answers (key BYTEA PRIMARY KEY, text BYTEA NOT NULL, expires DOUBLE PRECISION NOT NULL);

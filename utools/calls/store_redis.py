@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 from utools.calls.store import Reservation
-from utools.redis_server import RedisServer
+from utools.databases.redis_server import RedisServer
 
 PREFIX = "agent-core:calls:"
 

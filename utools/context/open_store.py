@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 from utools.context.store import ContextStore
 from utools.context.store_sqlite import PATH_VARIABLE, SqliteContextStore, default_path
+from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
 from utools.errors import DefinitionError
-from utools.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
 
 if TYPE_CHECKING:
-    from utools.postgres_database import PostgresDatabase
+    from utools.databases.postgres_database import PostgresDatabase
 
 PATIENCE_S: Final = 5.0
 """How long a database is waited for that others keep busy."""
@@ -40,7 +40,7 @@ def configured_address() -> StoreAddress | None:
 def _open_postgres(url: str, schema: str | None) -> ContextStore:
     try:
         from utools.context.store_postgres import LAYOUT, PostgresContextStore
-        from utools.postgres_database import PostgresDatabase
+        from utools.databases.postgres_database import PostgresDatabase
     except ImportError:
         message = "conversations in PostgreSQL need the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where=PATH_VARIABLE) from None

@@ -9,9 +9,9 @@ from typing import Final
 from utools.calls.database_threads import DatabaseThreads, decode, encode
 from utools.context.store import Summary
 from utools.context.turns import Turn
-from utools.postgres_database import PostgresDatabase
-from utools.postgres_layout import PostgresLayout
-from utools.transaction import Transaction
+from utools.databases.postgres_database import PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
+from utools.databases.transaction import Transaction
 
 # Names are found by their digests, since an index takes no text of more than 2,700 bytes. A conversation without turns
 # has no row.

@@ -7,8 +7,8 @@ from typing import Any
 
 from utools.context.store import Summary
 from utools.context.turns import Turn
+from utools.databases.redis_server import RedisServer, WrongType
 from utools.errors import ToolError
-from utools.redis_server import RedisServer, WrongType
 
 PREFIX = "agent-core:context:"
 SCAN_COUNT = 1000

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from utools.context.store import Summary
 from utools.context.turns import Turn
+from utools.databases.sqlite_file import Layout, SqliteFile, data_file
 from utools.files.protected_paths import protect_store
-from utools.sqlite_file import Layout, SqliteFile, data_file
 from utools.threads import DaemonThreads
 
 PATH_VARIABLE = "AGENT_CORE_CONTEXT_DB"

@@ -23,8 +23,8 @@ from engine_shim.store.open import open_store
 from engine_shim.store.run_store import SqliteRunStore
 from utools.context.open_store import configured_address
 from utools.context.store_sqlite import default_path
-from utools.redis_server import VARIABLE as REDIS
-from utools.store_address import StoreAddress, is_url, of_tenant, schema_of
+from utools.databases.redis_server import VARIABLE as REDIS
+from utools.databases.store_address import StoreAddress, is_url, of_tenant, schema_of
 
 NEWEST: Final = 100
 """How many runs a quick look verifies."""

@@ -11,8 +11,8 @@ from engine_shim.cli.doctor.sqlite import PATIENCE_S
 from engine_shim.store.database import Database
 from engine_shim.store.database_postgres import PostgresDatabase
 from utools.context.store_postgres import COUNT, LAYOUT
+from utools.databases.postgres_database import PostgresDatabase as Server
 from utools.errors import DatabaseError
-from utools.postgres_database import PostgresDatabase as Server
 
 _OTHER: Final = "AGENT_CORE_CONTEXT_DB names another"
 

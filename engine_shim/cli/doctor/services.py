@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from agent_core.audit.signature import VARIABLE as KEYS
 from agent_core.errors import JournalError
+from agent_core.journal.signature import VARIABLE as KEYS
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults
@@ -14,11 +14,11 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.service.tokens import Token, Tokens
 from engine_shim.store.database import Database
+from utools.databases.redis_server import VARIABLE as REDIS
+from utools.databases.redis_server import RedisServer, redis_of_host
+from utools.databases.store_address import StoreAddress, is_url
 from utools.error_text import reason_of
 from utools.errors import ToolError
-from utools.redis_server import VARIABLE as REDIS
-from utools.redis_server import RedisServer, redis_of_host
-from utools.store_address import StoreAddress, is_url
 
 ANSWER_S: Final = 3.0
 """How long a service may take to answer."""

@@ -14,7 +14,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import NAME as DOT_ENV
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.database import Database
-from utools.store_address import StoreAddress, is_url, of_tenant
+from utools.databases.store_address import StoreAddress, is_url, of_tenant
 
 WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH
 READABLE: Final = stat.S_IRGRP | stat.S_IROTH

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from utools.sqlite_file import Layout, LayoutError, address, is_writable, version_of
+from utools.databases.sqlite_file import Layout, LayoutError, address, is_writable, version_of
 
 PATIENCE_S: Final = 2.0
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from agent_core.audit.intact import check_intact
-from agent_core.audit.signature import Keys
 from agent_core.errors import AgentCoreError
+from agent_core.journal.intact import check_intact
+from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding
@@ -20,7 +20,7 @@ from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore, SqliteRunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
-from utools.sqlite_file import Layout
+from utools.databases.sqlite_file import Layout
 
 
 def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 PURE = ("calculator", "echo")
 """Tools of the eval whose answers follow from their arguments alone."""

@@ -23,7 +23,7 @@ from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 
 @dataclass(frozen=True, slots=True)

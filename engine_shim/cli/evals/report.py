@@ -14,7 +14,7 @@ from engine_shim.cli import output, terminal
 from engine_shim.cli.terminal import visible
 from engine_shim.evals.compare import Compared, compare
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 MOST_REASONS = 3
 """Reasons for having no answer that the table names."""

@@ -26,7 +26,7 @@ from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 Started = Mapping[str, Any]
 

@@ -25,8 +25,8 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store_sqlite import SqliteContextStore
+from utools.databases.store_address import StoreAddress
 from utools.defaults import default_registry
-from utools.store_address import StoreAddress
 
 QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 

@@ -21,9 +21,9 @@ from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
 from engine_shim.statuses import STOPPED
+from utools.databases.store_address import StoreAddress
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in
-from utools.store_address import StoreAddress
 
 ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
 """The keys that every agent needs, for the check of a policy's own."""

@@ -10,7 +10,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from engine_shim.cli.records.show import record_as_line
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 SHOWN = 12
 """How many differences of two records are shown."""

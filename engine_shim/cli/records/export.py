@@ -11,7 +11,7 @@ from engine_shim.cli import output, terminal
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.timeline import in_time
 from engine_shim.web.run_page import write_run_page
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 STDOUT = "-"
 

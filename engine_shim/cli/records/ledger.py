@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 import typer
 
-from agent_core.audit.signature import Keys
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, JournalAway, JournalError
 from agent_core.journal.identity import read_identity
+from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
@@ -19,7 +19,7 @@ from engine_shim.store.entries import RunEntry
 from engine_shim.store.ledger import prove_store, read_ledger, was_deleted
 from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 MOST_FAULTS = 50
 """Statuses in which a run has a seal, where its host has a key."""

@@ -13,7 +13,7 @@ from engine_shim.cli.records.replays import Replayed, runs_since, try_run, write
 from engine_shim.cli.store import find_address
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 FEW = 200
 """So many runs are replayed here before other processes would have started."""

@@ -13,7 +13,7 @@ from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 JOURNALS = (".jsonl", ".db", ".sqlite")
 """How the names of journal files end, as a rule."""

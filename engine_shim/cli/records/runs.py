@@ -10,7 +10,7 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.statuses import LISTED, OPEN
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.run_list import RunOutline, list_runs, origin_as_text, outline
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 WIDTH = 100
 """How long a line of the list may be."""

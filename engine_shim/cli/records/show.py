@@ -34,7 +34,7 @@ from engine_shim.cli.records.timeline import TimedRecord, in_time
 from engine_shim.evals.example_of_run import example_of_run
 from engine_shim.store.entries import parse_time
 from engine_shim.store.run_list import origin_as_text
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 LONGEST = 160
 STYLES = {

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.audit.signature import split_own_strands
 from agent_core.audit.totals import ModelTotals, Totals
 from agent_core.errors import JournalError
+from agent_core.journal.signature import split_own_strands
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.store.entries import RunFilter
 from engine_shim.store.run_list import list_runs
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 
 def show_stats(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -> int:

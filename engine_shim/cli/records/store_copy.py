@@ -13,7 +13,7 @@ from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.open import open_store
-from utools.store_address import StoreAddress, describe_address
+from utools.databases.store_address import StoreAddress, describe_address
 
 _LEDGER: Final = {
     "carried": "the ledger goes on there, with each head that it had",

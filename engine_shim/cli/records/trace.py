@@ -7,7 +7,7 @@ from agent_core.audit.replay import Replay, replay
 from agent_core.journal.chain import check_chains
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 LONGEST = 160
 

@@ -15,7 +15,7 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.worker import work
 from engine_shim.store.open import open_store
 from engine_shim.telemetry.export import exporting
-from utools.store_address import StoreAddress
+from utools.databases.store_address import StoreAddress
 
 
 def run_worker(model: str | None, options: Options) -> int:

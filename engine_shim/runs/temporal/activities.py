@@ -11,12 +11,12 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from agent_core.audit.signature import Keys, split_own_strands
 from agent_core.effects import Classify, Failed, InDoubt
 from agent_core.errors import Damaged, JournalError, Lost
 from agent_core.journal.approvals import DIED, doubt_record
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import Row
+from agent_core.journal.signature import Keys, split_own_strands
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender

@@ -1,11 +1,11 @@
 """Whether a tape may be driven on: nothing acts on a run that is damaged, or is not as it was signed. Pure."""
 
-from agent_core.audit.signature import SEAL, VARIABLE, Keys, signature_fault, split_own_strands
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import check_chains, find_flaws, is_finished
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.path import child, item
 from agent_core.journal.record import Row, Tape
+from agent_core.journal.signature import SEAL, VARIABLE, Keys, signature_fault, split_own_strands
 
 
 def check_intact(

@@ -5,8 +5,8 @@ from typing import Final, LiteralString, NamedTuple
 
 from psycopg.sql import SQL, Identifier
 
+from utools.databases.postgres_connection import Connection
 from utools.errors import DatabaseError
-from utools.postgres_connection import Connection
 
 _MIGRATING: Final = 0x61676A6F
 """The number of the lock under which schemas and tables are made and changed."""

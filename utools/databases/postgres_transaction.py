@@ -11,7 +11,7 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 
-from utools.postgres_connection import Connection
+from utools.databases.postgres_connection import Connection
 
 BEGIN: Final = "BEGIN"
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"

@@ -16,8 +16,8 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final, Literal
 
+from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
-from utools.store_address import check_file
 
 BUSY_RETRY_S: Final = 0.005
 _HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")

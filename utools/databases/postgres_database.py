@@ -16,12 +16,19 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import Identifier
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from utools.databases.postgres_connection import KEEPALIVE, Connection, Silent, is_away
+from utools.databases.postgres_layout import PostgresLayout, make_tables, read_versions
+from utools.databases.postgres_transaction import (
+    BEGIN,
+    BEGIN_SNAPSHOT,
+    PostgresTransaction,
+    Select,
+    select,
+    transaction,
+)
+from utools.databases.transaction import Transaction
 from utools.errors import DatabaseAway, DatabaseError
-from utools.postgres_connection import KEEPALIVE, Connection, Silent, is_away
-from utools.postgres_layout import PostgresLayout, make_tables, read_versions
-from utools.postgres_transaction import BEGIN, BEGIN_SNAPSHOT, PostgresTransaction, Select, select, transaction
 from utools.threads import DaemonThreads
-from utools.transaction import Transaction
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
