@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("fastapi")
-pytestmark = pytest.mark.xdist_group("cost")
+from support.optional import needs
+
+pytestmark = [needs("fastapi", "opentelemetry", "prometheus_client"), pytest.mark.xdist_group("cost")]
 
 CEILINGS = {
     "a step in memory: calls": 483,

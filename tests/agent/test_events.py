@@ -27,6 +27,7 @@ def events_of(path: Path) -> list[Event]:
     return events
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_event_of_a_transcript_is_of_its_type(path: Path) -> None:
     events = events_of(path)

@@ -45,6 +45,7 @@ def test_there_are_transcripts() -> None:
     assert len(TRANSCRIPTS) > 20
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_record_of_a_transcript_is_a_fact_of_its_kind(path: Path) -> None:
     tape = load(path)
@@ -59,6 +60,7 @@ def test_every_record_of_a_transcript_is_a_fact_of_its_kind(path: Path) -> None:
                 assert (fact.asked.strand, fact.asked.n) <= (fact.strand, fact.n)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_strand_but_those_beside_the_run_belongs_to_the_run_above_it(path: Path) -> None:
     tape = load(path)

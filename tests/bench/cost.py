@@ -22,6 +22,9 @@ from statistics import median_low
 from types import CodeType, FrameType
 from typing import Any
 
+import agent_core
+import engine_shim
+import utools
 from agent_core import JsonlJournal, MemoryJournal, SqliteJournal, replay, run_agent
 from agent_core.journal.store import Journal
 from agent_core.models import ScriptedModel
@@ -32,7 +35,7 @@ from engine_shim.service.feed import Feeds, Position
 from engine_shim.service.service import Service
 from utools import ToolRegistry, tool
 
-OURS = tuple(f"{Path(__file__).parents[2] / package}/" for package in ("utools", "agent_core", "engine_shim"))
+OURS = tuple(f"{Path(str(package.__file__)).parent}/" for package in (utools, agent_core, engine_shim))
 FEW, MANY = 10, 30
 """A step costs the difference between a run of many steps and one of few, divided by the steps between them."""
 TIMES = 5
