@@ -389,11 +389,6 @@ def time_of(fact: Fact) -> str | None:
     return None
 
 
-def closes_of(fact: Fact) -> Sequence[Closing]:
-    """Return the strands that a record closes, [path, head, count] each."""
-    return fact.closes if isinstance(fact, Answered | Cancelled | Resolved | RunFinished) else ()
-
-
 def read_record(record: Record) -> Fact:
     """Return what a record says by itself, without its place, the run that it belongs to and what it answers."""
     if record["kind"] == "run_started":

@@ -1,6 +1,6 @@
 """AsyncRunStore: a run store as an event loop uses it: what may wait for a network is done in a thread of the store."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -84,12 +84,6 @@ class AsyncRunStore:
     async def signal(self, run: str, signal: Signal) -> bool:
         """Signal a run's driver; False without one."""
         return await self.run_blocking(self.store.leases.signal, run, signal)
-
-    async def held(self, runs: Set[str]) -> set[str]:
-        return await self.run_blocking(self.store.leases.held, runs)
-
-    async def save_submission(self, run: str, submitter: str) -> None:
-        await self.run_blocking(self.store.save_submission, run, submitter)
 
     async def takeovers(self, run: str) -> int:
         """Return how often a run was taken over since it had a new record."""
