@@ -134,6 +134,13 @@ class AgentNote(TypedDict):
     conversation: NotRequired[str]
 
 
+class TurnNote(TypedDict):
+    """The agent of the catalogue whose turn a workflow is, and the stored conversation that it belongs to."""
+
+    name: str
+    conversation: NotRequired[str]
+
+
 class DocumentRecord(TypedDict):
     """An MCP resource or prompt that the system message has as data: its hash and length, and how much was shown."""
 
@@ -185,6 +192,7 @@ class FlowStartedBody(RunStartedBody):
     external: Json
     env: Json
     handed: NotRequired[Json]
+    agent: NotRequired[TurnNote]
     tools: dict[str, NodeTool]
 
 

@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,8 @@ class ToolRegistry:
         self.left_out: list[LeftOut] = []
         self._refused: dict[str, str] = {}
         self._given: list[Tool] = []
-        self._stricter: list[ToolRegistry] = []
+        self._derived: list[ToolRegistry] = []
+        self._private: frozenset[str] = frozenset()
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
@@ -83,7 +85,19 @@ class ToolRegistry:
         found._threads = self._threads
         for tool in self._given:
             found.register(tool)
-        self._stricter.append(found)
+        self._derived.append(found)
+        return found
+
+    def with_private(self, tool: Tool) -> "ToolRegistry":
+        """The same tools, also those that are registered later, and one that only its own code finds: no list has it,
+        and no glob fits it. It is the host's own, so that no policy binds it."""
+        found = copy(self)
+        found._given, found._derived = [*self._given], []
+        found._schemas, found._outputs = dict(self._schemas), dict(self._outputs)
+        found._tools = {**self._tools, tool.code: tool}
+        found._schemas[tool.code] = ConfigSchema(tool.config_schema, where=f"tools.{tool.code}", known_good=True)
+        found._private = self._private | {tool.code}
+        self._derived.append(found)
         return found
 
     def register(self, tool: Tool, *, known_good: bool = False) -> None:
@@ -93,7 +107,7 @@ class ToolRegistry:
         """
         self._register(tool, known_good=known_good)
         self._given.append(tool)
-        for each in self._stricter:
+        for each in self._derived:
             each.register(tool)
 
     def _register(self, tool: Tool, *, known_good: bool) -> None:
@@ -149,6 +163,9 @@ class ToolRegistry:
         except KeyError:
             raise UnknownTool(code, self._tools, self.refusal(code)) from None
 
+    def __contains__(self, code: str) -> bool:
+        return code in self._tools
+
     def refusal(self, code: str) -> str | None:
         """Why this host does not offer a tool: its policy refuses it, or its source, or the tool, is left out.
 
@@ -168,7 +185,7 @@ class ToolRegistry:
 
     def all(self) -> list[Tool]:
         """All tools, by code."""
-        return [self._tools[code] for code in sorted(self._tools)]
+        return [self._tools[code] for code in sorted(self._tools.keys() - self._private)]
 
     def schema(self, code: str) -> ConfigSchema:
         """The compiled schema of a tool's arguments."""
@@ -178,7 +195,8 @@ class ToolRegistry:
     def matching(self, patterns: Iterable[str]) -> list[str]:
         """The codes that fit one of the globs (`mcp.files.*`), sorted."""
         globs = tuple(patterns)
-        return [code for code in sorted(self._tools) if any(fnmatchcase(code, glob) for glob in globs)]
+        known = sorted(self._tools.keys() - self._private)
+        return [code for code in known if any(fnmatchcase(code, glob) for glob in globs)]
 
     def definitions(self, allow: Sequence[str] = ("*",), deny: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Tools in function-calling shape, without what only authors may set; `deny` wins."""

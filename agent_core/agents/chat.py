@@ -1,17 +1,18 @@
 """Conversations: turns with agents by the id of a conversation, whose history a ContextStore keeps."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from weakref import WeakValueDictionary
 
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
 from agent_core.agents.errors import AgentError
+from agent_core.agents.history import join_turns, mark_messages, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, read_reply, refuse_spent
 from agent_core.agents.result import ConversationResult
+from agent_core.agents.turn_tool import count_spent
 from agent_core.effects import Json
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.chain import is_finished
@@ -25,15 +26,13 @@ from agent_core.run.node import ROOT
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import signing_keys
 from utools.context.store import ContextStore
-from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
-from utools.errors import ToolError
+from utools.context.turns import Message, Turn
 
 LONGEST_ID = 256
 """Characters of a conversation's id."""
 TURN_TOKENS = 10_000
 """Tokens of a turn where its caller names no limit: enough for a prompt with a dozen tools, and a few calls."""
 OnEvent = Callable[[Event], None]
-FindWaiting = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,7 @@ class Conversations:
 
     `agent` answers where a call names none; without it the catalogue's only one does. `max_conversation_tokens` is
     what all stored turns of a conversation may cost, read and written; the executor needs a journal for it, as it does
-    for turns that go on. `find_waiting` gives the run of a conversation's newest turn that waits for a person, where
-    that began elsewhere.
+    for turns that go on.
     """
 
     def __init__(
@@ -65,14 +63,13 @@ class Conversations:
         *,
         agent: str | None = None,
         max_conversation_tokens: int | None = None,
-        find_waiting: FindWaiting = lambda conversation: None,
     ) -> None:
         if max_conversation_tokens is not None and executor.journal is None:
             what = "needs an executor with a journal, which knows what each turn cost"
             raise DefinitionError(what, where="max_conversation_tokens", value=max_conversation_tokens)
         self._executor, self._store, self._agent = executor, store, agent
         self._budget = max_conversation_tokens
-        self._find_waiting, self._waiting = find_waiting, dict[str, list[str]]()
+        self._waiting = dict[str, list[str]]()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def chat(
@@ -100,13 +97,14 @@ class Conversations:
         async with self._lock(conversation):
             if tape := await self._tape(run):
                 return await self._run(_recorded(tape, asked), on_event)
-            turns = await self._turns(conversation)
-            if self._budget is not None:
-                spent = sum([await self._tokens(run) for run in _runs(turns)])
+            turns = await read_turns(self._store, conversation)
+            if self._budget is not None and self._executor.journal is not None:
+                with open_journal(self._executor.journal) as journal:
+                    spent = await count_spent(turns, journal)
                 if spent >= self._budget:
                     return refuse_spent(conversation, spent, self._budget)
                 options = replace(options, max_tokens=_least(max_tokens, self._budget - spent))
-            options = replace(options, conversation_history=_messages(turns))
+            options = replace(options, conversation_history=join_turns(turns))
             return await self._run(replace(asked, options=options), on_event)
 
     async def decide(
@@ -133,7 +131,7 @@ class Conversations:
 
     async def history(self, conversation_id: str) -> list[Message]:
         """The stored messages, oldest first, each with the `trace_id` of its run; none where there is no such one."""
-        return _messages(await self._turns(conversation_id))
+        return join_turns(await read_turns(self._store, conversation_id))
 
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation; whether there was one. The records of its runs stay in the journal."""
@@ -156,10 +154,7 @@ class Conversations:
         async with self._lock(conversation_id):
             if withdrawn := await self._withdraw(conversation_id, by):
                 return withdrawn
-            while turns := await self._turns(conversation_id):
-                if await self._store.drop_last(conversation_id, len(turns)):
-                    return turns[-1]
-            return []
+            return await undo_turn(self._store, conversation_id)
 
     async def _withdraw(self, conversation: str, by: str) -> Turn:
         run = await self._waiting_run(conversation)
@@ -178,10 +173,8 @@ class Conversations:
 
     async def _waiting_run(self, conversation: str) -> str | None:
         """The run of the turn that waits for a person."""
-        known = [*reversed(self._waiting.get(conversation, ())), self._find_waiting(conversation)]
-        for run in known:
-            tape = {} if run is None else await self._tape(run)
-            if _start(tape).get("agent", {}).get("conversation") == conversation and waiting_calls(tape):
+        for run in reversed(self._waiting.get(conversation, ())):
+            if waiting_calls(await self._tape(run)):
                 return run
         return None
 
@@ -214,14 +207,6 @@ class Conversations:
                 raise
             return error.result
 
-    async def _turns(self, conversation: str) -> list[Turn]:
-        turns = await self._store.turns(conversation)
-        try:
-            check_history(list(chain.from_iterable(turns)))
-        except ToolError as error:
-            raise DefinitionError(str(error), where="conversation_id", value=conversation) from None
-        return turns
-
     def _agent_name(self, agent: str | None) -> str:
         """The agent that answers. DefinitionError where nobody says which of several."""
         names = [each.name for each in self._executor.catalog.list()]
@@ -236,12 +221,6 @@ class Conversations:
             return {}
         with open_journal(self._executor.journal) as journal:
             return await run_blocking(journal, lambda: journal.load(run))
-
-    async def _tokens(self, run: str) -> int:
-        """What a recorded turn cost; nothing where its record is gone."""
-        rows = (await self._tape(run)).get(ROOT, [])
-        usage = rows[-1].record().get("usage", {}) if rows else {}
-        return int(usage.get("total_tokens", 0))
 
     def _lock(self, conversation: str) -> asyncio.Lock:
         return self._locks.setdefault(conversation, asyncio.Lock())
@@ -282,29 +261,7 @@ def _turn_of(result: ConversationResult) -> Turn:
     if output.waiting or not (output.usage["total_tokens"] or output.used_tools) or output.finish_reason == "paused":
         return []
     start = max(at for at, each in enumerate(result.messages) if each["role"] == "user")
-    return [{**each, "trace_id": output.run_id} for each in _answered(result.messages[start:])]
-
-
-def _answered(turn: list[Message]) -> Iterator[Message]:
-    """The messages without the calls that the end of the run left unanswered."""
-    answers = {each["tool_call_id"] for each in turn if each["role"] == "tool"}
-    for each in turn:
-        calls = each.get("tool_calls") or []
-        kept = [call for call in calls if call["id"] in answers]
-        if kept == calls:
-            yield each
-        elif kept or each["content"]:
-            rest = {key: value for key, value in each.items() if key != "tool_calls"}
-            yield {**rest, "tool_calls": kept} if kept else rest
-
-
-def _messages(turns: list[Turn]) -> list[Message]:
-    return rename_repeated_calls(list(chain.from_iterable(turns)))
-
-
-def _runs(turns: list[Turn]) -> list[str]:
-    """The runs that the turns came from."""
-    return list(dict.fromkeys(each["trace_id"] for turn in turns for each in turn if "trace_id" in each))
+    return mark_messages(result.messages[start:], output.run_id)
 
 
 def _least(limit: int | None, left: int) -> int:

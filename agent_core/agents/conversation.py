@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
 from agent_core.agents.result import ConversationResult, read_result
-from agent_core.config import AgentConfig
+from agent_core.agents.turn import narrow_limits
 from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.control import Decisions
@@ -122,11 +122,7 @@ class AgentExecutor:
 
 def _overrides(options: ConversationOptions, config: Json) -> Json:
     """The keys of the agent's config that the turn sets otherwise."""
-    given: Json = {}
-    for key, limit in (("max_tool_calls", options.max_tool_calls), ("total_token_budget", options.max_tokens)):
-        own = config.get(key, AgentConfig.model_fields[key].default)
-        if limit and not (own and own <= limit):
-            given[key] = limit
+    given = narrow_limits(config, options.max_tool_calls, options.max_tokens)
     if options.max_steps:
         given["max_steps"] = options.max_steps
     if options.temperature is not None:

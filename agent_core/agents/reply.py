@@ -1,5 +1,6 @@
 """ChatReply: what a turn of a stored conversation gives its caller."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
@@ -7,6 +8,7 @@ import orjson
 
 from agent_core.agents.result import ConversationResult
 from agent_core.effects import FinishReason, Json
+from agent_core.protocol.clip import as_text
 
 ReplyReason = Literal[FinishReason, "conversation_budget"]
 """Why a turn ended; a conversation that has spent its tokens asks no model."""
@@ -39,19 +41,42 @@ class ChatReply:
 
 
 def read_reply(conversation: str, result: ConversationResult) -> ChatReply:
-    """The reply in a turn's result."""
-    output = result.output
-    calls = [_call(step) for step in output.trace if step["action"] is not None]
+    """Return the reply in a turn's result."""
+    output = result.output.model_dump()
+    return _reply_of(conversation, output, output["finish_reason"], output["waiting"], output["error"])
+
+
+def read_run_reply(
+    conversation: str, run: str, status: str, output: Json | None, waiting: Sequence[Json], error: Json | None
+) -> ChatReply:
+    """Return the reply of a turn that is a workflow's run, by the run's status, what waits in it, and its error.
+
+    `output` is that of its agent, None before the agent began.
+    """
+    reason: ReplyReason = "cancelled" if status == "cancelled" else "paused" if status == "paused" else "tool_error"
+    if output is None:
+        return ChatReply(False, "", conversation, run, reason, meta=_meta(0, 0, 0.0), error=error)
+    is_unstored = status == "failed" and output["finish_reason"] == "final"
+    if reason == "tool_error" and not is_unstored:
+        reason = output["finish_reason"]
+    return _reply_of(conversation, output, reason, waiting, output["error"] or error)
+
+
+def _reply_of(
+    conversation: str, output: Json, reason: ReplyReason, waiting: Sequence[Json], error: Json | None
+) -> ChatReply:
+    """Return the reply in an agent's output."""
+    usage, answer = output["usage"], output["final_answer"]
     return ChatReply(
-        success=output.finish_reason == "final",
-        response=result.content,
+        success=reason == "final",
+        response="" if answer is None else as_text(answer),
         conversation_id=conversation,
-        trace_id=output.run_id,
-        finish_reason=output.finish_reason,
-        tool_calls=calls,
-        meta=_meta(output.usage["total_tokens"], output.usage["tool_calls"], output.total_ms),
-        waiting=output.waiting,
-        error=output.error,
+        trace_id=output["run_id"],
+        finish_reason=reason,
+        tool_calls=[_call(step) for step in output["trace"] if step["action"] is not None],
+        meta=_meta(usage["total_tokens"], usage["tool_calls"], output["total_ms"]),
+        waiting=[*waiting],
+        error=error,
     )
 
 

@@ -35,6 +35,7 @@ from agent_core.records import (
     PlanStatus,
     ReadMessage,
     RunOrigin,
+    TurnNote,
     UnreadableReply,
     decode_answer,
 )
@@ -52,8 +53,8 @@ class RecordedRun:
     `name` is the workflow's id; or the agent's name in the catalogue, else that of its node or tool. `workflow`,
     `agent` and `conversation` are the innermost ones that the run belongs to, itself included; empty without one.
     `began` is when it began, of a fork when it was forked, and never before the run above it. A workflow has a
-    `definition` and `external`; an agent `config`, `messages`, `texts` and, if it is of a catalogue, a `note`. `step`
-    is the last step that was asked for so far.
+    `definition` and `external`; an agent `config`, `messages`, `texts` and, if it is of a catalogue, a `note`; a
+    workflow that is a turn of such an agent has the note `turn`. `step` is the last step that was asked for so far.
     """
 
     path: str
@@ -72,6 +73,7 @@ class RecordedRun:
     messages: Sequence[Json]
     texts: Mapping[str, str]
     note: AgentNote | None
+    turn: TurnNote | None
     forked: RunOrigin | None
     from_http: bool = False
     """Whether the definition came over HTTP."""
@@ -420,7 +422,8 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         conversation = (note or {}).get("conversation", conversation)
     else:
         name = workflow = str(definition["id"])
-        agent = ""
+        agent = (note or {}).get("name", "")
+        conversation = (note or {}).get("conversation", conversation)
     return RecordedRun(
         path=path,
         above=above,
@@ -437,7 +440,8 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         tools=record.get("tools", {}),
         messages=record.get("messages", ()),
         texts=record.get("texts", {}),
-        note=note,
+        note=None if definition else note,
+        turn=note if definition else None,
         forked=forked,
         from_http=record.get("from") == "http",
         max_steps=record["limits"].get("steps"),

@@ -77,7 +77,7 @@ def _change_of(tools: Json, tool: str, registry: ToolRegistry) -> str | None:
 
 
 def _has(registry: ToolRegistry, tool: str) -> bool:
-    return any(each.code == tool for each in registry.all())
+    return tool in registry
 
 
 def _shown(schema: Any) -> Any:

@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.reply import ChatReply
 from agent_core.effects import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
@@ -13,7 +12,7 @@ from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
 from engine_shim.api.models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import Key, Wait
-from engine_shim.service.talks import Talks
+from engine_shim.service.conversations import ConversationService, ConversationSpent
 
 MOST_LISTED = 100
 ANSWERED: dict[int | str, dict[str, Any]] = {
@@ -31,8 +30,8 @@ def chat_routes(access: Access) -> APIRouter:
     @router.get("/agents", response_model=AgentList, responses=responses())
     async def list_agents(caller: Caller = read) -> Response:
         """The agents of the catalogue."""
-        talks = caller.tenant.talks
-        return write_json({"agents": talks.describe_agents() if talks else []})
+        conversations = caller.tenant.conversations
+        return write_json({"agents": conversations.describe_agents() if conversations else []})
 
     @router.post("/agent/chat", response_model=ChatAnswer, responses={**ANSWERED, **responses(404, 429)})
     async def chat(
@@ -44,21 +43,24 @@ def chat_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Let an agent answer a message; with `?wait=false`, in the background. A turn without an answer has
         `success: false`; a waiting call is decided at `/runs/{trace_id}/decide`."""
-        talks = _talks(caller)
-        ask = talks.chat if wait else talks.begin
-        reply = await ask(
-            body.message,
-            body.conversation_id,
-            agent=body.agent,
-            max_tool_calls=body.max_tool_calls,
-            max_tokens=body.max_tokens,
-            by=caller.name,
-            key=idempotency_key,
-            trace=traceparent,
-        )
-        if not isinstance(reply, ChatReply):
-            return write_json({**reply, "status": "running"}, 202)
-        return write_json(_with_limit(reply.as_json(), body))
+        conversations = _conversations(caller)
+        try:
+            turn = await conversations.begin(
+                body.message,
+                body.conversation_id,
+                agent=body.agent,
+                max_tool_calls=body.max_tool_calls,
+                max_tokens=body.max_tokens,
+                by=caller.name,
+                key=idempotency_key,
+                trace=traceparent,
+                is_followed=not wait,
+            )
+        except ConversationSpent as error:
+            return write_json(error.reply.as_json())
+        if not wait:
+            return write_json({"conversation_id": turn.conversation, "trace_id": turn.run, "status": "running"}, 202)
+        return write_json(_with_limit((await conversations.wait_for_reply(turn.run)).as_json(), body))
 
     @router.get("/agent/conversations", response_model=ConversationList, responses=responses())
     async def list_conversations(caller: Caller = read) -> Response:
@@ -70,7 +72,7 @@ def chat_routes(access: Access) -> APIRouter:
     )
     async def show_conversation(conversation_id: str, caller: Caller = read) -> Response:
         """The stored messages of a conversation."""
-        messages = await _talks(caller).history(conversation_id)
+        messages = await _conversations(caller).history(conversation_id)
         return write_json({"conversation_id": conversation_id, "messages": messages})
 
     @router.delete(
@@ -78,7 +80,7 @@ def chat_routes(access: Access) -> APIRouter:
     )
     async def delete_conversation(conversation_id: str, caller: Caller = run) -> Response:
         """Delete a conversation. The records of its runs stay."""
-        await _talks(caller).delete(conversation_id)
+        await _conversations(caller).delete(conversation_id)
         return Response(status_code=204)
 
     return router
@@ -93,8 +95,8 @@ def _with_limit(reply: Json, body: ChatRequest) -> Json:
     return {**reply, "error": {**reply["error"], "message": message}}
 
 
-def _talks(caller: Caller) -> Talks:
+def _conversations(caller: Caller) -> ConversationService:
     """The conversations of the caller's host. AgentNotFound where it has no agents."""
-    if caller.tenant.talks is None:
+    if caller.tenant.conversations is None:
         raise AgentNotFound("", [])
-    return caller.tenant.talks
+    return caller.tenant.conversations

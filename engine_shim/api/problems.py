@@ -17,9 +17,9 @@ from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionE
 from engine_shim.api.answers import MANNERS
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
+from engine_shim.service.conversations import ConversationNotFound
 from engine_shim.service.run_service import KeyReused, ServerEnds
 from engine_shim.service.shares import OverShare, TooManyRuns
-from engine_shim.service.talks import ConversationNotFound
 from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
 from engine_shim.service.triggers import NotSigned
 from engine_shim.service.workflow_files import EditedMeanwhile, NotWritable, SharedDirectory, VersionExists

@@ -10,7 +10,6 @@ from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator, TypeAdapter
 
 from agent_core.audit.verify import verify
-from agent_core.decisions import Decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.store import Journal
@@ -133,28 +132,29 @@ def run_routes(access: Access) -> APIRouter:
         run_id: str, body: DecideRequest, wait: Wait = True, nodes: Nodes = False, caller: Caller = decide
     ) -> Response:
         """Decide on a call that waits; the run goes on. The records say who decided."""
+        await caller.tenant.runs.check_goes_on(run_id)
         decisions = {await _find_call(caller, run_id, body): body.read()}
-        await _decide(caller, run_id, decisions, is_followed=not wait)
+        await caller.tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/resume", response_model=Answered, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, nodes: Nodes = False, caller: Caller = run) -> Response:
         """Let a paused run go on."""
-        await _workflow_run(caller, run_id)
+        await caller.tenant.runs.check_goes_on(run_id)
         await caller.tenant.runs.resume(run_id, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/pause", response_model=RunStatusView, responses=responses(404, 409))
     async def pause_run(run_id: str, caller: Caller = run) -> Response:
         """Begin nothing more in a run until it is resumed."""
-        await _workflow_run(caller, run_id)
+        await caller.tenant.runs.check_goes_on(run_id)
         status = await caller.tenant.engine.pause(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
     @router.post("/runs/{run_id}/cancel", response_model=RunStatusView, responses=responses(404, 409))
     async def cancel_run(run_id: str, caller: Caller = run) -> Response:
         """End a run for good: what is under way is aborted."""
-        await _workflow_run(caller, run_id)
+        await caller.tenant.runs.check_goes_on(run_id)
         status = await caller.tenant.engine.cancel(run_id, by=caller.name)
         return write_json({"run_id": run_id, "status": status})
 
@@ -168,7 +168,7 @@ def run_routes(access: Access) -> APIRouter:
         caller: Caller = run,
     ) -> Response:
         """Begin a run with the past of this one up to a record, or, without a place, where a failed run failed."""
-        await _workflow_run(caller, run_id)
+        await caller.tenant.runs.check_goes_on(run_id)
         runs = caller.tenant.runs
         if body.at is None:
             new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent, is_followed=not wait)
@@ -186,7 +186,7 @@ def run_routes(access: Access) -> APIRouter:
             raise HTTPException(
                 403, f"the token {caller.name!r} lacks the scope 'admin' for a message of {body.role!r}"
             )
-        await _workflow_run(caller, run_id)
+        await caller.tenant.runs.check_goes_on(run_id)
         engine = caller.tenant.engine
 
         def add() -> str:
@@ -196,16 +196,6 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"run_id": run_id, "status": await caller.tenant.runs.store.run_blocking(add)})
 
     return router
-
-
-async def _decide(
-    caller: Caller, run_id: str, decisions: dict[tuple[str, int], Decision], *, is_followed: bool
-) -> None:
-    tenant = caller.tenant
-    if (await tenant.view(run_id)).workflow is not None:
-        await tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=is_followed)
-    elif tenant.talks is not None:
-        await tenant.talks.decide(run_id, decisions, by=caller.name)
 
 
 def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
@@ -228,12 +218,6 @@ async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[
     if len(waiting) > 1:
         raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`")
     return waiting[0]["strand"], waiting[0]["n"]
-
-
-async def _workflow_run(caller: Caller, run_id: str) -> None:
-    """DecisionError for a turn of a conversation, which cannot be stopped or forked."""
-    if (await caller.tenant.view(run_id)).workflow is None:
-        raise DecisionError(f"run {run_id!r} is a turn of a conversation, not a workflow's run")
 
 
 def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:

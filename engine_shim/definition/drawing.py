@@ -50,8 +50,8 @@ def _describe_node(node: Node) -> list[str]:
         lines.append(f"up to {node.retry.max_attempts} attempts")
     if node.timeout:
         lines.append(f"at most {node.timeout:g} seconds")
-    if node.on_error == "continue":
-        lines.append("the run goes on if it fails")
+    if node.on_error != "fail":
+        lines.append(f"the run goes on if it fails{', and fails at its end' * (node.on_error == 'fail_at_end')}")
     return lines
 
 

@@ -36,6 +36,8 @@ class Workflow:
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The places whose values the caller gave in place of the file's, each with what to call it: --model."""
     bounds: Bounds = field(default=UNBOUND, repr=False, compare=False)
+    agent: str | None = None
+    """The agent of the host's catalogue whose turn it is; None for any other workflow."""
 
     @property
     def nodes(self) -> Mapping[str, Node]:

@@ -15,6 +15,8 @@ from utools.schema.model_faults import keys_of
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
+KEEPS_ROLES = ("context_manager", "conversation")
+"""The codes of the tools whose messages say by their roles who wrote them."""
 ROOT = "flow"
 """The strand of a workflow's run."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
@@ -62,7 +64,10 @@ class Node(_Strict):
     max_parallel: int = Field(default=4, ge=1, le=64, description="How many items are under way at once")
     on_item_error: Literal["fail", "continue"] = "fail"
     retry: Retry | None = None
-    on_error: Literal["fail", "continue"] = "fail"
+    on_error: Literal["fail", "continue", "fail_at_end"] = Field(
+        default="fail",
+        description="Whether the run goes on when this node has failed; fail_at_end: to its end, and fails there",
+    )
     approval: Literal["always", "on_write", "never"] = Field(
         default="never", description="Whether a person has to let the call through before it is made"
     )

@@ -65,7 +65,7 @@ class NodeOutputs:
 
     def goes_on(self, name: str) -> bool:
         """Whether the run may go on after the node has failed."""
-        return name in self._handled or self._nodes[name].on_error == "continue"
+        return name in self._handled or self._nodes[name].on_error != "fail"
 
     def read(self, name: str) -> Shape:
         """What a later node, or the end of the run, may find of a node."""

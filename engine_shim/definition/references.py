@@ -7,7 +7,7 @@ from typing import Any
 
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.inputs import closed_inputs
-from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
+from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, Node
 from engine_shim.definition.template import ITEM_ROOTS, PATH_ONLY, Placeholder, placeholders, read_placeholders
 from engine_shim.errors import DefinitionError
 
@@ -101,7 +101,7 @@ def unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[P
         for location, found in placeholders(node.config.get(key), key):
             read = of_item if found.path[0] == "item" else [found]
             each = next((each for each in read if each.path[0] == "nodes"), None)
-            if each is not None and tools.get(each.path[1]) != "context_manager":
+            if each is not None and tools.get(each.path[1]) not in KEEPS_ROLES:
                 message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
                 yield Problem(f"{where}/{location}", message)
                 return

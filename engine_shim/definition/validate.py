@@ -63,6 +63,10 @@ class CheckedWorkflow:
     def bounds(self) -> Bounds:
         return self.workflow.bounds
 
+    @property
+    def agent(self) -> str | None:
+        return self.workflow.agent
+
     def external_of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The run's `external`, from its inputs. DefinitionError for inputs that do not fit."""
         try:

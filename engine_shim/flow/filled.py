@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_core.effects import SourceRecord
-from engine_shim.definition.model import Node
+from engine_shim.definition.model import KEEPS_ROLES, Node
 from engine_shim.definition.template import Names, Placeholder, placeholders, split_text
 
 PROMPTS = ("prompt", "system_prompt", "developer_prompt", "messages_json")
-KEEPS_ROLES = "context_manager"
-"""The tool whose messages say by their roles who wrote them."""
 
 
 def filled_prompts(node: Node, names: Names, nodes: Mapping[str, Node]) -> dict[str, list[SourceRecord]]:
@@ -53,7 +51,7 @@ def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | No
     path = each.path
     if path[0] == "item":
         path = next((found.path for _, found in placeholders(node.foreach) if found.path[0] == "nodes"), path)
-    given = path[0] == "nodes" and path[1] in nodes and nodes[path[1]].tool != KEEPS_ROLES
+    given = path[0] == "nodes" and path[1] in nodes and nodes[path[1]].tool not in KEEPS_ROLES
     return path[1] if given else None
 
 

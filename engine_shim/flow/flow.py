@@ -185,6 +185,8 @@ def _take_edges(state: State, visit: VisitState) -> None:
     elif choice is None:
         visit.error = visit.failure
     else:
+        if state.nodes[visit.node].on_error == "fail_at_end":
+            visit.error = visit.failure
         state.finish(visit, choice)
 
 

@@ -13,7 +13,7 @@ from engine_shim.mcp_server.callers import Caller, Context
 from engine_shim.mcp_server.names import target_of
 from engine_shim.mcp_server.progress import ProgressReporter
 from engine_shim.mcp_server.questions import key_of, read_decisions
-from engine_shim.mcp_server.work import Work, open_work
+from engine_shim.mcp_server.work import Work
 from engine_shim.service.feed import Position
 from engine_shim.service.workflows import WorkflowNotFound
 
@@ -78,7 +78,7 @@ def _open(tool: str, caller: Caller, run: str) -> Work:
     target = target_of(tool)
     with suppress(WorkflowNotFound, AgentNotFound):
         if target is not None:
-            return open_work(caller.tenant, target, caller.by, run)
+            return Work(caller.tenant, target, caller.by, run)
     raise MCPError(INVALID_PARAMS, f"Unknown tool: {tool}")
 
 

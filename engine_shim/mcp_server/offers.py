@@ -62,7 +62,7 @@ MESSAGE_SCHEMA: Final[Json] = {
 def list_tools(tenant: Tenant) -> list[Tool]:
     """The tools of a tenant: workflows, then agents."""
     newest = [next(iter(versions.values())) for versions in tenant.workflows.list().values()]
-    agents = tenant.talks.describe_agents() if tenant.talks else []
+    agents = tenant.conversations.describe_agents() if tenant.conversations else []
     return [*map(_workflow_tool, newest), *map(_agent_tool, agents)]
 
 

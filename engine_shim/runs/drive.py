@@ -75,13 +75,15 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to drive: what it was started with, what prepares the runs in it, and who may stop and watch it."""
+    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, and the stored
+    conversation of which it is a turn."""
 
     run: str
     spec: Spec
     preparer: Preparer
     stop: StopSignal
     on_event: OnEvent = None
+    conversation: str | None = None
 
 
 class Driver(Protocol):

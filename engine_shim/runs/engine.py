@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,10 +44,11 @@ from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.models import HostModels
-from engine_shim.runs.open_grants import open_grants
+from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
 from engine_shim.runs.results import read_result
 from engine_shim.runs.starter import RunStarter
+from engine_shim.runs.turn_order import TurnOrder
 from engine_shim.statuses import STOPPED, RunStatus
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
@@ -112,6 +114,7 @@ class Engine:
         self._index, self._controls = RunIndex(self.store), RunControls(self.store)
         protect_name(NAME)
         self._leases = LeaseKeeper(self.store.leases)
+        self.turn_order = TurnOrder()
         self.telemetry = RunTelemetry(telemetry or Telemetry(), self.store, default_provider)
         slots = slots or Limiter(max_running).line(None)
         self._local = RunDriver(self.store, slots, self.telemetry.observe)
@@ -145,15 +148,16 @@ class Engine:
     ) -> "Engine":
         """The engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
         `is_served`, others start the runs."""
-        opened, client = store_of(store, config.store_address), model_of(model)
+        opened = store_of(store, config.store_address)
+        client = name_model(config, opened, model) if isinstance(model, str) else model_of(model)
         registry = with_runs(build_registry(config, shared_database(opened)), client)
-        served = is_served or is_worker
+        grants = open_grants(config, registry, client, opened.journal.load, is_served=is_served or is_worker)
         engine = cls(
             store=opened,
             model=client,
             default_provider=config.default_provider,
             agents=build_catalog(config, registry),
-            grants=open_grants(config, registry, client, opened.journal.load, is_served=served),
+            grants=replace(grants, turns=open_turn_grant(config, registry, opened, model)),
             slots=slots,
             telemetry=telemetry,
             temporal=config.temporal if config.engine == "temporal" and not is_worker else None,
@@ -201,7 +205,7 @@ class Engine:
                 check = HostCheck(start.preparer.grant)
                 refuse(check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
-            return Job(start.run, start.spec, start.preparer, stop, on_event)
+            return Job(start.run, start.spec, start.preparer, stop, on_event, start.conversation)
 
         return await self._drive(start.run, write, on_taken)
 
@@ -348,7 +352,7 @@ class Engine:
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(new)
-            self._starter.add_entry(new, fork.definition, fork.base, fork.at)
+            self._starter.add_entry(new, fork.started, fork.base, fork.at)
             self.store.journal.append(new, fork.rows)
             return self._job_of(new, stop, on_event)
 
@@ -414,12 +418,14 @@ class Engine:
                 job, cancellation = await finish_blocking(self.store.journal, lambda: write(stop))
                 if on_taken is not None:
                     on_taken()
-                if cancellation is None:
-                    return await self._driver.drive(job)
-                if not self.has_workers:
-                    stop.request("cancel")
-                    await self._driver.drive(job)
-                raise cancellation
+                async with self.turn_order.driving(job.conversation, stop) as interruption:
+                    cancellation = cancellation or interruption
+                    if cancellation is None:
+                        return await self._driver.drive(job)
+                    if not self.has_workers:
+                        stop.request("cancel")
+                        await self._driver.drive(job)
+                    raise cancellation
         except Abandoned:
             if not stop.is_abandoned:
                 await self._note_late_answers(run)
@@ -439,7 +445,7 @@ class Engine:
         recorded = read_run(tape, ROOT)
         spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
         preparer = self._starter.preparer(self.grants.of_run(recorded), base, begun=True)
-        return Job(run, spec, preparer, stop, on_event)
+        return Job(run, spec, preparer, stop, on_event, recorded.conversation)
 
     # ── messages and stopping ──────────────────────────────────────────────────────────────────────────────────
 

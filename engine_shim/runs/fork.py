@@ -24,7 +24,7 @@ class Fork:
     """The rows that a fork begins with, and what its entry says."""
 
     rows: list[Row]
-    definition: Json
+    started: Json
     base: Path
     at: str
 
@@ -52,4 +52,4 @@ def make_fork(
     refuse(HostCheck(grant).recorded_problems(forked, base))
     if not repeat_writes and (repeats := find_repeats(tape, forked)):
         raise WritesRepeated(run, repeats)
-    return Fork(rows, recorded.definition, base, at)
+    return Fork(rows, tape[ROOT][0].record(), base, at)

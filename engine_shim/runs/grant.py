@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from agent_core.journal.reader import RecordedRun
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.load import UNBOUND, Bounds, Workflow
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.host.variables import Variables
 from engine_shim.runs.models import HostModels
 from utools.registry import ToolRegistry
@@ -27,10 +28,12 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a host gives to the definitions in its own files, and to those that came over HTTP."""
+    """What a host gives to the definitions in its own files, to those that came over HTTP, and to the turns of its
+    agents, if it has any."""
 
     own: Grant
     http: Grant
+    turns: Grant | None = None
 
     @classmethod
     def alike(cls, registry: ToolRegistry, secrets: Secrets, models: HostModels) -> "Grants":
@@ -38,15 +41,21 @@ class Grants:
         grant = Grant(registry, secrets, models)
         return cls(grant, grant)
 
-    def of(self, *, from_http: bool) -> Grant:
-        """What is given to one kind of definitions."""
-        return self.http if from_http else self.own
+    def of_workflow(self, workflow: Workflow | CheckedWorkflow) -> Grant:
+        """Return what is given to a workflow."""
+        return self._choose(from_http=workflow.bounds.from_http, is_turn=workflow.agent is not None)
 
     def of_run(self, run: RecordedRun) -> Grant:
-        """What is given to a recorded run."""
-        return self.of(from_http=run.from_http)
+        """Return what is given to a recorded run."""
+        return self._choose(from_http=run.from_http, is_turn=run.turn is not None)
+
+    def _choose(self, *, from_http: bool, is_turn: bool) -> Grant:
+        if is_turn and self.turns is not None:
+            return self.turns
+        return self.http if from_http else self.own
 
     async def close(self) -> None:
         """Close the connections of all models."""
-        for each in (self.own, self.http):
-            await each.models.close()
+        for each in (self.own, self.http, self.turns):
+            if each is not None:
+                await each.models.close()

@@ -90,8 +90,8 @@ class HostCheck:
                     yield problem if path == ROOT else Problem(f"{path}: {problem.where}", problem.message)
 
     def _missing_tools(self, runs: Mapping[str, RecordedRun], not_needed: Set[str]) -> Iterator[Problem]:
-        known = {tool.code for tool in self.registry.all()}
-        for code in sorted({code for run in runs.values() for code in run.tools} - known - not_needed):
+        needed = {code for run in runs.values() for code in run.tools} - not_needed
+        for code in sorted(code for code in needed if code not in self.registry):
             why = self.registry.refusal(code) or "was the run started with another configuration?"
             yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from agent_core.agents.turn_tool import turn_tool
 from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.models.reach import ModelReach
@@ -15,6 +16,9 @@ from engine_shim.host.saved_files import is_saved
 from engine_shim.host.variables import Variables
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.models import HostModels
+from engine_shim.store.open import shared_database
+from engine_shim.store.run_store import RunStore
+from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
 
 
@@ -43,6 +47,30 @@ def open_grants(
         Grant(registry, secrets, own_models, list_variables(config, others=not of_tenant), own_bounds),
         Grant(lent, secrets, http_models, list_variables(config, others=False), http_bounds),
     )
+
+
+def name_model(config: HostConfig, store: RunStore, name: str) -> ModelClient:
+    """Return the client of a model that stands in for all others. DefinitionError where it cannot be asked."""
+    urls, default = config.endpoints, config.default_provider
+    return HostModels(base_urls=urls, default_provider=default, tape_of=store.journal.load).at(Path())(name, {})
+
+
+def open_turn_grant(
+    config: HostConfig, registry: ToolRegistry, store: RunStore, model: ModelClient | str | None
+) -> Grant:
+    """Return what the host gives to the turns of its agents, which only its operator defines.
+
+    A `model` that is named stands in the agents' definitions; a client answers for every name.
+    """
+    models = HostModels(
+        None if isinstance(model, str) else model,
+        base_urls=config.endpoints,
+        default_provider=config.default_provider,
+        tape_of=store.journal.load,
+        reach=agents_reach(config) if model is None else None,
+    )
+    conversations = host_context_store(config.tenant, database=shared_database(store))
+    return Grant(registry.with_private(turn_tool(conversations, store.journal)), config.secrets(), models)
 
 
 def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:

@@ -13,6 +13,7 @@ from agent_core.effects import Inherited, Json
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
 from agent_core.models.client import ModelClient
+from agent_core.records import TurnNote
 from agent_core.rules import CURRENT
 from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
@@ -76,7 +77,8 @@ class Preparer:
 
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
-        return self._make_body(run, checked.definition, checked.data, external, inherited)
+        body = self._make_body(run, checked.definition, checked.data, external, inherited)
+        return body if checked.agent is None else {**body, "agent": _note_turn(checked.agent, external)}
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
         self._plans[_digest(checked.data)] = Plan(checked.definition, checked.graph)
@@ -151,6 +153,13 @@ class Preparer:
         schema = self._registry.schema(code).schema
         known = {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
         return {**known, "inward": True} if tool.inward else known
+
+
+def _note_turn(agent: str, external: Json) -> TurnNote:
+    note: TurnNote = {"name": agent}
+    if "conversation_id" in external:
+        note["conversation"] = external["conversation_id"]
+    return note
 
 
 def _digest(definition: Mapping[str, Any]) -> str:

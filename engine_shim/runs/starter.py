@@ -1,7 +1,7 @@
 """RunStarter: how a run begins on this host: checked, prepared, and written before anything is driven."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,12 @@ class Start:
     preparer: Preparer
 
     @property
+    def conversation(self) -> str | None:
+        """The stored conversation of which the run is a turn."""
+        note: Json = self.body.get("agent", {})
+        return note.get("conversation")
+
+    @property
     def spec(self) -> Spec:
         return Spec(ROOT, {"definition": self.checked.data, "external": self.body["external"]})
 
@@ -60,7 +66,7 @@ class RunStarter:
         if not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
         begun = run_id is not None and self._index.has_started(check_run_id(run_id))
-        grant = self._grants.of(from_http=workflow.bounds.from_http)
+        grant = self._grants.of_workflow(workflow)
         checked = check(workflow, grant.registry, self._agents, begun=begun)
         if not begun:
             refuse(HostCheck(grant).run_problems(checked.workflow, checked.invoked))
@@ -74,16 +80,19 @@ class RunStarter:
         run, checked = start.run, start.checked
         is_known = self._index.has_begun(run, start.body)
         if not is_known or self._store.entry(run) is None:
-            self.add_entry(run, checked.data, checked.base.resolve(), start.body["at"])
+            self.add_entry(run, start.body, checked.base.resolve(), start.body["at"])
         if not is_known:
             started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **start.body})
             self._store.journal.append(run, [started])
         return is_known
 
-    def add_entry(self, run: str, definition: Mapping[str, Any], base: Path, at: str) -> None:
-        """Add a run that has begun to the index."""
-        version = definition.get("version", "1")
-        self._store.save(RunEntry(run, definition["id"], version, "pending", at, str(base), host=self.host))
+    def add_entry(self, run: str, started: Json, base: Path, at: str) -> None:
+        """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name."""
+        definition, note = started["definition"], started.get("agent", {})
+        agent = note.get("name", "")
+        version = "" if agent else definition.get("version", "1")
+        entry = RunEntry(run, agent or definition["id"], version, "pending", at, str(base), host=self.host)
+        self._store.save(replace(entry, agent=agent, conversation=note.get("conversation")))
 
     def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         """What prepares the runs below a directory."""

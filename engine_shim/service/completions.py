@@ -6,14 +6,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.agents.errors import AgentError
-from agent_core.agents.result import ConversationResult
 from agent_core.audit.totals import Totals
 from agent_core.effects import Json
 from agent_core.run.events import Event
-from agent_core.run.node import ROOT as AGENT_ROOT
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.model import ROOT, Definition
+from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import EngineError
 from engine_shim.service.asked_by_messages import (
     external_of_messages,
@@ -21,14 +19,14 @@ from engine_shim.service.asked_by_messages import (
     find_text_input,
     read_answer,
 )
+from engine_shim.service.conversations import ConversationService
 from engine_shim.service.feed import HEARTBEAT_S, Position
-from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
-from engine_shim.service.talks import Talks
+from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
-from engine_shim.statuses import OPEN
 
 AGENT, WORKFLOW = "agent/", "workflow/"
-POLL_S: Final = 0.25
+SHOWN_S: Final = 1.0
+"""How long the last pieces of an answer are awaited that is complete."""
 TAKEN_BACK: Final = ""
 NEW_PARAGRAPH: Final = "\n\n"
 Pieces = asyncio.Queue[str]
@@ -82,12 +80,12 @@ class NotAnswered(EngineError):
 class Completions:
     """The agents and workflows of one tenant as models. Share it among the tasks of one event loop."""
 
-    def __init__(self, talks: Talks | None, runs: RunService, workflows: WorkflowCatalog) -> None:
-        self._talks, self._runs, self._workflows = talks, runs, workflows
+    def __init__(self, conversations: ConversationService | None, runs: RunService, workflows: WorkflowCatalog) -> None:
+        self._conversations, self._runs, self._workflows = conversations, runs, workflows
 
     def list_models(self) -> list[str]:
         """The names that a question may have; workflows in their newest version."""
-        agents = [agent.name for agent in self._talks.host.catalog.list()] if self._talks else []
+        agents = [agent.name for agent in self._conversations.host.catalog.list()] if self._conversations else []
         found = self._workflows.list().items()
         asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).definition)]
         return [*(AGENT + name for name in agents), *(WORKFLOW + name for name in asked)]
@@ -107,7 +105,7 @@ class Completions:
         """Pieces of the answer, None now and then while there are none, at last the whole.
 
         A piece that turns out to be no part of the answer cannot be taken back: the answer then follows in a paragraph
-        of its own. ModelNotFound, NotAnswered, and what `RunService.submit` and `Talks.answer` raise.
+        of its own. ModelNotFound, NotAnswered, and what `RunService.submit` raises.
         """
         pieces: Pieces = asyncio.Queue()
         work = asyncio.create_task(self._answer(question, pieces))
@@ -136,53 +134,37 @@ class Completions:
         return await self._answer(question, None)
 
     async def _answer(self, question: Question, pieces: Pieces | None) -> Completion:
-        if question.model.startswith(AGENT) and question.model in self.list_models():
-            return await self._ask_agent(question, pieces)
-        if question.model.startswith(WORKFLOW):
-            return await self._ask_workflow(question, pieces)
-        raise ModelNotFound(question.model, self.list_models())
-
-    async def _ask_agent(self, question: Question, pieces: Pieces | None) -> Completion:
-        assert self._talks is not None
-        agent = question.model.removeprefix(AGENT)
-
-        def show(event: Event) -> None:
-            if pieces is not None and event["strand"] == AGENT_ROOT:
-                _show_piece(event, pieces)
-
-        on_event = None if pieces is None else show
-        try:
-            result = await self._talks.answer(
-                agent,
-                question.messages,
-                run=question.run,
-                by=question.by,
-                key=question.key,
-                temperature=question.temperature,
-                on_event=on_event,
-            )
-        except AgentError as error:
-            if error.result is None:
-                raise
-            result = error.result
-        return _completion_of(result)
-
-    async def _ask_workflow(self, question: Question, pieces: Pieces | None) -> Completion:
-        name = question.model.removeprefix(WORKFLOW)
-        checked = self._workflows.get(name)
-        definition, text_input = checked.definition, find_text_input(checked.definition)
-        if text_input is None:
-            raise ModelNotFound(question.model, self.list_models())
-        run = question.run
+        checked, external = self._find_workflow(question)
+        run, definition = question.run, checked.definition
         follower = None if pieces is None else asyncio.create_task(self._follow(run, definition, pieces))
         try:
-            external = external_of_messages(definition, text_input, question.messages)
-            await self._runs.submit(checked, external, by=question.by, key=question.key, run_id=run)
-            return await self._await_answer(run, definition)
+            is_turn = checked.agent is not None
+            await self._runs.submit(
+                checked, external, by=question.by, key=question.key, run_id=run, takes_unlisted=is_turn
+            )
+            completion = await self._await_answer(run, definition)
+            if follower is not None:  # the feed of a run that has completed comes to its end
+                await asyncio.wait([follower], timeout=SHOWN_S)
+            return completion
         finally:
             if follower is not None:
-                await asyncio.sleep(0)
                 follower.cancel()
+
+    def _find_workflow(self, question: Question) -> tuple[CheckedWorkflow, Json]:
+        """What answers, and its inputs. ModelNotFound."""
+        model, messages = question.model, question.messages
+        if self._conversations is not None and model.startswith(AGENT) and model in self.list_models():
+            agent, temperature = model.removeprefix(AGENT), question.temperature
+            turn = self._conversations.host.make_turn(agent, temperature=temperature, is_stored=False)
+            message, history = messages[-1]["content"], list(messages[:-1])
+            return turn, {"message": message, "history": history, "temperature": temperature}
+        if not model.startswith(WORKFLOW):
+            raise ModelNotFound(model, self.list_models())
+        checked = self._workflows.get(model.removeprefix(WORKFLOW))
+        text_input = find_text_input(checked.definition)
+        if text_input is None:
+            raise ModelNotFound(model, self.list_models())
+        return checked, external_of_messages(checked.definition, text_input, messages)
 
     async def _follow(self, run: str, definition: Definition, pieces: Pieces) -> None:
         """Show what the answering agent writes."""
@@ -195,12 +177,7 @@ class Completions:
                         _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
-        while (view := await self._runs.view(run)).status in OPEN:
-            await self._runs.wait(run, HEARTBEAT_S)
-            if self._runs.is_closing:
-                raise ServerEnds
-            if not self._runs.drives(run) and (await self._runs.view(run)).status in OPEN:
-                await asyncio.sleep(POLL_S)  # another process drives it
+        view = await self._runs.await_rest(run)
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
         totals = Totals()
@@ -229,14 +206,6 @@ def _show_piece(event: Event, pieces: Pieces) -> None:
         pieces.put_nowait(event["text"])
     elif event["event"] == "answer_discarded":
         pieces.put_nowait(TAKEN_BACK)
-
-
-def _completion_of(result: ConversationResult) -> Completion:
-    """The completion of an agent's turn. NotAnswered for one that has no answer."""
-    output, usage = result.output, result.usage
-    if output.finish_reason != "final":
-        raise _not_answered(output.run_id, output.finish_reason, output.error, is_waiting=bool(output.waiting))
-    return Completion(output.run_id, result.content, usage["prompt_tokens"], usage["completion_tokens"])
 
 
 def _not_answered(run: str, status: str, error: Json | None, *, is_waiting: bool) -> NotAnswered:

@@ -31,11 +31,10 @@ def write_metrics(metrics: "RunMetrics", tenants: "Iterable[Tenant]", reader: st
 
 
 def count_runs(tenant: "Tenant") -> "Standing":
-    """How the runs of a tenant stand, whichever process drives them; turns of conversations are this process's."""
+    """How the runs of a tenant stand, whichever process drives them."""
     from engine_shim.telemetry.run_metrics import Standing
 
     standing = RunFilter(statuses=(*OPEN, WAITING), host=tenant.engine.host)
     statuses = [entry.status for entry in tenant.store.entries(standing)]
     waiting = statuses.count(WAITING)
-    turns = 0 if tenant.talks is None else tenant.talks.open
-    return Standing(len(statuses) - waiting + turns, waiting)
+    return Standing(len(statuses) - waiting, waiting)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from agent_core.errors import Abandoned, Damaged
+from agent_core.errors import Abandoned, Damaged, DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.errors import refuse
@@ -32,6 +32,8 @@ MAX_RESULTS: Final = 256
 BEGINS_S: Final = 0.02
 POLL_S: Final = 0.25
 """How often a run is looked at that another process begins or releases, and one that it drives."""
+AWAIT_S: Final = 15.0
+"""How long a run is awaited before its status is read again."""
 LOOKS: Final = 50
 """How often a run at rest is tried that its driver has not released."""
 Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
@@ -251,6 +253,21 @@ class RunService:
                 return
             await asyncio.sleep(min(POLL_S, left))
 
+    async def await_rest(self, run: str) -> RunView:
+        """Return a run once it has ended, waits or is paused, whichever process drives it.
+
+        RunNotFound; ServerEnds where this process ends before that.
+        """
+        while True:
+            await self.wait(run, AWAIT_S)
+            view = await self.view(run)
+            if view.status not in OPEN:
+                return view
+            if self.is_closing:
+                raise ServerEnds
+            if not self.drives(run):
+                await asyncio.sleep(POLL_S)  # another process is about to drive it
+
     def drives(self, run: str) -> bool:
         """Whether this process drives the run, or will when its turn comes."""
         return run in self._open
@@ -270,6 +287,12 @@ class RunService:
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
         await self.store.run_blocking(self._check_exists, run)
+
+    async def check_goes_on(self, run: str) -> None:
+        """RunNotFound when the store has no such run; DecisionError for one that was recorded without an engine."""
+        if await self.store.run_blocking(self.engine.store.entry, run) is None:
+            await self.check_exists(run)
+            raise DecisionError(f"run {run!r} was recorded without an engine; go on with it where it began")
 
     def _check_exists(self, run: str) -> None:
         store = self.engine.store

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_core.agents.turn import NODE
 from agent_core.effects import Json
 from agent_core.errors import Divergence
 from agent_core.journal.chain import check_chains, is_finished
@@ -76,11 +77,10 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
         tape = store.journal.load(run)
         if AGENT_ROOT not in tape:
             raise RunNotFound(run)
-        return _view_turn(store, run, tape)
+        return _view_agent_run(store, run, tape)
     about: dict[str, Any] = {
         "run_id": entry.run,
-        "workflow": entry.workflow,
-        "version": entry.version,
+        **_describe_kind(entry),
         "started_at": entry.started_at,
         "submitted_by": store.submitter(entry.run),
     }
@@ -94,7 +94,7 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
     is_paused = entry.status == "paused" and result.status == "waiting"
     return RunView(
         status="paused" if is_paused else result.status,
-        outputs=result.nodes if result.declared is None else result.declared,
+        outputs=_choose_outputs(entry, result),
         nodes=result.nodes,
         path=result.path,
         waiting=result.waiting,
@@ -115,8 +115,21 @@ def read_recorded(store: RunStore, run: str) -> RunResult | None:
         return None
 
 
-def _view_turn(store: RunStore, run: str, tape: Tape) -> RunView:
-    """A turn of a conversation with an agent."""
+def _describe_kind(entry: RunEntry) -> dict[str, Any]:
+    if entry.agent:
+        return {"agent": entry.agent, "conversation": entry.conversation}
+    return {"workflow": entry.workflow, "version": entry.version}
+
+
+def _choose_outputs(entry: RunEntry, result: RunResult) -> Mapping[str, Any]:
+    """The outputs that the workflow declares, else those of its nodes; of a turn those of its agent."""
+    if entry.agent:
+        return {NODE: result.nodes[NODE]} if NODE in result.nodes else {}
+    return result.nodes if result.declared is None else result.declared
+
+
+def _view_agent_run(store: RunStore, run: str, tape: Tape) -> RunView:
+    """An agent's run that was recorded without an engine, as turns were by older versions."""
     first, last = tape[AGENT_ROOT][0].record(), tape[AGENT_ROOT][-1].record()
     note, waiting = first.get("agent", {}), waiting_calls(tape)
     about: dict[str, Any] = {
@@ -129,5 +142,5 @@ def _view_turn(store: RunStore, run: str, tape: Tape) -> RunView:
     if not is_finished(tape, AGENT_ROOT):
         return RunView(status="waiting" if waiting else "running", waiting=waiting, **about)
     keys = ("final_answer", "finish_reason", "usage")
-    outputs = {"agent_core": {key: last[key] for key in keys if key in last}}
+    outputs = {NODE: {key: last[key] for key in keys if key in last}}
     return RunView(status=read_ended_status(last), outputs=outputs, nodes=outputs, error=last.get("error"), **about)

@@ -15,16 +15,16 @@ from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
-from engine_shim.runs.chat import open_conversations
+from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.service.completions import Completions
+from engine_shim.service.conversations import ConversationService
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.shares import Share, Shares
 from engine_shim.service.spent import Account
-from engine_shim.service.talks import Talks
 from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.turns import Turns
 from engine_shim.service.webhooks import WebhookSender, open_senders
@@ -41,14 +41,14 @@ from utools.limiter import Limiter, Line
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One of those that a server serves; the host itself has no name. `talks` is None where there are no agents."""
+    """One of those that a server serves; the host itself has no name. Without agents it has no `conversations`."""
 
     config: HostConfig
     store: DatabaseRunStore
     engine: Engine
     workflows: WorkflowCatalog
     runs: RunService
-    talks: Talks | None
+    conversations: ConversationService | None
     tools: HostTools
     completions: Completions
     triggers: Triggers
@@ -116,14 +116,14 @@ class Tenant:
 
     async def list_conversations(self, most: int) -> list[Json]:
         """The conversations with this tenant's agents, newest first."""
-        turns = await asyncio.to_thread(self.search.find_turns)
-        return [] if self.talks is None else await self.talks.describe(turns[:most], most)
+        if self.conversations is None:
+            return []
+        turns = await asyncio.to_thread(self.search.find_newest_turns, most)
+        return await self.conversations.describe(turns, most)
 
     async def close(self, grace: float) -> None:
         """Let go of what is driven, and close the stores."""
         await self.runs.close(grace)
-        if self.talks is not None:
-            await self.talks.close(grace)
         await self.engine.close()
 
 
@@ -198,16 +198,9 @@ def open_tenant(
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
     runs = RunService(engine, share=shared.runs, tenant=config.tenant)
-
-    def note_rest(run: str) -> None:
-        tape = store.journal.load(run)
-        store.note_rest(run, runs.read(run).status, sum(map(len, tape.values())))
-
-    talks = None
-    if has_agents:
-        host = open_conversations(config, store, model, engine.registry, engine.telemetry)
-        talks = Talks(host, store, note_rest if config.webhooks else None)
-    tools, completions = HostTools(engine, runs, config.execute_tools, workflows), Completions(talks, runs, workflows)
+    conversations = ConversationService(HostConversations(engine, config, store, model), runs) if has_agents else None
+    tools = HostTools(engine, runs, config.execute_tools, workflows)
+    completions = Completions(conversations, runs, workflows)
     triggers = Triggers(
         config.base / config.triggers,
         store.database,
@@ -221,7 +214,7 @@ def open_tenant(
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
     parts = (tools, completions, triggers, files, Turns(), RunSearch(store), Turns(), webhooks)
-    return Tenant(config, store, engine, workflows, runs, talks, *parts)
+    return Tenant(config, store, engine, workflows, runs, conversations, *parts)
 
 
 def _workflows_of(config: HostConfig) -> Path:

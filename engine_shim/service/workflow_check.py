@@ -13,7 +13,7 @@ from engine_shim.runs.grant import Grants
 
 def read_checked(file: Path, grants: Grants, agents: AgentCatalog | None) -> CheckedWorkflow:
     """The workflow of a file, with what is given to it. DefinitionErrors for all its faults."""
-    grant = grants.of(from_http=SavedFiles(file.parent).has(file))
+    grant = grants.http if SavedFiles(file.parent).has(file) else grants.own
     checked = check(grant.bind(load_workflow(file)), grant.registry, agents)
     protect_models((name for _, name, _ in model_refs(checked.definition)), file.parent)
     return checked

@@ -49,7 +49,10 @@ _FOR_MANY: Final = """
 _TAKEOVERS: Final = """
     CREATE TABLE run_takeovers (
         run TEXT COLLATE "C" PRIMARY KEY, records BIGINT NOT NULL, taken BIGINT NOT NULL)"""
-LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS))
+_TURNS: Final = """
+    CREATE TABLE run_turns (run TEXT COLLATE "C" PRIMARY KEY, agent TEXT NOT NULL, conversation TEXT COLLATE "C");
+    CREATE INDEX run_turns_conversation ON run_turns (conversation)"""
+LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

@@ -46,8 +46,12 @@ _LEDGER = """CREATE TABLE IF NOT EXISTS ledger (
 _LEDGER_RUNS = "CREATE INDEX IF NOT EXISTS ledger_runs ON ledger (run)"
 _TAKEOVERS = """CREATE TABLE IF NOT EXISTS run_takeovers (
     run TEXT PRIMARY KEY, records INTEGER NOT NULL, taken INTEGER NOT NULL) WITHOUT ROWID"""
+_TURNS = """CREATE TABLE IF NOT EXISTS run_turns (
+    run TEXT PRIMARY KEY, agent TEXT NOT NULL, conversation TEXT) WITHOUT ROWID"""
+_CONVERSATIONS = "CREATE INDEX IF NOT EXISTS run_turns_conversation ON run_turns (conversation)"
 _SERVED = (_SUBMISSIONS, _TRACES, _TOKENS, _EVENTS, _DELIVERIES, _CURSORS, _TRIGGERS, _LEDGER, _LEDGER_RUNS, _TAKEOVERS)
-LAYOUT = replace(JOURNAL, extra=(*JOURNAL.extra, _RUNS, _NEWEST, _BY_STATUS, _HOSTS, _LEASES, *_SERVED))
+_LISTED = (_RUNS, _NEWEST, _BY_STATUS, _HOSTS, _LEASES, _TURNS, _CONVERSATIONS)
+LAYOUT = replace(JOURNAL, extra=(*JOURNAL.extra, *_LISTED, *_SERVED))
 _DIALECT: Final = Dialect(
     values="(SELECT value FROM json_each(?))",
     pack=json.dumps,

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from utools.databases.transaction import Transaction
 
 _COLUMNS = "run, workflow, version, status, started_at, base"
+_ALL = f"""SELECT {_COLUMNS}, coalesce(records, 0), coalesce(host, ''), coalesce(agent, ''), conversation
+    FROM workflow_runs LEFT JOIN run_hosts USING (run) LEFT JOIN run_turns USING (run)"""
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     workflow = excluded.workflow, version = excluded.version, status = excluded.status,
     started_at = excluded.started_at, base = excluded.base"""
+_SAVE_TURN = "INSERT INTO run_turns (run, agent, conversation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _SAVE_HOST = """INSERT INTO run_hosts (run, records, host) VALUES (?, ?, ?)
     ON CONFLICT (run) DO UPDATE SET records = excluded.records, host = excluded.host"""
 
@@ -24,7 +27,8 @@ class RunEntry:
     """A run as a list shows it. `base` is the directory that its definition's relative paths start from.
 
     `records` is how many records the run had when its status was set: its journal never has fewer. `host` is the
-    configuration file of the host that began it, empty where there was none.
+    configuration file of the host that began it, empty where there was none. A turn has the name of its
+    `agent` and, if it is stored, its `conversation`; of any other run `agent` is empty.
     """
 
     run: str
@@ -35,6 +39,8 @@ class RunEntry:
     base: str
     records: int = 0
     host: str = ""
+    agent: str = ""
+    conversation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +101,11 @@ ALL = RunFilter()
 
 def save_entry(db: "Transaction", entry: RunEntry) -> None:
     """Add the entry, or replace the run's older one."""
-    *columns, records, host = astuple(entry)
+    *columns, records, host, agent, conversation = astuple(entry)
     db.execute(_SAVE, columns)
     db.execute(_SAVE_HOST, (entry.run, records, host))
+    if agent:
+        db.execute(_SAVE_TURN, (entry.run, agent, conversation))
 
 
 def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
@@ -114,7 +122,18 @@ def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
 
 def read_entries(database: "Database", clause: str, *values: Any) -> list[RunEntry]:
     """The entries that the end of a query, such as `RunFilter.as_sql` gives, says."""
+    found = database.rows("run_turns", f"{_ALL} {clause}", *values)
+    if not found:  # none are wanted, or the store was written before it had the table
+        return _read_older_entries(database, clause, *values)
+    return [
+        RunEntry(run, workflow, version, read_status(status), *rest) for run, workflow, version, status, *rest in found
+    ]
+
+
+def _read_older_entries(database: "Database", clause: str, *values: Any) -> list[RunEntry]:
     found = database.rows("workflow_runs", f"SELECT {_COLUMNS} FROM workflow_runs {clause}", *values)
+    if not found:
+        return []
     query = f"SELECT run, records, host FROM run_hosts WHERE run IN {database.dialect.values}"
     runs = database.dialect.pack([row[0] for row in found])
     by_run = {run: (records, host) for run, records, host in database.rows("run_hosts", query, runs)}

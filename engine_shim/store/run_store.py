@@ -38,6 +38,7 @@ _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
     WHERE status IN (?, ?)
     AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))"""
+_TABLES = ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", TAKEOVERS)
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -223,11 +224,6 @@ class DatabaseRunStore:
             hint = "put the store of each tenant back where it was"
             raise JournalError(f"{self.database.name} holds the runs of tenant {noted}, not of {tenant}; {hint}")
 
-    def note_rest(self, run: str, status: str, records: int) -> None:
-        """Note for webhooks that a run which has no entry, such as an agent's own, waits or has ended."""
-        with self.database.writing(_subject(run)) as db:
-            self._add_event(db, run, status, records)
-
     def entry(self, run: str) -> RunEntry | None:
         entries = read_entries(self.database, "WHERE run = ?", run)
         return entries[0] if entries else None
@@ -285,7 +281,7 @@ class DatabaseRunStore:
             return False
         journaled = self.journal.delete(run)
         with self.database.writing(_subject(run)) as db:
-            for table in ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_events", TAKEOVERS):
+            for table in _TABLES:
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         return is_known or journaled
 

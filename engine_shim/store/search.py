@@ -14,6 +14,7 @@ import orjson
 
 from agent_core.journal.kinds import beginning
 from engine_shim.errors import DefinitionError
+from engine_shim.store.conversations import NewestTurn, list_newest_turns
 from engine_shim.store.database import Database, Dialect
 from engine_shim.store.digest import RunDigest, digest_runs, read_calls
 from engine_shim.store.entries import RunEntry, RunFilter, select_entries
@@ -86,19 +87,11 @@ class RunPage(NamedTuple):
     next: tuple[str, str] | None
 
 
-class Turn(NamedTuple):
-    """A turn of a conversation with an agent."""
-
-    conversation: str
-    agent: str
-    started_at: str
-
-
 class _Begun(NamedTuple):
     """How a run began that only the journal holds."""
 
     entry: RunEntry
-    turn: Turn | None
+    turn: NewestTurn | None
 
 
 class RunSearch:
@@ -118,15 +111,13 @@ class RunSearch:
             found = [complete_entry(self._store, each) for each in found]
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
 
-    def find_turns(self) -> list[Turn]:
-        """The newest turn of each conversation, newest first."""
+    def find_newest_turns(self, most: int) -> list[NewestTurn]:
+        """The newest turn of each conversation, newest first; older versions recorded turns in the journal alone."""
         with self._store.database.open_reader() as database:
-            begun = sorted(self._all_begun(database), key=lambda each: _place_of(each.entry), reverse=True)
-        newest: dict[str, Turn] = {}
-        for _, turn in begun:
-            if turn is not None:
-                newest.setdefault(turn.conversation, turn)
-        return list(newest.values())
+            turns = list_newest_turns(database, most)
+            turns += [begun.turn for begun in self._all_begun(database) if begun.turn is not None]
+        turns.sort(key=lambda turn: turn.started_at, reverse=True)
+        return list({turn.conversation: turn for turn in reversed(turns)}.values())[::-1][:most]
 
     def _find(self, query: RunQuery, database: Database) -> tuple[list[RunEntry], tuple[str, str] | None]:
         wanted, until = query.wanted, time.monotonic() + self._seconds
@@ -220,7 +211,7 @@ def _read_begun(run: str, first: Json) -> _Begun:
     entry = read_beginning(run, first)
     match first.get("agent"):
         case {"name": str(agent), "conversation": str(conversation)}:
-            return _Begun(entry, Turn(conversation, agent, entry.started_at))
+            return _Begun(entry, NewestTurn(conversation, agent, entry.started_at))
     return _Begun(entry, None)
 
 

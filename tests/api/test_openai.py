@@ -79,7 +79,7 @@ def test_history_and_system_message_reach_the_agent(host: Served, client: OpenAI
         *ASKED,
     ]
     answered = client.chat.completions.with_raw_response.create(model="agent/clerk", messages=messages, temperature=0)
-    started = host.store.journal.load(answered.headers["x-run-id"])["agent"][0].record()
+    started = host.store.journal.load(answered.headers["x-run-id"])["flow/agent_core.1"][0].record()
     told = [(message["role"], message["content"]) for message in started["config"]["messages_json"]]
     assert told == [("system", "Be short."), ("user", "Hello\nthere."), ("assistant", "Hello.")]
     assert started["config"]["prompt"] == "How many A-17?"
@@ -306,7 +306,7 @@ def test_a_history_in_the_common_shape_is_taken(
     answered = client.chat.completions.with_raw_response.create(model=model, messages=messages)
     assert answered.parse().choices[0].message.content == "There are 12."
     if model.startswith("agent"):
-        started = host.store.journal.load(answered.headers["x-run-id"])["agent"][0].record()
+        started = host.store.journal.load(answered.headers["x-run-id"])["flow/agent_core.1"][0].record()
         told = [(message["role"], message["content"] or "") for message in started["config"]["messages_json"]]
         assert told == [("system", "Be short."), ("user", "Hi."), *expected]
 

@@ -238,7 +238,8 @@ def test_a_conversation_goes_on_by_its_id_and_shows_where_it_stands(say: Say, cl
     assert second.err.startswith(
         "desk, conversation c (1 turn); /help lists the commands\ndesk> What is 2 + 3?\nIt is 5.\n"
     )
-    asked = next(each for each in cli("show", "last", "--json").json["records"] if each["kind"] == "run_started")
+    records = cli("show", "last", "--json").json["records"]
+    asked = next(each for each in records if each.get("loop") == "agent")
     assert "What is 2 + 3?" in json.dumps(asked["messages"])
 
 
@@ -258,7 +259,8 @@ def test_the_commands_answer_on_stdout(say: Say) -> None:
 def test_undo_takes_the_last_turn_back(say: Say, cli: Cli) -> None:
     ran = say("First.\nSecond.\n/undo\nThird.\n", "--agent", "desk", "--conversation", "c")
     assert (ran.code, questions(cli, "c"), "took back: Second.\n" in ran.err) == (0, ["First.", "Third."], True)
-    started = next(each for each in cli("show", "last", "--json").json["records"] if each["kind"] == "run_started")
+    records = cli("show", "last", "--json").json["records"]
+    started = next(each for each in records if each.get("loop") == "agent")
     assert "Second." not in json.dumps(started)
     assert "there is no turn to take back" in say("/undo\n/undo\n/undo\n", "--conversation", "c").err
 

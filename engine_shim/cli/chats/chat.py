@@ -18,10 +18,9 @@ from engine_shim.cli.runs.ask import ask_decision, is_attended
 from engine_shim.cli.runs.summary import code_of_kind
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
-from engine_shim.runs.chat import HostConversations, find_waiting_turn, open_conversations
+from engine_shim.runs.conversations import HostConversations
+from engine_shim.runs.engine import Engine
 from engine_shim.telemetry.export import exporting
-from engine_shim.telemetry.run_telemetry import RunTelemetry
-from engine_shim.telemetry.telemetry import Telemetry
 from utools.errors import ToolError
 
 COMMAND = re.compile(r"/[a-z]+")
@@ -32,19 +31,19 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
     config = load_host_config(options.config)
     store = open_named_store(options.store, options.config)
     try:
-        telemetry = RunTelemetry(Telemetry(), store, config.default_provider)
-        host = open_conversations(config, store, model, telemetry=telemetry)
+        engine = Engine.of_host(config, store=store, model=model)
+        host = HostConversations(engine, config, store, model)
         with exporting(), asyncio.Runner() as runner:
             try:
                 waiting, last = None, None
                 if conversation is not None:
-                    waiting = find_waiting_turn(store, conversation)
+                    waiting = host.find_waiting(conversation)
                     last = host.agent_of(waiting) if waiting else runner.run(host.last_agent(conversation))
                 name = agent or last or _only_agent(host)
                 state = ChatState(host, name, new_run_id() if conversation is None else conversation, runner)
                 return Chat(state, options).talk(waiting)
             finally:
-                runner.run(host.models.close())
+                runner.run(engine.close())
     except ToolError as error:
         raise DefinitionError(f"the conversations cannot be read or written: {error}", where="context") from None
     finally:

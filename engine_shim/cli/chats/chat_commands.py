@@ -3,10 +3,10 @@
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
 from agent_core.run.event_source import EventSource
-from agent_core.run.node import ROOT
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_state import ChatState
 from engine_shim.cli.chats.chat_view import describe_step
+from engine_shim.runs.conversations import AGENT_STRAND
 
 QUIT = "/quit"
 COMMANDS = {
@@ -46,7 +46,7 @@ def obey(state: ChatState, command: str, argument: str) -> int:
 def _take_back(state: ChatState) -> None:
     """Withdraw the turn that waits, else take back the last one that is stored."""
     if waiting := state.withdraw():
-        state.view.step(f"withdrew the turn that waited for a decision: {waiting[0]['content']}")
+        state.view.step(f"withdrew the turn that waited for a decision: {waiting}")
         return
     turn = state.undo()
     state.view.step(f"took back: {turn[0]['content']}" if turn else "there is no turn to take back")
@@ -56,7 +56,7 @@ def _list_tools(state: ChatState) -> None:
     codes = state.host.catalog.config_of(state.agent)[1]["kept"]
     width = max(map(len, codes), default=0)
     for code in codes:
-        output.line(f"{code:<{width}}  {output.flatten(state.host.registry.get(code).description, LONGEST)}")
+        output.line(f"{code:<{width}}  {output.flatten(state.host.engine.registry.get(code).description, LONGEST)}")
     if not codes:
         state.view.note("this agent has no tools")
 
@@ -83,7 +83,7 @@ def _show_trace(state: ChatState) -> None:
         return
     steps: list[str | None] = []
     source = EventSource(lambda event: steps.append(describe_step(event)))
-    for row in state.tape(run).get(ROOT, []):
+    for row in state.tape(run).get(AGENT_STRAND, []):
         source(row)
     for step in filter(None, steps):
         output.line(output.in_line(step))

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
-from agent_core.run.node import ROOT
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_view import ChatView
-from engine_shim.runs.chat import HostConversations
+from engine_shim.definition.model import ROOT
+from engine_shim.runs.conversations import HostConversations, read_conversation_id, reply_of
+from engine_shim.runs.drive import RunResult
 from utools.context.turns import Message, Turn
 
 
@@ -27,39 +29,42 @@ class ChatState:
 
     def choose(self, agent: str) -> None:
         """Go on with this agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
-        self._conversations, self.agent = self.host.of(agent), agent
+        self.host.check_askable(agent)
+        self.agent = agent
 
     def ask(self, message: str) -> ChatReply:
         """Take a turn, within the agent's own limits."""
+        read_conversation_id(self.conversation)
+        if spent := self._runner.run(self.host.refuse_spent(self.agent, self.conversation)):
+            return spent
         self._run = new_run_id()
-        chat = self._conversations.chat(
-            message, self.conversation, None, None, run_id=self._run, on_event=self.view.show
-        )
-        return self._take(chat)
+        external = {"message": message, "conversation_id": self.conversation}
+        run = partial(self.host.engine.run, self.host.make_turn(self.agent), external=external, run_id=self._run)
+        return self._take(run(on_event=self.view.show))
 
     def resume(self, run: str, decisions: Decisions | None = None) -> ChatReply:
-        """Go on with a turn that waits, with the agent that it began with."""
+        """Go on with a turn that waits."""
         self._run = run
-        conversations = self.host.of(self.host.agent_of(run) or self.agent)
-        decide = conversations.decide(
-            self.conversation, run, decisions or {}, by=output.user(), on_event=self.view.show
-        )
-        return self._take(decide)
+        resume = self.host.engine.resume(run, decisions=decisions, by=output.user(), on_event=self.view.show)
+        return self._take(resume)
 
     def history(self) -> list[Message]:
         """The stored messages."""
-        return self._runner.run(self._conversations.history(self.conversation))
+        return self._runner.run(self.host.history(self.conversation))
 
-    def withdraw(self) -> Turn:
-        """Withdraw the turn that waits for a person, which is returned; empty where none waits."""
-        if turn := self._runner.run(self._conversations.withdraw(self.conversation, by=output.user())):
-            self._run = None
-        return turn
+    def withdraw(self) -> str | None:
+        """Withdraw the turn that waits for a person, whose message is returned; None where none waits."""
+        run = self.host.find_waiting(self.conversation)
+        if run is None:
+            return None
+        self._runner.run(self.host.engine.cancel(run, by=output.user()))
+        self._run = None
+        return self.question(run)
 
     def undo(self) -> Turn:
         """Take back the last turn that is stored, which is returned; empty where there is none."""
         self._run = None
-        return self._runner.run(self._conversations.undo(self.conversation))
+        return self._runner.run(self.host.undo(self.conversation))
 
     def last_run(self) -> str | None:
         """The run of the last turn: of this session, also if it was cancelled, else of those that are stored."""
@@ -70,12 +75,12 @@ class ChatState:
 
     def question(self, run: str) -> str:
         """The message that a turn answers."""
-        return str(read_run(self.tape(run), ROOT).config["prompt"])
+        return str(read_run(self.tape(run), ROOT).external["message"])
 
     def tape(self, run: str) -> Tape:
         """The records of a turn."""
-        return self.host.journal.load(run)
+        return self.host.engine.store.journal.load(run)
 
-    def _take(self, turn: Coroutine[Any, Any, ChatReply]) -> ChatReply:
+    def _take(self, turn: Coroutine[Any, Any, RunResult]) -> ChatReply:
         with self.view:
-            return self._runner.run(turn)
+            return reply_of(self.conversation, self._runner.run(turn))

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from agent_core.agents.reply import ChatReply
 from agent_core.run.events import Event
-from agent_core.run.node import ROOT
 from engine_shim.cli import output, terminal
 from engine_shim.cli.log import logs_json
 from engine_shim.cli.terminal import visible
+from engine_shim.runs.conversations import AGENT_STRAND
 
 WIDTH = 110
 """How long a line of a step may be where there is no terminal."""
@@ -37,8 +37,10 @@ class ChatView:
         self._stop_spinner()
 
     def show(self, event: Event) -> None:
-        """Print one event of the turn's own run, or of one nested in it."""
-        own = event["strand"] == ROOT
+        """Print one event of the turn's agent, or of a run nested in its own."""
+        if not is_of_agent(event):
+            return
+        own = event["strand"] == AGENT_STRAND
         if event["event"] == "answer_delta" and own and self._streams:
             self._stop_spinner()
             self._shown += event["text"]
@@ -107,6 +109,11 @@ class ChatView:
     def _write(text: str) -> None:
         terminal.out().write(text)
         terminal.out().flush()
+
+
+def is_of_agent(event: Event) -> bool:
+    """Whether an event is of the agent of a turn: those of the turn's other nodes are no news."""
+    return event["strand"].startswith(AGENT_STRAND)
 
 
 def describe_step(event: Event) -> str | None:

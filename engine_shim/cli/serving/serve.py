@@ -170,7 +170,8 @@ def describe_served(host: str, port: int, service: Service) -> str:
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
     config = service.tenants[None].config
     empty = f"agent-core: no workflow in {config.workflows}; `workflows` of agent-core.yaml names another directory\n"
-    agents = sum(len(each.talks.host.catalog.list()) for each in service.tenants.values() if each.talks)
+    talking = [each.conversations for each in service.tenants.values() if each.conversations is not None]
+    agents = sum(len(each.host.catalog.list()) for each in talking)
     hint = "" if workflows or agents else empty
     told = output.count(workflows, "workflow") + (f", {output.count(agents, 'agent')}" if agents else "")
     mcp = f", by MCP at http://{host}:{port}/mcp" if find_spec("mcp") else ""

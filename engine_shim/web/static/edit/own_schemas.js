@@ -11,7 +11,7 @@ export const NODE_SCHEMA = {
     max_parallel: { type: "integer", minimum: 1, maximum: 64, default: 4, description: "How many items are under way at once" },
     on_item_error: { enum: ["fail", "continue"], default: "fail", description: "Whether the node goes on when an item fails" },
     timeout: { ...seconds, description: "Active seconds for all its attempts; 0: unlimited" },
-    on_error: { enum: ["fail", "continue"], default: "fail", description: "Whether the run goes on when this node has failed" },
+    on_error: { enum: ["fail", "continue", "fail_at_end"], default: "fail", description: "Whether the run goes on when this node has failed; fail_at_end: to its end, and fails there" },
     retry: {
       type: "object",
       description: "How often the node is tried in all, and the pauses before each further try",

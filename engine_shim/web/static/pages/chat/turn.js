@@ -2,6 +2,9 @@
 
 import { sameJson } from "../../kit/json.js";
 
+/** The strand of the turn's run, and that of its agent; older versions recorded the agent alone. */
+const RUN = "flow";
+const AGENTS = ["flow/agent_core.1", "agent"];
 const BATCH_ITEM = /\/\d+\.(\d+)$/;
 
 /** The states in which a person may decide about a call. */
@@ -14,7 +17,8 @@ export function newTurn({ trace, message, answer = null, status = "running", cal
 
 /** The turn after one more event of its run. */
 export function addEvent(turn, event) {
-  const read = READERS[event.event];
+  if (event.strand === RUN && event.event === "finished") return endRun(turn, event);
+  const read = isOfAgent(event.strand) && READERS[event.event];
   return read ? read({ ...turn, isTold: true }, event) : turn;
 }
 
@@ -67,10 +71,17 @@ const READERS = {
   },
 };
 
-const isRoot = (strand) => !strand.includes("/");
+/** The end of the run, which says more than its agent's only where that never began. */
+function endRun(turn, { status, error }) {
+  const isOpen = turn.status === "running" || turn.status === "waiting";
+  return isOpen ? { ...turn, status: status === "completed" ? "done" : "failed", reason: status, error: error ?? null, draft: "" } : turn;
+}
+
+const isRoot = (strand) => AGENTS.includes(strand);
+const isOfAgent = (strand) => AGENTS.some((each) => strand === each || strand.startsWith(`${each}/`));
 const batchOf = (strand) => strand.replace(BATCH_ITEM, "");
 const add = (turn, item) => ({ ...turn, items: [...turn.items, { key: turn.items.length, depth: depthOf(item.strand), ...item }] });
-const depthOf = (strand) => strand.split("/").slice(1).filter((part) => !/^\d+\.\d+$/.test(part)).length;
+const depthOf = (strand) => strand.split("/").slice(strand.startsWith(`${RUN}/`) ? 2 : 1).filter((part) => !/^\d+\.\d+$/.test(part)).length;
 
 function change(turn, found, fields) {
   return { ...turn, items: turn.items.map((item) => (item === found ? { ...item, ...fields } : item)) };

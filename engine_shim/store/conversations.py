@@ -1,0 +1,34 @@
+"""The turns of conversations among the runs of a store."""
+
+from typing import Final, NamedTuple
+
+from engine_shim.statuses import RunStatus
+from engine_shim.store.database import Reader
+from engine_shim.store.run_store import DatabaseRunStore
+
+_NEWEST_TURN: Final = """SELECT run FROM run_turns JOIN workflow_runs USING (run)
+    WHERE conversation = ? AND status = ? ORDER BY started_at DESC, run DESC LIMIT 1"""
+_NEWEST_TURNS: Final = """SELECT conversation, agent, started_at FROM (
+    SELECT conversation, agent, started_at,
+        row_number() OVER (PARTITION BY conversation ORDER BY started_at DESC, run DESC) AS place
+        FROM run_turns JOIN workflow_runs USING (run) WHERE conversation IS NOT NULL) AS turns
+    WHERE place = 1 ORDER BY started_at DESC LIMIT ?"""
+
+
+class NewestTurn(NamedTuple):
+    """The newest turn of a conversation with an agent."""
+
+    conversation: str
+    agent: str
+    started_at: str
+
+
+def find_newest_turn(store: DatabaseRunStore, conversation: str, status: RunStatus) -> str | None:
+    """Return the run of the newest turn of a conversation that has a status; None if there is none."""
+    found = store.database.rows("run_turns", _NEWEST_TURN, conversation, status)
+    return found[0][0] if found else None
+
+
+def list_newest_turns(database: Reader, most: int) -> list[NewestTurn]:
+    """Return the newest turn of each conversation, newest first."""
+    return [NewestTurn(*row) for row in database.rows("run_turns", _NEWEST_TURNS, most)]
