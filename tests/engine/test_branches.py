@@ -175,6 +175,15 @@ def test_error_edges_may_have_conditions_and_a_failure_that_none_takes_fails_the
     assert (run.output["status"], run.output["error"]["message"]) == ("failed", "another")
 
 
+def test_node_that_fails_at_the_end_lets_the_run_go_on_and_fails_it() -> None:
+    fails = node("a", on_error="fail_at_end")
+    whole = definition([fails, node("b", config={"x": "{{nodes.a.error.kind?}}"}), "c"], [("a", "b"), ("b", "c")])
+    run = Run(whole, given_by({"a": broke()}))
+    assert (run.output["status"], run.output["path"]) == ("failed", ["a", "b", "c"])
+    assert (run.output["error"]["where"], run.calls("b")) == ("a", [{"x": "tool_error"}])
+    assert Run(whole, given_by({})).output["status"] == "completed"
+
+
 def test_node_that_continues_on_error_goes_on_as_if_it_had_not_failed() -> None:
     whole = definition([node("a", on_error="continue"), node("b", config={"x": "{{nodes.a.output}}"})], [("a", "b")])
     run = Run(whole, given_by({"a": broke("it broke", 7)}))
