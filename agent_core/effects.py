@@ -28,6 +28,8 @@ FinishReason = Literal[
 VerdictKind = Literal["run", "wait", "refuse"]
 """What a call may do: run, wait for a person, or go back to the model as refused."""
 Json = dict[str, Any]
+JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
+"""A value of JSON, to be taken apart."""
 
 
 OriginKind = Literal["author", "user", "vouched", "person", "tool", "other"]

@@ -33,8 +33,9 @@ from agent_core.effects import (
     ToolReply,
     VerdictKind,
 )
+from agent_core.outputs import RunError, RunUsage, UsedTool
 from agent_core.policy import ToolPolicy
-from agent_core.rules import RuleVersions
+from agent_core.rules import RecordedRules
 from utools.tool import Effect as ToolEffect
 
 Kind = Literal[
@@ -117,7 +118,7 @@ class RunStartedBody(TypedDict):
     limits: LimitsRecord
     redaction: Any
     versions: dict[str, str]
-    rules: NotRequired[RuleVersions]
+    rules: NotRequired[RecordedRules]
     taken: NotRequired[TakenOver]
 
 
@@ -446,9 +447,9 @@ class AgentFinished(TypedDict):
     kind: Literal["run_finished"]
     finish_reason: FinishReason
     final_answer: Any
-    error: Json | None
-    usage: Json
-    used_tools: Json
+    error: RunError | None
+    usage: RunUsage
+    used_tools: dict[str, UsedTool]
     at: str
     output: str
     closes: NotRequired[Sequence[Closing]]
@@ -460,7 +461,7 @@ class FlowFinished(TypedDict):
     kind: Literal["run_finished"]
     status: Literal["completed", "failed", "cancelled"]
     path: list[str]
-    error: Json | None
+    error: RunError | None
     at: str
     output: str
     closes: NotRequired[Sequence[Closing]]

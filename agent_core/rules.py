@@ -18,9 +18,21 @@ class RuleVersions(TypedDict):
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits, what a sub-workflow gives. `plans`: how a plan's
     references are read. `masking`: what becomes of a call whose arguments hold something masked. `replies`: how a
-    model's reply is read, and whether there is room for another question. Runs before the second version of these last
-    three do not name them.
+    model's reply is read, and whether there is room for another question.
     """
+
+    cuts: int
+    texts: int
+    comparison: int
+    prompts: int
+    flow: int
+    plans: int
+    masking: int
+    replies: int
+
+
+class RecordedRules(TypedDict):
+    """The rules that a run names. Runs before the second version of the last three do not name these."""
 
     cuts: int
     texts: int

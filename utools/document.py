@@ -137,7 +137,8 @@ def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
     try:
-        loader = (_ExactYaml if len(text) <= EXACT else _FastYaml)(text)
+        kind = _ExactYaml if len(text) <= EXACT else _FastYaml
+        loader = kind(text)  # pyright: ignore[reportCallIssue]
         node = loader.get_single_node()
         most = max(MOST_VALUES, len(text))
         if node is not None and _count_values(node, {}, most) > most:
@@ -210,7 +211,7 @@ class _ExactYaml(_JsonTypes, yaml.SafeLoader):
     """Gives the exact position of a fault."""
 
 
-class _FastYaml(_JsonTypes, FastLoader):
+class _FastYaml(_JsonTypes, FastLoader):  # pyright: ignore[reportGeneralTypeIssues]
     """Reads ten times as fast."""
 
 

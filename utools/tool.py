@@ -149,7 +149,10 @@ class Tool:
                 SystemExit,
             ):  # the tool author's code; a mistake in it must not make a write look like a read
                 return "write"
-        return next((each for each in EFFECTS if each == effect), "write")
+        for known in EFFECTS:
+            if known == effect:
+                return known
+        return "write"
 
 
 def name_as_words(code: str) -> str:

@@ -107,7 +107,7 @@ class AgentExecutor:
         )
         result = read_result(agent_name, output)
         if error := RAISED.get(output.finish_reason):
-            message = (output.error or {}).get("message", output.finish_reason)
+            message = output.error["message"] if output.error else output.finish_reason
             raise error(f"agent {agent_name!r}: {message}", result)
         return result
 

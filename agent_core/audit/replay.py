@@ -17,9 +17,8 @@ from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.source import Source, load_run
 from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
-from agent_core.loop.agent import agent
+from agent_core.loop.agent import AGENT_LOOPS
 
-AGENT_LOOPS: Loops = {"agent": agent}
 _MODEL_ANSWERED = beginning("answered", reply="said")
 
 

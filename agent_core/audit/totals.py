@@ -104,7 +104,7 @@ class Totals:
                 _add_to_agent(self.agents.setdefault(agent.name, AgentTotals()), fact, is_own=fact.strand == agent.path)
         totals.statuses[status] += 1
         if status == "failed":
-            totals.errors[(error or {}).get("kind", "unknown")] += 1
+            totals.errors[(error["kind"] if error else "unknown")] += 1
 
     def _add_fact(self, fact: Fact) -> None:
         match fact:

@@ -7,6 +7,7 @@ from typing import Final, get_args
 
 import orjson
 
+from agent_core.effects import JsonValue
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.kinds import LOOP_OF_START
 from agent_core.journal.path import is_within, parent_of
@@ -134,7 +135,7 @@ def _explain_newer(record: Record) -> str:
 def _decode(row: Row) -> Record | None:
     """The record of a row, or None when it is no record."""
     try:
-        record = orjson.loads(row.data)
+        record: JsonValue = orjson.loads(row.data)
     except orjson.JSONDecodeError:
         return None
     return record if isinstance(record, dict) and record.get("kind") in _KINDS else None
@@ -144,7 +145,7 @@ def _closings(records: dict[str, list[Record]]) -> Iterator[tuple[str, int, str,
     """Each closing entry: strand and n of its record, the strand that it closes, and that one's head and count."""
     for path, strand_records in records.items():
         for n, record in enumerate(strand_records):
-            closes = record.get("closes", [])
+            closes: JsonValue = record.get("closes", [])
             for entry in closes if isinstance(closes, list) else [closes]:
                 match entry:
                     case [str(below), str(head), int(count)]:

@@ -1,7 +1,7 @@
 """The rows that a person appends: decisions, messages, and who paused, resumed or cancelled a run. Pure."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.errors import DecisionError, DecisionTaken
@@ -23,7 +23,8 @@ Decisions = Mapping[tuple[str, int], Decision]
 
 def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redactor: Redactor | None = None) -> list[Row]:
     """The `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
-    rows = []
+    rows: list[Row] = []
+    key: Any  # a caller may give anything
     for key, decision in decisions.items():
         match key:
             case (str(strand), int(n)):
@@ -33,7 +34,7 @@ def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redacto
     return rows
 
 
-def _to_journal(decision: Decision, redactor: Redactor | None) -> Decision:
+def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
     """The decision as a journal can hold it, without secrets."""
     match decision:
         case Edit(dict(args), schema=schema):

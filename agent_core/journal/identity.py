@@ -10,6 +10,7 @@ _READ: Final = f"SELECT store, tenant FROM {STORE}"
 _READ_COPIES: Final = f"SELECT store, kid, mac FROM {COPIES}"
 Select = Callable[[str, str], list[Any]]
 """What a query finds in a table; nothing where there is no such table."""
+_Signed = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class StoreIdentity:
 
     store: str
     tenant: str | None = None
-    copies: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    copies: Mapping[str, _Signed] = field(default_factory=dict[str, _Signed])
 
 
 def read_identity(select: Select) -> StoreIdentity:

@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -30,8 +30,8 @@ class JsonlJournal:
     stays open between calls.
     """
 
-    threads: Final = None
-    identity: Final = None
+    threads = None
+    identity = None
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         check_file(path, where="journal")
@@ -157,7 +157,7 @@ def _whole_rows(data: bytes, first: int, path: Path) -> Iterator[tuple[str, Row]
 
 
 @contextmanager
-def _open_locked(path: Path, flags: int, lock: int, patience: float = PATIENCE_S) -> Iterator[int]:
+def _open_locked(path: Path, flags: int, lock: int, patience: float = PATIENCE_S) -> Generator[int, None, None]:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
@@ -182,7 +182,7 @@ def _lock(fd: int, lock: int, patience: float) -> None:
 
 
 def _read(fd: int, offset: int) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while part := os.pread(fd, 1 << 30, offset):
         parts.append(part)
         offset += len(part)

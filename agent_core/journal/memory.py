@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import Final
 
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
@@ -11,8 +10,8 @@ from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 class MemoryJournal:
     """A `Journal` of any number of runs in this process."""
 
-    threads: Final = None
-    identity: Final = None
+    threads = None
+    identity = None
 
     def __init__(self) -> None:
         self._runs: dict[str, Tape] = {}

@@ -115,7 +115,7 @@ def walk(operations: Operations, perform: Callable[[Operation], Any]) -> Any:
 
 
 def _walk_branches(fork: Fork, perform: Callable[[Operation], Any]) -> list[Any]:
-    queue, results = list(fork.branches), []
+    queue, results = list(fork.branches), list[Any]()
     for branch in queue:
         results.append(walk(branch, perform))
         queue.extend(fork.more(results[-1]) if fork.more else ())

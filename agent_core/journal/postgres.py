@@ -1,6 +1,6 @@
 """The journal in PostgreSQL: many runs, many writers on many machines, one short transaction an append."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -133,7 +133,7 @@ class PostgresJournal:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained() -> Generator[None, None, None]:
     """Turn what is wrong with a database into a JournalError."""
     try:
         yield

@@ -27,6 +27,7 @@ from agent_core.errors import Damaged
 from agent_core.journal.path import child, is_below, name_of, parent_of
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.started import read_started
+from agent_core.outputs import RunError, RunUsage, UsedTool
 from agent_core.records import (
     AgentNote,
     Closing,
@@ -167,7 +168,8 @@ class Answered(_Fact):
                 return result.error
             case Failed() as failure:
                 return failure.message
-        return None
+            case _:
+                return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +250,11 @@ class RunFinished(_Fact):
     `answer`, `usage` and `used_tools` are an agent's."""
 
     reason: str
-    error: Json | None
+    error: RunError | None
     at: str
     answer: Any
-    usage: Json | None
-    used_tools: Json
+    usage: RunUsage | None
+    used_tools: Mapping[str, UsedTool]
     path: Sequence[str]
     closes: Sequence[Closing] = ()
 
@@ -269,7 +271,7 @@ class RunFinished(_Fact):
         """The kind of a failure and what was said of it: of a workflow that of its error, of an agent its reason."""
         if self.succeeded:
             return None
-        error = self.error or {}
+        error: Json = {**self.error} if self.error else {}
         return error.get("kind", self.reason) if self.reason == "failed" else self.reason, error.get("message")
 
 
@@ -388,7 +390,8 @@ def time_of(fact: Fact) -> str | None:
             return at
         case Resolved(at=at):
             return at or None
-    return None
+        case _:
+            return None
 
 
 def read_record(record: Record) -> Fact:
@@ -415,15 +418,16 @@ def _is_agent(fact: Fact) -> bool:
 
 def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedRun:
     definition, note, forked = record.get("definition", {}), record.get("agent"), record.get("forked")
+    about: Json = note or {}
     conversation = above.conversation if above else None
     if not definition:
-        name = (note or {}).get("name") or name_of(path)
+        name = about.get("name") or name_of(path)
         workflow, agent = above.workflow if above else "", name
-        conversation = (note or {}).get("conversation", conversation)
+        conversation = about.get("conversation", conversation)
     else:
         name = workflow = str(definition["id"])
-        agent = (note or {}).get("name", "")
-        conversation = (note or {}).get("conversation", conversation)
+        agent = about.get("name", "")
+        conversation = about.get("conversation", conversation)
     return RecordedRun(
         path=path,
         above=above,
@@ -433,7 +437,7 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         agent=agent,
         conversation=conversation,
         at=record["at"],
-        began=max((forked or {}).get("at", ""), record["at"], above.began if above else ""),
+        began=max(forked["at"] if forked and "at" in forked else "", record["at"], above.began if above else ""),
         definition=definition,
         external=record.get("external", {}),
         config=record.get("config", {}),
@@ -458,7 +462,8 @@ def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
             return Question(*where, record["step"], record["model"], record["messages"])
         case "tool":
             return Call(*where, record["id"], record["tool"], record["args"], record["effect"])
-    return Batch(*where, record["tools"])
+        case _:
+            return Batch(*where, record["tools"])
 
 
 def _read_answered(where: _Where, record: Record, asked: Act | None) -> Fact:

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, cast
 
 from agent_core.errors import DefinitionError
 from agent_core.journal.control import CONTROL
@@ -32,10 +32,11 @@ class Keys:
         return f"Keys({', '.join(self.keys)})"
 
     @staticmethod
-    def check(keys: object) -> None:
+    def check(keys: Any) -> None:
         """DefinitionError for what is neither Keys nor None."""
         if keys is not None and not isinstance(keys, Keys):
-            given = ", ".join(map(str, keys)) if isinstance(keys, Mapping) else type(keys).__name__
+            is_mapping = isinstance(keys, Mapping)
+            given = ", ".join(map(str, cast(Mapping[Any, Any], keys))) if is_mapping else type(keys).__name__
             message = "must be Keys of agent_core, which has them by their ids: keys=Keys({'k1': KEY})"
             raise DefinitionError(message, where="keys", value=given)
 
@@ -107,8 +108,8 @@ def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None
     return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), record)
 
 
-def _home_of(seal: Record) -> tuple[str | None, str | None]:
-    """The store and the tenant that a seal names."""
+def _home_of(seal: Record) -> tuple[Any, Any]:
+    """What a seal has for the store and the tenant that it names."""
     return seal.get("store"), seal.get("tenant")
 
 

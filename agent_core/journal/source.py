@@ -102,7 +102,7 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     run = run_id if run_id is not None else next(iter(runs), "")
     tape: Tape = {}
     numbers: dict[str, list[int]] = {}
-    faults = []
+    faults: list[Fault] = []
     for line in found:
         if line.row is None:
             why = (

@@ -2,10 +2,10 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
@@ -25,7 +25,7 @@ class SqliteJournal:
     writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
     """
 
-    threads: Final = None
+    threads = None
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class SqliteJournal:
             return self._file.select("rows", query, *values)
 
     @contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
+    def _explained(self, doing: str) -> Generator[None, None, None]:
         """Turn what SQLite says into a JournalError that says what to do."""
         try:
             yield

@@ -41,7 +41,7 @@ def read_started(row: Row) -> Record:
 
 def _cut(data: bytes) -> list[bytes]:
     """The record in parts, each with the comma before it but without the last brace."""
-    parts, start = [], 0
+    parts, start = list[bytes](), 0
     for cut in _CUTS_OF_AGENT if data.startswith(_AGENT) else _CUTS:
         at = data.find(cut, start)
         if at > 0:

@@ -1,5 +1,7 @@
 """agent(): the loop of an agent's run, by its mode. Pure."""
 
+from typing import Final
+
 from agent_core.effects import Json, Loop
 from agent_core.loop.plan import plan
 from agent_core.loop.react import react
@@ -8,3 +10,7 @@ from agent_core.loop.react import react
 def agent(started: Json) -> Loop:
     """One agent run, from its `run_started` record to its outcome."""
     return plan(started) if started["config"].get("mode") == "plan" else react(started)
+
+
+AGENT_LOOPS: Final = {"agent": agent}
+"""The loop of a run without workflows, by its name in records."""

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from agent_core.config import AgentConfig
 from agent_core.effects import Failed, FinishReason, Inherited, Json, ModelReply, ToolReply
+from agent_core.outputs import RunUsage
 from agent_core.records import LimitsRecord, SpentRecord
 
 
@@ -121,7 +122,7 @@ class Budget:
         }
         return {**sums}
 
-    def usage(self) -> Json:
+    def usage(self) -> RunUsage:
         """The node's `usage` output."""
         return {
             "input_tokens": self.input_tokens,

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.effects import Json, JsonValue
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.faults import Fault, shown
@@ -55,7 +55,9 @@ def _marks(redaction: Sequence[Json]) -> Iterator[str]:
         yield from map(mark_of, rule["formats"]) if "formats" in rule else (rule["replacement"],)
 
 
-def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _texts(
+    value: JsonValue | tuple[Any, ...], at: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """The texts and keys of a value with their places."""
     match value:
         case str():
@@ -67,3 +69,5 @@ def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | 
         case list() | tuple():
             for index, below in enumerate(value):
                 yield from _texts(below, (*at, index))
+        case _:
+            return

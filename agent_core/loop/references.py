@@ -4,10 +4,10 @@ A key of the path is `.name`, `.0`, `[0]` or `["name"]`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agent_core.effects import Json
+from agent_core.effects import Json, JsonValue
 from agent_core.protocol.clip import as_text
 from agent_core.words.catalogue import Words
 from utools.schema.pointer import pointer_of
@@ -62,11 +62,12 @@ def find_lookalikes(parameters: Json, grammar: Grammar) -> Iterator[tuple[str, s
                 yield at, match[0]
 
 
-def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
+def _texts(value: JsonValue, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield pointer_of(at), value
     elif isinstance(value, dict | list):
-        for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+        members: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, below in members:
             yield from _texts(below, (*at, key))
 
 
@@ -80,7 +81,7 @@ def fill_references(
     nowhere.
     """
 
-    def fill(value: Any, shape: Shape) -> Any:
+    def fill(value: JsonValue, shape: Shape) -> Any:
         if isinstance(value, dict):
             return {key: fill(below, shape.at(key)) for key, below in value.items()}
         if isinstance(value, list):
@@ -110,7 +111,7 @@ def _look_up(match: "re.Match[str]", path: Sequence[str], outputs: Mapping[int, 
     number = int(match[1])
     if number not in outputs:
         raise MissingValue(words.no_step_output.format(reference=match[0], step=number))
-    value = outputs[number]
+    value: JsonValue = outputs[number]
     for key in path:
         if isinstance(value, dict) and key in value:
             value = value[key]
@@ -121,7 +122,7 @@ def _look_up(match: "re.Match[str]", path: Sequence[str], outputs: Mapping[int, 
     return value
 
 
-def _known(value: Any, words: Words) -> str:
+def _known(value: JsonValue, words: Words) -> str:
     """What a value has in place of a key that it lacks."""
     if isinstance(value, dict) and value:
         more = ", …" if len(value) > MAX_NAMED else ""

@@ -15,6 +15,7 @@ from agent_core.loop.references import GRAMMARS
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
+from agent_core.outputs import UsedTool
 from agent_core.policy import Policies, arguments_of
 from agent_core.protocol.clip import as_text, clip, clip_value
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
@@ -56,7 +57,8 @@ class RunState:
         request = next((each["content"] for each in reversed(started["messages"]) if each["role"] == "user"), "")
         self.feedback = Feedback(started["texts"], self.words, request)
         spent: Json = {**(started.get("spent") or {})}
-        used_tools = {code: {**used} for code, used in spent.pop("used_tools", {}).items()}  # the record's stay
+        recorded: dict[str, UsedTool] = spent.pop("used_tools", {})
+        used_tools = {code: used.copy() for code, used in recorded.items()}  # the record's stay
         self.budget = Budget(Limits(**started["limits"]), **spent)
         self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=used_tools)
         self.repairs = 0
@@ -173,8 +175,8 @@ class RunState:
         return self._reading is not None and tool == READ_OBSERVATION
 
     def calls_made(self, tool: str) -> int:
-        count: int = self.trace.tools.get(tool, {}).get("count", 0)
-        return count
+        used = self.trace.tools.get(tool)
+        return used["count"] if used else 0
 
     # ── recording ─────────────────────────────────────────────────────────────────────────────────
 

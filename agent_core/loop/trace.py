@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from agent_core.effects import Json
+from agent_core.outputs import TraceAction, TraceStep, UsedTool
 from agent_core.protocol.clip import clip, clip_args
 
 
@@ -16,8 +17,8 @@ class Trace:
 
     observation_max_len: int | None
     max_bytes: int | None
-    steps: list[Json] = field(default_factory=list)
-    tools: dict[str, Json] = field(default_factory=dict)
+    steps: list[TraceStep] = field(default_factory=list[TraceStep])
+    tools: dict[str, UsedTool] = field(default_factory=dict[str, UsedTool])
 
     def add(
         self,
@@ -35,8 +36,8 @@ class Trace:
     ) -> None:
         """One entry; several calls of one reply have one each, under the same step."""
         shown = clip_args(args or {}, self.observation_max_len)
-        action = None if tool is None else {"tool": clip(tool, 128), "args": shown}
-        entry = {
+        action: TraceAction | None = None if tool is None else {"tool": clip(tool, 128), "args": shown}
+        entry: TraceStep = {
             "step": step,
             "action": action,
             "observation": observation,
@@ -46,7 +47,9 @@ class Trace:
             "error": error,
             "cached": cached,
         }
-        self.steps.append({**entry, "origins": dict(origins)} if origins else entry)
+        if origins:
+            entry["origins"] = dict(origins)
+        self.steps.append(entry)
 
     def has_step(self, step: int) -> bool:
         """Whether a step has an entry already."""
@@ -58,9 +61,9 @@ class Trace:
         entry["count"] += 1
         entry["total_ms"] = round(entry["total_ms"] + seconds * 1000, 3)
 
-    def emitted(self) -> list[Json]:
+    def emitted(self) -> list[TraceStep]:
         """The steps within `max_bytes`: the oldest observations are cut first, then arguments, then whole steps."""
-        steps = [dict(step) for step in self.steps]
+        steps = [step.copy() for step in self.steps]
         if not self.max_bytes or (over := _size(steps) - self.max_bytes) <= 0:
             return steps
         for step in steps:
@@ -83,7 +86,7 @@ def _size(value: Any) -> int:
     return len(orjson.dumps(value))
 
 
-def _cut_text(step: Json, key: str) -> int:
+def _cut_text(step: TraceStep, key: Literal["observation", "thought", "error"]) -> int:
     """Leave a text out; the bytes that this saves."""
     if step[key] is None:
         return 0
@@ -93,7 +96,7 @@ def _cut_text(step: Json, key: str) -> int:
     return max(0, saved)
 
 
-def _cut_args(step: Json) -> int:
+def _cut_args(step: TraceStep) -> int:
     action = step["action"]
     if not action or not action["args"]:
         return 0

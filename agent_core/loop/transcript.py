@@ -209,7 +209,7 @@ def _number_turns(sent: Sequence[Entry]) -> list[Entry]:
     """The opening conversation with its turns numbered, except the last, which is the question itself."""
     starts = [index for index, entry in enumerate(sent) if entry.role == "user"]
     last = starts[-1] if starts else len(sent)
-    entries, turn = [], -1
+    entries, turn = list[Entry](), -1
     for index, entry in enumerate(sent):
         turn += entry.role == "user"
         droppable = entry.role != "system" and index < last

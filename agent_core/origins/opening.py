@@ -73,14 +73,16 @@ class _Opening:
         given = self._filled.get("messages_json") if key.startswith("messages_json") else None
         if given is not None:
             one = given[0] if len(given) == 1 else None
-            from_node = {"kind": "tool", "label": one["label"], "tool": one["tool"]} if one else {"kind": "other"}
+            from_node = (
+                {"kind": "tool", "label": one["label"], "tool": one.get("tool", "")} if one else {"kind": "other"}
+            )
             yield cast(SourceRecord, {**record, **from_node})
             return
         if key not in self._filled:
             yield record
             return
         for part in self._filled[key]:
-            yield part if part["kind"] == "tool" else _record(record["kind"], record["label"], part["value"])
+            yield part if part["kind"] == "tool" else _record(record["kind"], record["label"], part.get("value"))
 
     def _written(self, kind: OriginKind, label: str, message: Json | str) -> SourceRecord:
         """A text of the author or the user; where the config vouches for other texts, nobody does for it."""

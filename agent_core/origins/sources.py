@@ -75,7 +75,7 @@ class Sources:
         self._places: dict[int, tuple[ToolPolicy, Place]] = {}
         self.has_untrusted = False
         for record in records:
-            value = record["value"] if "value" in record else messages[record["message"]]["content"]
+            value = record["value"] if "value" in record else messages[record.get("message", 0)]["content"]
             origin = Origin(record["kind"], record["label"], record.get("tool"), record.get("trusted", False))
             self._add(Source(origin, value, record.get("at", "")))
 

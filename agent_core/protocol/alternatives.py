@@ -4,10 +4,11 @@ A grammar is made of each alternative alone, without the properties beside them;
 the root of their parameters at all. The tool's own schema decides what is legal, whatever a model was shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from agent_core.effects import JsonValue
 from utools.schema.shape import resolver
 
 Schema = dict[str, Any]
@@ -56,8 +57,8 @@ def flatten_alternatives(schema: Schema) -> Schema:
     always = [schema, *branches["allOf"]]
     required = set(chain.from_iterable(each.get("required", ()) for each in always))
     for key in ALTERNATIVES:
-        sets = [set(each.get("required", ())) for each in branches[key]]
-        required |= set.intersection(*sets) if sets else set()
+        sets = [set[str](each.get("required", ())) for each in branches[key]]
+        required |= set[str].intersection(*sets) if sets else set()
     flat = {name: value for name, value in schema.items() if name not in NOT_IN_FUNCTIONS}
     flat["properties"] = {name: many[0] if len(many) == 1 else {"anyOf": many} for name, many in rules.items()}
     return {**flat, "required": [name for name in rules if name in required]}
@@ -75,7 +76,7 @@ def _find_forbidden(schema: Schema) -> set[tuple[str, str]]:
     return pairs if plain and len(pairs) == sum(len(each["properties"]) for each in dependent.values()) else set()
 
 
-def _pairs(name: str, dependent: Any) -> Iterator[tuple[str, str]]:
+def _pairs(name: str, dependent: JsonValue) -> Iterator[tuple[str, str]]:
     if isinstance(dependent, dict):
         properties = dependent.get("properties", {}).items()
         yield from ((name, other) for other, rule in properties if rule is False or rule == {"not": {}})
@@ -93,7 +94,7 @@ def _whole_object(schema: Schema, alternative: Schema, forbidden: set[tuple[str,
     return {"type": "object", "properties": properties, "required": named, **closed}
 
 
-def _resolved(schema: Any, follow: Any) -> Schema:
+def _resolved(schema: JsonValue, follow: Callable[[str], Any]) -> Schema:
     """The schema that a reference stands for; an empty one for what is no object."""
-    target = follow(schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else schema
+    target: JsonValue = follow(schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else schema
     return target if isinstance(target, dict) else {}

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import orjson
 
+from agent_core.effects import JsonValue
 from agent_core.words.catalogue import ENGLISH, Words
 
 LEFT_OUT: Final = "…"
@@ -60,7 +61,7 @@ def clip_value(value: Any, limit: int | None, words: Words = ENGLISH) -> str:
     return clip(text, limit, words)
 
 
-def _shorten(value: Any, length: int, items: int, words: Words) -> Any:
+def _shorten(value: JsonValue, length: int, items: int, words: Words) -> Any:
     match value:
         case str():
             return clip(value, length, words)
@@ -84,7 +85,7 @@ def clip_args(args: dict[str, Any], limit: int | None, words: Words = ENGLISH) -
     return clipped if len(as_text(clipped)) <= limit else {"clipped": clip(text, limit, words)}
 
 
-def _clip_leaves(value: Any, limit: int, words: Words) -> Any:
+def _clip_leaves(value: JsonValue, limit: int, words: Words) -> Any:
     match value:
         case str():
             return clip(value, limit, words)

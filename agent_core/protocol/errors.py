@@ -6,10 +6,11 @@ No message holds an opening brace: a small model would send it straight back.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import orjson
 
+from agent_core.effects import JsonValue
 from agent_core.protocol.strict_json import Flaw, Malformed
 from agent_core.words.catalogue import Words
 
@@ -103,7 +104,7 @@ MAX_QUOTED = 60
 """Characters of a value that is quoted back."""
 
 
-def check_object(value: Any, *, any_answer: bool, words: Words) -> ProtocolError | None:
+def check_object(value: JsonValue, *, any_answer: bool, words: Words) -> ProtocolError | None:
     """The first fault, in the order of the kinds, of a JSON value that should be a step."""
     if not isinstance(value, dict):
         kind = _name_kind(type(value), words)
@@ -155,8 +156,9 @@ def _find_plan_faults(steps: list[Any], words: Words) -> Iterator[ProtocolError]
         if type(step) is not dict:
             yield _wrong_type_error(f"/steps/{n}", step, dict, words)
             continue
-        yield from _find_field_faults(step, _PLAN_STEP, f"/steps/{n}", words)
-        if step.get("step") != n + 1:
+        fields = cast(dict[str, Any], step)
+        yield from _find_field_faults(fields, _PLAN_STEP, f"/steps/{n}", words)
+        if fields.get("step") != n + 1:
             yield ProtocolError("wrong_type", words.step_number.format(at=f"/steps/{n}/step", number=n + 1))
 
 
@@ -174,7 +176,7 @@ def _name_kind(kind: type, words: Words) -> str:
     return words.kinds[_TYPES[kind]]
 
 
-def _describe(value: Any, words: Words) -> str:
+def _describe(value: JsonValue, words: Words) -> str:
     """The kind of a value, and the value itself where it can be shown."""
     kind = _name_kind(type(value), words)
     shown = _quote(value, words) if isinstance(value, str) else orjson.dumps(value).decode()

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.effects import Json, JsonValue
 from agent_core.errors import DefinitionError
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -21,7 +21,7 @@ THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 EMPTY: tuple[Any, ...] = ("", [], {})
 
 
-def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
+def read_messages(value: JsonValue, *, where: str = "messages_json") -> list[Json]:
     """The messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
 
     A list in their place stands for the messages in it. What the SDKs write is taken as it is meant: a content in text
@@ -36,6 +36,7 @@ def read_messages(value: Any, *, where: str = "messages_json") -> list[Json]:
     if not isinstance(value, list):
         raise DefinitionError("must be a JSON array of messages", where=where, value=value)
     messages: list[Json] = []
+    each: JsonValue
     for index, each in enumerate(value):
         if isinstance(each, list):
             messages += _read_all(each, f"{where}/{index}")
@@ -59,7 +60,7 @@ def _read_all(values: list[Any], where: str) -> list[Json]:
     return messages
 
 
-def _message(given: Any, index: int, where: str, *, may_be_system: bool) -> Json:
+def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -> Json:
     if not isinstance(given, dict):
         raise DefinitionError("must be an object {role, content}", where=where, value=given)
     message = _as_meant(given, index, where)
@@ -86,14 +87,15 @@ def _message(given: Any, index: int, where: str, *, may_be_system: bool) -> Json
 
 def _as_meant(given: Json, index: int, where: str) -> Json:
     """The message in our words: without what the SDKs leave empty, and with what older ones call otherwise."""
-    message = {
+    message: Json = {
         "role": None,
         "content": None,
         **{key: each for key, each in given.items() if not _is_left_empty(key, each)},
     }
     role = message["role"] = OTHER_ROLES.get(str(message["role"]), message["role"])
-    if isinstance(message["content"], list):
-        message["content"] = _join_parts(message["content"], f"{where}/content")
+    content: JsonValue = message["content"]
+    if isinstance(content, list):
+        message["content"] = _join_parts(content, f"{where}/content")
     if role == "assistant":
         if isinstance(message.get("refusal"), str):
             refusal = message.pop("refusal")
@@ -119,7 +121,7 @@ def _join_parts(parts: list[Any], where: str) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _read_part(part: Any, where: str) -> str:
+def _read_part(part: JsonValue, where: str) -> str:
     if isinstance(part, str):
         return part
     kind = part.get("type") if isinstance(part, dict) else None
@@ -132,9 +134,10 @@ def _read_part(part: Any, where: str) -> str:
 
 
 def _check_quotes(message: Json, where: str) -> None:
-    quotes = message["quotes"]
+    quotes: JsonValue = message["quotes"]
     if message["role"] != "assistant" or not isinstance(quotes, list):
         raise DefinitionError("must be a list of messages, of an assistant", where=f"{where}/quotes", value=quotes)
+    quoted: JsonValue
     for i, quoted in enumerate(quotes):
         if not isinstance(quoted, dict) or quoted.get("role") not in ("user", "tool") or "quotes" in quoted:
             raise DefinitionError("must be a user's or a tool's message", where=f"{where}/quotes/{i}", value=quoted)
@@ -149,9 +152,10 @@ def as_read(messages: Sequence[Json]) -> list[Json]:
     ]
 
 
-def _tool_call(call: Any, where: str) -> None:
-    function = call.get("function") if isinstance(call, dict) else None
-    named = isinstance(function, dict) and isinstance(function.get("name"), str) and isinstance(call.get("id"), str)
+def _tool_call(call: JsonValue, where: str) -> None:
+    called: Json = call if isinstance(call, dict) else {}
+    function: JsonValue = called.get("function")
+    named = isinstance(function, dict) and isinstance(function.get("name"), str) and isinstance(called.get("id"), str)
     if not isinstance(function, dict) or not named:
         raise DefinitionError("must be {id, type, function: {name, arguments}}", where=where, value=call)
     try:

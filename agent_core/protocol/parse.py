@@ -181,6 +181,11 @@ def _explain_undecodable(body: str, words: Words) -> ProtocolError:
             return ProtocolError("too_deep", words.too_deep_reply.format(depth=strict_json.MAX_DEPTH))
         case [_, *_]:
             return ProtocolError("multiple_values", words.several_values)
+        case _:
+            return _explain_malformed(body, words)
+
+
+def _explain_malformed(body: str, words: Words) -> ProtocolError:
     start = body.find("{")
     if start < 0:
         return ProtocolError("not_json", words.no_object.format(one_object=words.one_object))

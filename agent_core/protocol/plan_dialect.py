@@ -47,7 +47,7 @@ def _plan_lines(messages: Sequence[Json], feedback: Feedback, request: str | Non
     steps: list[PlanStep] = []
     report: list[str] = []
     for index, message in enumerate(messages):
-        calls = message.get("tool_calls") or []
+        calls: list[Json] = message.get("tool_calls") or []
         for call, position in zip(calls, find_answers(messages, index) if calls else [], strict=True):
             tool, args = call["function"]["name"], orjson.loads(call["function"].get("arguments") or "{}")
             step = PlanStep(len(steps) + 1, message["content"] or tool, tool, args)

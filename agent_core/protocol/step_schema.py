@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent_core.effects import JsonValue
 from agent_core.protocol.alternatives import split_alternatives
 
 Schema = dict[str, Any]
@@ -87,7 +88,7 @@ def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema
     return {"$ref": home}
 
 
-def _moved(schema: Any, home: str) -> Any:
+def _moved(schema: JsonValue, home: str) -> Any:
     """A copy whose local references start from `home` instead of from the root of the document."""
     if isinstance(schema, list):
         return [_moved(item, home) for item in schema]
@@ -96,7 +97,7 @@ def _moved(schema: Any, home: str) -> Any:
     return {key: _moved_keyword(key, value, home) for key, value in schema.items()}
 
 
-def _moved_keyword(key: str, value: Any, home: str) -> Any:
+def _moved_keyword(key: str, value: JsonValue, home: str) -> Any:
     if key in ("$ref", "$dynamicRef") and isinstance(value, str):
         return home + value[1:] if value == "#" or value.startswith("#/") else value
     if key in _SCHEMAS_BY_NAME and isinstance(value, dict):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import orjson
 
+from agent_core.effects import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE
 from utools.schema.pointer import escape
 
@@ -127,7 +128,7 @@ def find_flaw(value: Any) -> Flaw | None:
     return None
 
 
-def _find_flaws(value: Any, pointer: str) -> Iterator[Flaw]:
+def _find_flaws(value: JsonValue | _Repeated | _OutOfRange, pointer: str) -> Iterator[Flaw]:
     match value:
         case _Repeated(key):
             yield Flaw("duplicate_key", pointer, key)
@@ -143,6 +144,8 @@ def _find_flaws(value: Any, pointer: str) -> Iterator[Flaw]:
         case list():
             for n, item in enumerate(value):
                 yield from _find_flaws(item, f"{pointer}/{n}")
+        case _:
+            return
 
 
 def _is_encodable(text: str) -> bool:

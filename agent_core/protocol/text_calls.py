@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+from agent_core.effects import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE, after_thinking
 
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
@@ -274,7 +275,7 @@ def _is_json_call(text: str, names: Collection[str]) -> bool:
     return _is_bracketed(text)
 
 
-def _are_calls(value: Any, names: Collection[str]) -> bool:
+def _are_calls(value: JsonValue, names: Collection[str]) -> bool:
     if isinstance(value, list):
         return bool(value) and all(_are_calls(each, names) for each in value)
     if not isinstance(value, dict):
@@ -291,7 +292,7 @@ def _are_calls(value: Any, names: Collection[str]) -> bool:
 
 def _is_schema(value: dict[str, Any]) -> bool:
     """Whether it describes a tool rather than calling it."""
-    parameters = value.get("parameters")
+    parameters: JsonValue = value.get("parameters")
     return isinstance(parameters, dict) and parameters.get("type") == "object" and "properties" in parameters
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, ModelReply
+from agent_core.effects import Json, JsonValue, ModelReply
 from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.clip import clip, clip_args
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
@@ -50,7 +50,7 @@ def function_name(code: str) -> str:
 
 def write_function(code: str, tool: Mapping[str, Any]) -> Json:
     """A tool of the policy as a function, in OpenAI's shape."""
-    parameters = {"type": "object", "properties": {}} | flatten_alternatives(tool["visible"])
+    parameters: Json = {"type": "object", "properties": {}, **flatten_alternatives(tool["visible"])}
     function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
     return {"type": "function", "function": function}
 
@@ -130,7 +130,7 @@ class ToolsDialect:
         return {*self.codes, *self.codes.values()}
 
     def _read_calls(self, reply: ModelReply) -> Reading:
-        actions = []
+        actions: list[Action] = []
         for call in reply.calls:
             code = self.codes.get(call["name"], call["name"])
             args = _read_args(code, call["arguments"], self.feedback.words)
@@ -147,7 +147,7 @@ class ToolsDialect:
 
 def _read_args(tool: str, text: str, words: Words) -> Json | ProtocolError:
     """The arguments of one call, as strictly read as a reply in the JSON dialect."""
-    value = read_value(text, words) if text.strip() else {}
+    value: JsonValue | ProtocolError = read_value(text, words) if text.strip() else {}
     if isinstance(value, ProtocolError):
         shown = words.sent_text.format(text=clip(text, MAX_SHOWN, words))
         sent = shown if value.kind == "not_json" else words.nothing_run

@@ -32,7 +32,7 @@ def unwrap(reply: str, *, rules: int = CURRENT["replies"]) -> tuple[str, tuple[s
     A think block may lack its beginning, which many chat templates put into the prompt; by the first `rules` of
     reading replies it may not.
     """
-    body, stripped = reply.strip(WHITE_SPACE), []
+    body, stripped = reply.strip(WHITE_SPACE), list[str]()
     if reply.startswith(BOM):
         body = body[1:].lstrip(WHITE_SPACE)
         stripped.append("bom")

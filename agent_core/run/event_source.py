@@ -62,14 +62,14 @@ def _wait(fact: Waiting, tool: str) -> Event:
 
 
 def _end(fact: RunFinished) -> Event:
-    if not fact.is_agent:
+    if fact.usage is None:
         return {"event": "finished", "status": cast(Any, fact.reason), "error": fact.error, **_place(fact)}
     return {
         "event": "finished",
         "finish_reason": cast(FinishReason, fact.reason),
         "final_answer": fact.answer,
         "error": fact.error,
-        "usage": fact.usage or {},
+        "usage": fact.usage,
         **_place(fact),
     }
 
@@ -100,7 +100,7 @@ def _decision_events(decided: Decided, place: Place) -> Iterator[Event]:
         yield _tell_plan_step(decided, status)
     for call in decided.calls:
         if call["verdict"] == "refuse":
-            kind, message = str(call["reason"]), call["message"]
+            kind, message = str(call.get("reason")), call.get("message", "")
             yield {"event": "repair", "step": step, "kind": kind, "message": message, **place}
         elif decided.limit is None:
             args = call["args"]

@@ -20,6 +20,7 @@ from typing import Any, Literal, NotRequired, final
 from typing_extensions import TypedDict
 
 from agent_core.effects import FinishReason, Json
+from agent_core.outputs import RunError, RunUsage
 
 
 class Place(TypedDict):
@@ -127,15 +128,15 @@ class AgentFinished(Place):
     event: Literal["finished"]
     finish_reason: FinishReason
     final_answer: Any
-    error: Json | None
-    usage: Json
+    error: RunError | None
+    usage: RunUsage
 
 
 @final
 class WorkflowFinished(Place):
     event: Literal["finished"]
     status: Literal["completed", "failed", "cancelled"]
-    error: Json | None
+    error: RunError | None
 
 
 Event = (

@@ -94,7 +94,7 @@ class RunLog:
             return
         for call in decided.calls:
             if call["verdict"] == "refuse":
-                self._log("repair", decided.run, tool=call["tool"], reason=call["reason"])
+                self._log("repair", decided.run, tool=call["tool"], reason=call.get("reason"))
 
     def _log_call(self, answered: Answered, answer: ToolReply | Failed) -> None:
         call = answered.asked if isinstance(answered.asked, Call) else None

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_core.audit.replay import AGENT_LOOPS
 from agent_core.config import AgentConfig, read_config
 from agent_core.effects import FinishReason, Inherited, Json
 from agent_core.errors import DefinitionError
@@ -21,9 +20,11 @@ from agent_core.journal.operations import Spec
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended
 from agent_core.journal.store import Journal
+from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
+from agent_core.outputs import JournalEnd, RunError, RunUsage, TraceStep, UsedTool, WaitingCall
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
@@ -41,7 +42,7 @@ from agent_core.run.retries import patience_of_host
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
-from agent_core.run.sync import run_sync
+from agent_core.run.sync import make_sync
 from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -58,18 +59,18 @@ class AgentOutput(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     final_answer: Any
-    trace: list[dict[str, Any]]
-    used_tools: dict[str, Any]
+    trace: list[TraceStep]
+    used_tools: dict[str, UsedTool]
     finish_reason: FinishReason
-    usage: dict[str, Any]
+    usage: RunUsage
     messages_json: list[dict[str, Any]]
     run_id: str
-    journal: dict[str, Any]
-    waiting: list[dict[str, Any]]
+    journal: JournalEnd
+    waiting: list[WaitingCall]
     total_ms: float
     started_at: str
     ended_at: str
-    error: dict[str, Any] | None
+    error: RunError | None
     plan: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda plan: plan is None)
 
 
@@ -199,9 +200,8 @@ async def _run_agent(
     return _output_of(ended)
 
 
-def run_agent_sync(config: Mapping[str, Any] | AgentConfig, **options: Any) -> AgentOutput:
-    """`run_agent` for a caller without an event loop; inside one, it runs in a thread of its own."""
-    return run_sync(lambda: run_agent(config, **options))
+run_agent_sync = make_sync(run_agent)
+"""`run_agent` for a caller without an event loop; inside one, it runs in a thread of its own."""
 
 
 def agent_preparer(

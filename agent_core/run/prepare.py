@@ -30,7 +30,7 @@ from agent_core.protocol.messages import as_read, is_empty, last_turns, read_mes
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
-from agent_core.rules import CURRENT
+from agent_core.rules import CURRENT, RecordedRules
 from agent_core.run.tool_policies import tool_policies
 from agent_core.words.catalogue import Words, words_in
 from utools.problems import Problem, gathering, refuse
@@ -84,7 +84,7 @@ def prepare_agent(
         "limits": limits,
         "redaction": clean.rules,
         "versions": {"agent_core": installed_version()},
-        "rules": CURRENT,
+        "rules": cast(RecordedRules, CURRENT),
     }
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window

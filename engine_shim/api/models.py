@@ -8,6 +8,7 @@ from agent_core.agents.chat import TURN_TOKENS
 from agent_core.agents.reply import ReplyReason
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
+from agent_core.outputs import RunError, WaitingCall
 from engine_shim.statuses import ListedStatus, RunStatus
 
 Json = dict[str, Any]
@@ -43,27 +44,6 @@ class JournalEnd(BaseModel):
 
     head: str
     count: int
-
-
-class WaitingCall(BaseModel):
-    """A call that waits for a person: decide on it `at` its strand and number."""
-
-    model_config = ConfigDict(extra="allow")
-
-    strand: str
-    n: int
-    tool: str
-    args: Any
-    reason: str
-
-
-class RunError(BaseModel):
-    """Why a run did not complete."""
-
-    model_config = ConfigDict(extra="allow")
-
-    kind: str
-    message: str
 
 
 class Run(BaseModel):

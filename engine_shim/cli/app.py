@@ -47,5 +47,5 @@ app = typer.Typer(
     epilog="`agent-core demo` shows it all at once; `agent-core COMMAND -h` has examples of each.",
 )
 app.callback()(describe)
-for command in COMMANDS:
-    app.command(NAMES.get(command))(with_own_streams(command))
+for _command in COMMANDS:
+    app.command(NAMES.get(_command))(with_own_streams(_command))  # pyright: ignore[reportArgumentType]

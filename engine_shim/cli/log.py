@@ -39,8 +39,8 @@ class JsonHandler(logging.Handler):
 
 def _trace_of(record: logging.LogRecord) -> dict[str, str]:
     """The ids of the span that a record is about, or that is the current one; none where nothing is traced."""
-    if hasattr(record, "trace_id"):
-        return {"trace_id": record.trace_id, "span_id": getattr(record, "span_id", "")}
+    if (trace := getattr(record, "trace_id", None)) is not None:
+        return {"trace_id": trace, "span_id": getattr(record, "span_id", "")}
     if (api := sys.modules.get("opentelemetry.trace")) is None:
         return {}
     context = api.get_current_span().get_span_context()

@@ -64,9 +64,10 @@ def load_invoked(config: Mapping[str, Any], base: Path, bounds: Bounds = UNBOUND
     DefinitionError when it cannot be read. One that came over HTTP is told nothing else of the file.
     """
     file = config["workflow"]
-    named = base / file
+    path = named = base / file
     try:
-        path = named if bounds.within is None else hold_path(named, bounds.within, bounds.without)
+        if bounds.within is not None:
+            path = hold_path(named, bounds.within, bounds.without)
         found = load_workflow(path, base=named.parent, shown=file)
         if bounds.is_foreign(path):
             message = (

@@ -144,9 +144,10 @@ def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | N
     problems: list[Problem] = []
     try:
         value = as_json(dict(data))
-        definition: Definition | None = Definition.model_validate(value)
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=where) from None
+    try:
+        definition: Definition | None = Definition.model_validate(value)
     except ValidationError as error:
         problems += problems_of(error, keys_of(Definition))
         definition = _read_sound(value, [each.where.split("/") for each in problems])

@@ -40,7 +40,7 @@ class Made(NamedTuple):
 def find_refused(facts: Iterable[Fact]) -> list[Refusal]:
     """The calls that were refused, or wait for a person."""
     return [
-        Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else str(call["reason"]))
+        Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else str(call.get("reason")))
         for fact in facts
         if isinstance(fact, Decided)
         for call in fact.calls

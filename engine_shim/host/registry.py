@@ -234,11 +234,12 @@ def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
         except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
             message = f"cannot be loaded: {describe(error)}{raised_at(error)}"
             raise DefinitionError(message, where=where, value=reference) from error
-    tools = list(found) if isinstance(found, list | tuple) else [found]
-    for tool in tools:
+    tools: list[Tool] = []
+    for tool in found if isinstance(found, list | tuple) else (found,):
         if not isinstance(tool, Tool):
             message = "is not a Tool, a list of Tools, or a function without arguments that returns either"
             raise DefinitionError(f"{message}; a function becomes a Tool by @tool", where=where, value=reference)
+        tools.append(tool)
     return tools
 
 

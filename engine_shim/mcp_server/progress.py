@@ -23,7 +23,8 @@ class ProgressReporter:
     def __init__(self, feeds: Feeds, report: Report, after: Position) -> None:
         self._feeds, self._report = feeds, report
         self._after, self._count = after, 0
-        self._run, self._task = "", None  # type: str, asyncio.Task[None] | None
+        self._run = ""
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def position(self) -> Position:

@@ -413,6 +413,7 @@ class Engine:
         return await in_own_task(self._take_and_drive(run, write, on_taken))
 
     async def _take_and_drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken) -> RunResult:
+        stop = None
         try:
             async with self._leases.driving(run) as stop:
                 job, cancellation = await finish_blocking(self.store.journal, lambda: write(stop))
@@ -427,7 +428,7 @@ class Engine:
                         await self._driver.drive(job)
                     raise cancellation
         except Abandoned:
-            if not stop.is_abandoned:
+            if stop is not None and not stop.is_abandoned:
                 await self._note_late_answers(run)
             raise
 

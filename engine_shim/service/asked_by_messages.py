@@ -41,9 +41,10 @@ def find_answering_node(definition: Definition) -> str | None:
     if declared:
         template = declared.get(ANSWER, next(iter(declared.values())) if len(declared) == 1 else None)
         whole = read_whole(template) if isinstance(template, str) else None
-        path = () if whole is None else whole.path
-        is_answer = len(path) == 3 and (path[0], path[2]) == ("nodes", "final_answer")
-        return path[1] if is_answer and path[1] in agents else None
+        match None if whole is None else whole.path:
+            case ("nodes", str(agent), "final_answer") if agent in agents:
+                return agent
+        return None
     return agents[0] if len(agents) == 1 else None
 
 

@@ -48,5 +48,6 @@ async def _do(work: Callable[[], Result]) -> Result:
     await retry_if_cancelled(lambda: asyncio.wait({doing}), cancellations.append)
     if not cancellations:
         return doing.result()
-    doing.cancelled() or doing.exception()  # it counts as retrieved
+    if not doing.cancelled():
+        doing.exception()  # it counts as retrieved
     raise cancellations[-1]

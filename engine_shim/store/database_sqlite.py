@@ -67,7 +67,7 @@ class SqliteDatabase:
     """
 
     dialect = _DIALECT
-    threads: Final = None
+    threads = None
     shared = None
 
     def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:

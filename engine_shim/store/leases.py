@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
@@ -81,7 +81,7 @@ class Lease:
 class MemoryLeases:
     """Leases among the drivers of this process."""
 
-    threads: Final = None
+    threads = None
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -201,7 +201,7 @@ def _subject(run: str) -> str:
 def stronger(before: Signal | None, signal: Signal) -> Signal:
     """Of two signals the one that counts."""
     order: tuple[Signal, ...] = get_args(Signal)
-    return signal if before is None else max(before, signal, key=order.index)
+    return signal if before is None or order.index(signal) > order.index(before) else before
 
 
 def living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:

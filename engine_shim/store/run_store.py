@@ -199,10 +199,17 @@ class DatabaseRunStore:
         self.database, self._open_journal = database, open_journal
         self.leases = StoreLeases(database, clock=clock)
 
-    @cached_property
-    def journal(self) -> "TailedJournal":
-        """The journal in the same database; a list of runs starts without it."""
-        return self._open_journal()
+    if TYPE_CHECKING:  # checkers know a property of a protocol by nothing but a property
+
+        @property
+        def journal(self) -> TailedJournal: ...
+
+    else:
+
+        @cached_property
+        def journal(self) -> "TailedJournal":
+            """The journal in the same database; a list of runs starts without it."""
+            return self._open_journal()
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:

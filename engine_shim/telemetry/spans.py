@@ -120,7 +120,7 @@ def make_tracer(provider: trace.TracerProvider, version: str, scope: str) -> tra
     """A tracer whose span ids we may choose, where it is that of an SDK."""
     tracer = provider.get_tracer(scope, version)
     if hasattr(tracer, "id_generator"):
-        tracer.id_generator = RunIds()
+        setattr(tracer, "id_generator", RunIds())  # noqa: B010 - the API does not name it
     return tracer
 
 

@@ -120,16 +120,20 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
 
     body = message_body(args)
     url = checked_secret(context.secret, args["webhook_env"], Text("used as the URL of a webhook"))
-    for pause in (*PAUSES, None):
-        reply = await _post(url, _sign(body, args, context), args)
-        code = reply.get("code", reply.get("StatusCode"))
-        if code == 0:
-            return ToolResult(output={"sent": True})
-        if code != BUSY or pause is None:
+    reply = await _post(url, _sign(body, args, context), args)
+    for pause in PAUSES:
+        if _code_of(reply) != BUSY:
             break
         await sleep(pause)
+        reply = await _post(url, _sign(body, args, context), args)
+    if (code := _code_of(reply)) == 0:
+        return ToolResult(output={"sent": True})
     reason = reply.get("msg") or reply.get("StatusMessage") or Text("no reason was given")
     return ToolResult(False, error=Text("Feishu refused the message: {reason} (code {code})", reason=reason, code=code))
+
+
+def _code_of(reply: dict[str, Any]) -> Any:
+    return reply.get("code", reply.get("StatusCode"))
 
 
 def _sign(body: dict[str, Any], args: Args, context: ToolContext) -> bytes:

@@ -69,4 +69,4 @@ def _texts_of(values: list[Any]) -> list[Any]:
 @lru_cache(maxsize=512)
 def _translate(query: str) -> LiteralString:
     """A query as psycopg takes it, with %s for each value."""
-    return query.replace("%", "%%").replace("?", "%s")
+    return query.replace("%", "%%").replace("?", "%s")  # pyright: ignore[reportReturnType]

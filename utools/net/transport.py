@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import httpcore2
 import httpx2
@@ -95,7 +95,8 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to checked addresses only; a certificate must still bear the host's name."""
 
     def __init__(self, guard: NetworkGuard) -> None:
-        self._guard, self._plain = guard, httpcore2.AnyIOBackend()
+        self._guard = guard
+        self._plain = cast(httpcore2.AsyncNetworkBackend, httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,

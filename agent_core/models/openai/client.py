@@ -113,7 +113,7 @@ class OpenAICompatible:
         self._host = _host_of(base_url)
         self._key = _check_header_value(api_key.strip()) if api_key else None
         self._keyless = "" if api_key else keyless
-        self._transport = transport
+        self._transport: Transport | None = transport
         self._vendor = vendor
         self._capabilities = vendor.capabilities if vendor else EndpointCapabilities()
         self._streaming: Streaming = "with usage"

@@ -211,4 +211,5 @@ def merge_streaming(before: Streaming, asked: Streaming | None, streaming: Strea
     """
     if asked in (None, streaming):
         return before
-    return streaming if asked == "not" else max(before, streaming, key=DOWNGRADES.index)
+    is_further = DOWNGRADES.index(streaming) > DOWNGRADES.index(before)
+    return streaming if asked == "not" or is_further else before

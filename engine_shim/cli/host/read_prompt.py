@@ -55,7 +55,7 @@ def read_prompts(file: Path, host: HostConfig, registry: ToolRegistry) -> Iterat
         body = prepare_agent("prompt", "agent", config, {}, registry=registry, at="", base=workflow.base)
         system, *history = body["messages"]
         given = history if "messages_json" not in filled else history[-1:] if "prompt" in texts else []
-        yield Prompt(node.id, [system, *body["examples"], *given], body["options"].get("tools", ()))
+        yield Prompt(node.id, [system, *body.get("examples", ()), *given], body["options"].get("tools", ()))
 
 
 def write_prompt(prompt: Prompt) -> None:

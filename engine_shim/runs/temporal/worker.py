@@ -59,6 +59,6 @@ async def work(
         for client, (queue, engine) in zip(clients, engines.items(), strict=True):
             await stack.enter_async_context(make_worker(client, engine, queue))
             log.info("worker on queue %s of %s", queue, config.address)
-        watching = tasks.create_task(ServerWatch(config.address).watch(client))
+        watching = tasks.create_task(ServerWatch(config.address).watch(clients[-1]))
         await until.wait()
         watching.cancel()

@@ -42,8 +42,12 @@ class McpServer(BaseModel):
     @classmethod
     def _check_names(cls, value: list[str]) -> list[str]:
         if wrong := [name.partition("=")[0] for name in value if not name or "=" in name]:
-            text = "these are names of variables, such as CITY; values belong in the host's environment: give {} alone"
-            raise PydanticCustomError("value_not_shown", text.format(wrong[0]))
+            raise PydanticCustomError(
+                "value_not_shown",
+                "these are names of variables, such as CITY; values belong in the host's environment:"
+                " give {name} alone",
+                {"name": wrong[0]},
+            )
         return value
 
     @model_validator(mode="after")

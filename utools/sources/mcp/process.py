@@ -44,9 +44,9 @@ class _Process(SubprocessStreamProtocol):
     """A started program with its streams. It leads a process group, to which belongs what it starts itself."""
 
     transport: asyncio.SubprocessTransport
-    stdin: asyncio.StreamWriter
-    stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
+    stdin: asyncio.StreamWriter  # pyright: ignore[reportIncompatibleVariableOverride]
+    stdout: asyncio.StreamReader  # pyright: ignore[reportIncompatibleVariableOverride]
+    stderr: asyncio.StreamReader  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self) -> None:
         super().__init__(CHUNK, asyncio.get_running_loop())

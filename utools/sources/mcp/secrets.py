@@ -22,8 +22,7 @@ def redactor_for(server: McpServer, secret: Callable[[str], str]) -> Redactor:
     """Hides what a server is given: variables where it is started, headers where it runs already."""
     if server.command is not None:
         return redactor_of(server.env)
-    names = sorted({*server.secret_headers.values(), *([server.token_env] if server.token_env else [])})
-    return Redactor({name: secret(name) for name in names})
+    return Redactor({name: secret(name) for name in server.secret_names})
 
 
 @lru_cache(maxsize=64)

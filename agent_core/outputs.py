@@ -1,0 +1,79 @@
+"""The parts of a node's output as types: what callers read, records hold, and the API describes."""
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from agent_core.effects import FinishReason, Json
+
+
+class RunUsage(TypedDict):
+    """What a run has used. `cost` is in the currency of the price list, None without a price; `estimated` says that a
+    vendor did not count the tokens."""
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    requests: int
+    tool_calls: int
+    cost: float | None
+    estimated: bool
+
+
+class RunError(TypedDict):
+    """Why a run has no answer: its finish reason as `kind`, and what a person can do about it. Of a workflow, `where`
+    names the node, or the place in the definition."""
+
+    kind: str
+    message: str
+    where: NotRequired[str]
+
+
+class TraceAction(TypedDict):
+    """A call as the trace shows it."""
+
+    tool: str
+    args: Json
+
+
+class TraceStep(TypedDict):
+    """One model reply, or one call of it, shortened. `timestamp` is in ISO 8601; `origins` says where the values of the
+    arguments come from, by JSON pointer."""
+
+    step: int
+    action: TraceAction | None
+    observation: str | None
+    elapsed_ms: float
+    thought: str | None
+    timestamp: str
+    error: str | None
+    cached: bool
+    origins: NotRequired[dict[str, str]]
+
+
+class UsedTool(TypedDict):
+    """How often a tool was called, and for how long in all."""
+
+    count: int
+    total_ms: float
+
+
+class WaitingCall(TypedDict):
+    """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
+    `origins` where the values of its arguments come from, by JSON pointer."""
+
+    strand: str
+    n: int
+    tool: str
+    args: Json
+    reason: FinishReason
+    message: NotRequired[str]
+    origins: NotRequired[dict[str, str]]
+
+
+class JournalEnd(TypedDict):
+    """Where the records of a run end: the strand, the hash of its last record, and how many records there are."""
+
+    strand: str
+    head: str
+    count: int
