@@ -135,6 +135,10 @@ class AgentNote(TypedDict):
     conversation: NotRequired[str]
 
 
+TURN_TOOL: Final = "conversation"
+"""The tool of a turn's first and last node: reads the history, and stores the turn."""
+
+
 class TurnNote(TypedDict):
     """The agent of the catalogue whose turn a workflow is, and the stored conversation that it belongs to."""
 

@@ -7,10 +7,8 @@ from typing import Any, Final
 
 from agent_core.config import AgentConfig
 from agent_core.effects import Json
-from agent_core.records import AgentNote
+from agent_core.records import TURN_TOOL, AgentNote
 
-CODE: Final = "conversation"
-"""The code of the tool that reads the history, and stores the turn."""
 NODE: Final = "agent_core"
 """The node whose output is the agent's."""
 _BRACES: Final = "{{"
@@ -63,7 +61,7 @@ def define_turn(name: str, of_agent: tuple[Json, AgentNote], options: TurnOption
         "answers": "{{run.messages}}",
         "tokens": f"{{{{nodes.{NODE}.usage.total_tokens?}}}}",
     }
-    before, after = ({"id": each["op"], "tool": CODE, "config": each} for each in (prepare, persist))
+    before, after = ({"id": each["op"], "tool": TURN_TOOL, "config": each} for each in (prepare, persist))
     return {"id": identity, "nodes": [before, agent, after]}
 
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_core.agents.history import count_tokens, find_runs, join_turns, mark_messages, read_turns
-from agent_core.agents.turn import CODE
 from agent_core.journal.store import Journal
+from agent_core.records import TURN_TOOL
 from agent_core.run.blocking import run_blocking
 from utools.context.store import ContextStore
 from utools.context.turns import Turn
-from utools.errors import ToolError
 from utools.tool import Args, Tool, ToolContext
 
 _LIMIT: Final = {"type": "integer", "minimum": 0}
@@ -48,7 +47,7 @@ def turn_tool(store: ContextStore, journal: Journal) -> Tool:
         return {"messages_json": join_turns(turns), "max_tokens": limit}
 
     return Tool(
-        code=CODE,
+        code=TURN_TOOL,
         description="Read the history of a conversation with an agent, and store the agent's turn.",
         config_schema=SCHEMA,
         execute=execute,
@@ -65,8 +64,6 @@ async def count_spent(turns: Sequence[Turn], journal: Journal) -> int:
 
 
 async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, bool]:
-    if not context.run_id:
-        raise ToolError("persist stores the turn of a run, and is called outside one")
     answers = args.get("answers", ())
     if not (answers or args.get("tokens")):
         return {"stored": False}

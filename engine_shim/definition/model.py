@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from agent_core.records import TURN_TOOL
 from engine_shim.definition.errors import Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, parse
@@ -15,7 +16,7 @@ from utools.schema.model_faults import keys_of
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
-KEEPS_ROLES = ("context_manager", "conversation")
+KEEPS_ROLES = ("context_manager", TURN_TOOL)
 """The codes of the tools whose messages say by their roles who wrote them."""
 ROOT = "flow"
 """The strand of a workflow's run."""

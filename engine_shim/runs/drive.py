@@ -129,8 +129,7 @@ class RunDriver:
         self._index.set_status(result.run_id, status, result.journal["count"])
 
     def _set_running(self, run: str) -> None:
-        if self._index.status(run) not in ENDED:
-            self._index.set_status(run, "running")
+        self._index.set_status(run, "running", unless=ENDED)
 
     async def _retry(self, job: Job, work: Callable[[], None]) -> None:
         await retry_until_available(self._journal, work, run=job.run, patience=self._patience)

@@ -183,6 +183,8 @@ class Engine:
         *,
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
+        is_new: bool = False,
+        submitter: str | None = None,
         on_begin: OnBegin = None,
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
@@ -192,16 +194,18 @@ class Engine:
 
         The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
+        `is_new` says that the id was made just now, so that the store is not searched for it. A run with a `submitter`
+        is driven on by its servers after a restart.
         `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
         a thread; `on_taken` once all is written, and it is driven.
         """
         require_asyncio()
-        start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id)
+        start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)
 
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(start.run)
-            if self._starter.write(start):
+            if self._starter.write(start, submitter):
                 check = HostCheck(start.preparer.grant)
                 refuse(check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
@@ -293,6 +297,7 @@ class Engine:
         *,
         new_id: str | None = None,
         repeat_writes: bool = False,
+        submitter: str | None = None,
         on_begin: OnBegin = None,
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
@@ -309,13 +314,14 @@ class Engine:
             raise DefinitionError("must be (strand, n)", where="at", value=at)
         require_asyncio()
         hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: [at], new_id, hooks, repeat_writes=repeat_writes)
+        return await self._fork(run_id, lambda tape: [at], new_id, submitter, hooks, repeat_writes=repeat_writes)
 
     async def retry_failed(
         self,
         run_id: str,
         *,
         new_id: str | None = None,
+        submitter: str | None = None,
         on_begin: OnBegin = None,
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
@@ -331,13 +337,14 @@ class Engine:
         if new_id is None and await self._runs.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
         hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, hooks, retry=True)
+        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, submitter, hooks, retry=True)
 
     async def _fork(
         self,
         run_id: str,
         find_places: Callable[[Tape], list[Place]],
         new_id: str | None,
+        submitter: str | None,
         hooks: tuple[OnBegin, OnTaken, OnEvent],
         *,
         repeat_writes: bool = False,
@@ -352,7 +359,7 @@ class Engine:
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(new)
-            self._starter.add_entry(new, fork.started, fork.base, fork.at)
+            self._starter.add_entry(new, fork.started, fork.base, fork.at, submitter)
             self.store.journal.append(new, fork.rows)
             return self._job_of(new, stop, on_event)
 

@@ -24,12 +24,14 @@ from engine_shim.store.run_store import RunStore, StrPath
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that may begin, or go on: its workflow, its `run_started` body, and what prepares the runs in it."""
+    """A run that may begin, or go on: its workflow, its `run_started` body, and what prepares the runs in it. One that
+    `is_new` is surely in no store."""
 
     run: str
     checked: CheckedWorkflow
     body: Json
     preparer: Preparer
+    is_new: bool = False
 
     @property
     def conversation(self) -> str | None:
@@ -61,11 +63,15 @@ class RunStarter:
         workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
         external: Mapping[str, Any] | None,
         run_id: str | None,
+        *,
+        is_new: bool = False,
     ) -> Start:
-        """How a run starts. DefinitionError, with nothing written, when it cannot be run."""
+        """How a run starts, whose id was made just now if it `is_new`. DefinitionError, with nothing written, when it
+        cannot be run."""
         if not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
-        begun = run_id is not None and self._index.has_started(check_run_id(run_id))
+        is_new = is_new or run_id is None
+        begun = not is_new and run_id is not None and self._index.has_started(check_run_id(run_id))
         grant = self._grants.of_workflow(workflow)
         checked = check(workflow, grant.registry, self._agents, begun=begun)
         if not begun:
@@ -73,26 +79,28 @@ class RunStarter:
         inputs = checked.external_of(external or {})
         run = new_run_id() if run_id is None else check_run_id(run_id)
         preparer = self.preparer(grant, checked.base, checked, begun=begun)
-        return Start(run, checked, preparer.start(run, checked, inputs, {}), preparer)
+        return Start(run, checked, preparer.start(run, checked, inputs, {}), preparer, is_new)
 
-    def write(self, start: Start) -> bool:
-        """Write how a run begins. True when the store held it already, which has to be the same."""
+    def write(self, start: Start, submitter: str | None = None) -> bool:
+        """Write how a run begins, and who handed it in. True when the store held it already, as the same."""
         run, checked = start.run, start.checked
-        is_known = self._index.has_begun(run, start.body)
+        is_known = not start.is_new and self._index.has_begun(run, start.body)
         if not is_known or self._store.entry(run) is None:
-            self.add_entry(run, start.body, checked.base.resolve(), start.body["at"])
+            self.add_entry(run, start.body, checked.base.resolve(), start.body["at"], submitter)
+        elif submitter is not None:
+            self._store.save_submission(run, submitter)
         if not is_known:
             started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **start.body})
             self._store.journal.append(run, [started])
         return is_known
 
-    def add_entry(self, run: str, started: Json, base: Path, at: str) -> None:
+    def add_entry(self, run: str, started: Json, base: Path, at: str, submitter: str | None = None) -> None:
         """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name."""
         definition, note = started["definition"], started.get("agent", {})
         agent = note.get("name", "")
         version = "" if agent else definition.get("version", "1")
         entry = RunEntry(run, agent or definition["id"], version, "pending", at, str(base), host=self.host)
-        self._store.save(replace(entry, agent=agent, conversation=note.get("conversation")))
+        self._store.save(replace(entry, agent=agent, conversation=note.get("conversation"), submitter=submitter))
 
     def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         """What prepares the runs below a directory."""

@@ -24,12 +24,12 @@ class TurnOrder:
     @asynccontextmanager
     async def driving(self, conversation: str | None, stop: StopSignal) -> AsyncIterator[asyncio.CancelledError | None]:
         """Wait until the turns before have come to rest, unless the run is stopped meanwhile. Any run but a turn has
-        nothing to wait for.
+        nothing to wait for, and only lets those go first who wait for its beginning.
 
         Yields the caller's cancellation, which ends the waiting as well.
         """
         if conversation is None or stop.requested is not None:
-            yield None
+            yield await _let_others_go_first()
             return
         limiter = self._conversations.setdefault(conversation, Limiter(1))
         number, cancellation = await _acquire(limiter, stop)
@@ -38,6 +38,14 @@ class TurnOrder:
         finally:
             if number is not None:
                 limiter.release(number)
+
+
+async def _let_others_go_first() -> asyncio.CancelledError | None:
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as cancellation:
+        return cancellation
+    return None
 
 
 async def _acquire(limiter: Limiter, stop: StopSignal) -> tuple[int | None, asyncio.CancelledError | None]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 from agent_core.errors import Abandoned, Damaged, DecisionError
 from agent_core.journal.control import Decisions
@@ -42,6 +42,13 @@ T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
 
+class Submitted(TypedDict):
+    """What the engine is told of a run that somebody has handed in."""
+
+    submitter: str
+    on_begin: Callable[[str], None]
+
+
 class ServerEnds(EngineError):
     """This process is about to end, and begins nothing more."""
 
@@ -68,7 +75,7 @@ class RunService:
         self.store = AsyncRunStore(engine.store)
         self._share, self._tenant = share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant
         self._open: dict[str, asyncio.Task[RunResult]] = {}
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._beginning: set[asyncio.Task[RunResult]] = set()
         self._results: dict[str, RunResult] = {}
         self._taken_over: set[str] = set()
         self._backoff = Backoff()
@@ -90,16 +97,18 @@ class RunService:
         is_followed: bool = False,
         takes_unlisted: bool = False,
     ) -> tuple[str, bool]:
-        """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. `trace` is the caller's
-        `traceparent`. The events of one that `is_followed` are kept for its caller, who is about to follow it.
+        """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. Unless there is a `key`,
+        `run_id` is new. `trace` is the caller's `traceparent`. The events of one that `is_followed` are kept for its
+        caller, who is about to follow it.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
         drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, OverShare under
         load; with nothing written. Inputs that the workflow does not list do not fit, unless it `takes_unlisted` ones.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
-        note = partial(self._note, by, trace)
-        begin = partial(self.engine.run, workflow, external=external, run_id=run, on_begin=note)
+        begin = partial(
+            self.engine.run, workflow, external=external, run_id=run, is_new=key is None, **self._submitted(by, trace)
+        )
         while key is None or not await self.store.has_started(run):
             try:
                 if not takes_unlisted:
@@ -136,22 +145,21 @@ class RunService:
         is_followed: bool = False,
     ) -> str:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
-        new, note = new_run_id(), partial(self._note, by, trace)
-        fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, on_begin=note)
+        new, handed_in = new_run_id(), self._submitted(by, trace)
+        fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, **handed_in)
         await self._launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed, by)
         return new
 
     async def retry_failed(self, run: str, *, by: str, trace: str | None = None, is_followed: bool = False) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
-        retry = partial(self.engine.retry_failed, run, on_begin=partial(self._note, by, trace))
+        retry = partial(self.engine.retry_failed, run, **self._submitted(by, trace))
         await self._launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed, by)
         return new
 
-    def _note(self, by: str, trace: str | None, run: str) -> None:
-        """Note who handed in a run that begins, so that a server drives it on after a restart."""
-        self.engine.store.save_submission(run, by)
-        self.engine.telemetry.keep_parent(run, trace)
+    def _submitted(self, by: str, trace: str | None) -> Submitted:
+        """Who handed in a run that begins, and the caller's span that its own lie under."""
+        return {"submitter": by, "on_begin": lambda run: self.engine.telemetry.keep_parent(run, trace)}
 
     async def _resume_unless_busy(self, run: str, by: str) -> None:
         try:
@@ -188,27 +196,36 @@ class RunService:
         if is_followed:
             self.feeds.expect(run)
         self._share.add(self._tenant, token)
-        beginning = asyncio.create_task(self._begin(run, drive, token))
-        self._beginning.add(beginning)
-        beginning.add_done_callback(self._beginning.discard)
-        await asyncio.shield(beginning)
-
-    async def _begin(self, run: str, drive: Drive, token: str | None) -> None:
-        taken = asyncio.Event()
-        task = asyncio.create_task(drive(taken.set), name=run)
+        taken = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken)), name=run)
+        self._beginning.add(task)
         task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
-        waiting = asyncio.create_task(taken.wait())
-        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if not task.done():
-            self._open[run] = task
-            if (current := asyncio.current_task()) is not None:
-                self._beginning.discard(current)  # it counts once
-            task.add_done_callback(lambda done: self._close(run, done))
-            if self._is_closing.is_set():
-                self.engine.release()
+        task.add_done_callback(lambda done: self._note_begun(done, taken))
+        await taken
+
+    def _note_taken(self, run: str, task: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
+        """Keep a run that nothing refuses, and let its caller go on."""
+        self._beginning.discard(task)  # it counts once
+        self._open[run] = task
+        task.add_done_callback(lambda done: self._close(run, done))
+        if self._is_closing.is_set():
+            self.engine.release()
+        if not taken.done():
+            taken.set_result(None)
+
+    def _note_begun(self, done: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
+        """Tell the caller what came of a run that was not taken; a caller who went away hears nothing."""
+        self._beginning.discard(done)
+        error = None if done.cancelled() else done.exception()  # of each, so that none counts as never retrieved
+        if taken.done():
+            return
+        if done.cancelled():
+            taken.cancel()
+        elif error is not None:
+            taken.set_exception(error)
         else:
-            self._keep(task.result())
+            self._keep(done.result())
+            taken.set_result(None)
 
     def _close(self, run: str, done: "asyncio.Task[RunResult]") -> None:
         if self._open.get(run) is done:

@@ -82,7 +82,7 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
         "run_id": entry.run,
         **_describe_kind(entry),
         "started_at": entry.started_at,
-        "submitted_by": store.submitter(entry.run),
+        "submitted_by": entry.submitter,
     }
     if entry.status in OPEN:
         return RunView(status=entry.status, **about)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from agent_core.journal.kinds import TOOL_OF_CALL, beginning
+from agent_core.records import TURN_TOOL
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.store.database import Database
 from engine_shim.store.entries import parse_time
@@ -72,7 +73,7 @@ def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]
     for run, digest in found.items():
         _add_end(digest, began.get(run), ends[run])
     for run, tool in read_calls(database, runs):
-        if tool not in (AGENT, INVOKE, *found[run].tools):
+        if tool not in (AGENT, INVOKE, TURN_TOOL, *found[run].tools):
             found[run].tools.append(tool)
     _add_open_agents(database, chosen, found, ends)
     return found

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from utools.databases.transaction import Transaction
 
 _COLUMNS = "run, workflow, version, status, started_at, base"
-_ALL = f"""SELECT {_COLUMNS}, coalesce(records, 0), coalesce(host, ''), coalesce(agent, ''), conversation
-    FROM workflow_runs LEFT JOIN run_hosts USING (run) LEFT JOIN run_turns USING (run)"""
+_ALL = f"""SELECT {_COLUMNS}, coalesce(records, 0), coalesce(host, ''), coalesce(agent, ''), conversation, submitter
+    FROM workflow_runs LEFT JOIN run_hosts USING (run) LEFT JOIN run_turns USING (run)
+    LEFT JOIN run_submissions USING (run)"""
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     workflow = excluded.workflow, version = excluded.version, status = excluded.status,
     started_at = excluded.started_at, base = excluded.base"""
 _SAVE_TURN = "INSERT INTO run_turns (run, agent, conversation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_SAVE_SUBMISSION = "INSERT INTO run_submissions (run, submitter) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _SAVE_HOST = """INSERT INTO run_hosts (run, records, host) VALUES (?, ?, ?)
     ON CONFLICT (run) DO UPDATE SET records = excluded.records, host = excluded.host"""
 
@@ -29,6 +31,7 @@ class RunEntry:
     `records` is how many records the run had when its status was set: its journal never has fewer. `host` is the
     configuration file of the host that began it, empty where there was none. A turn has the name of its
     `agent` and, if it is stored, its `conversation`; of any other run `agent` is empty.
+    `submitter` is who handed the run to a server, which drives it on after a restart; the first one stays.
     """
 
     run: str
@@ -41,6 +44,7 @@ class RunEntry:
     host: str = ""
     agent: str = ""
     conversation: str | None = None
+    submitter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,13 @@ ALL = RunFilter()
 
 def save_entry(db: "Transaction", entry: RunEntry) -> None:
     """Add the entry, or replace the run's older one."""
-    *columns, records, host, agent, conversation = astuple(entry)
+    *columns, records, host, agent, conversation, submitter = astuple(entry)
     db.execute(_SAVE, columns)
     db.execute(_SAVE_HOST, (entry.run, records, host))
     if agent:
         db.execute(_SAVE_TURN, (entry.run, agent, conversation))
+    if submitter is not None:
+        db.execute(_SAVE_SUBMISSION, (entry.run, submitter))
 
 
 def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:

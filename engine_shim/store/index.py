@@ -1,5 +1,6 @@
 """RunIndex: what a store holds of its runs, and the status of each, by its journal and by the index."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from agent_core.journal.signature import split_own_strands
 from agent_core.run.secrets import verifying_keys
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
-from engine_shim.statuses import ENDED, SEALED, EndedStatus, RunStatus, read_ended_status
+from engine_shim.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.store.run_store import RunStore
 
 
@@ -100,8 +101,10 @@ class RunIndex:
         if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
             self.set_status(run, "pending")
 
-    def set_status(self, run: str, status: RunStatus, records: int = 0) -> None:
-        """Set a run's status in the index, and how many records it has at least."""
+    def set_status(
+        self, run: str, status: RunStatus, records: int = 0, *, unless: Collection[ListedStatus] = ()
+    ) -> None:
+        """Set a run's status in the index, unless it has one of some others, and how many records it has at least."""
         entry = self.store.entry(run)
-        if entry is not None and (entry.status != status or entry.records < records):
+        if entry is not None and entry.status not in unless and (entry.status != status or entry.records < records):
             self.store.save(replace(entry, status=status, records=max(records, entry.records)))

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -133,9 +134,12 @@ class MemoryRunStore:
 
     def save(self, entry: RunEntry) -> None:
         self._entries[entry.run] = entry
+        if entry.submitter is not None:
+            self.save_submission(entry.run, entry.submitter)
 
     def entry(self, run: str) -> RunEntry | None:
-        return self._entries.get(run)
+        entry = self._entries.get(run)
+        return None if entry is None else replace(entry, submitter=self._submitters.get(run))
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
         chosen = filter(wanted.admits, self._entries.values())

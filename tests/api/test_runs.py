@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from agent_core.audit.verify import verify
+from engine_shim.runs.conversations import AGENT_STRAND
 from support.served_host import Served, served
 
 ASKED = [{"role": "user", "content": "How many?"}]
@@ -430,13 +431,13 @@ def test_damaged_run_says_where_it_is_damaged(damaged: Served, kind: str, data: 
     if kind == "turn":
         run = damaged.client.post("/agent/chat", json={"message": "x", "agent": "clerk"}).json()["trace_id"]
     with sqlite3.connect(damaged.folder / "runs.db") as db:
-        strand = "agent" if kind == "turn" else "flow/agent_core.1"
-        db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", (data, run, strand, record))
+        where = (data, run, AGENT_STRAND, record)
+        db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", where)
     verdict = damaged.client.get(f"/runs/{run}/verify")
     assert verdict.status_code == 200, verdict.text
     found = verdict.json()
     assert (found["ok"], found["seal"]) == (False, "seal not checked: a record is damaged")
-    assert (found["first_bad"]["strand"], found["first_bad"]["n"]) == (strand, record)
+    assert (found["first_bad"]["strand"], found["first_bad"]["n"]) == (AGENT_STRAND, record)
     assert damaged.client.post(f"/runs/{run}/replay", json={}).json()["outcome"] == "damaged"
 
 

@@ -91,7 +91,7 @@ FORM = {
     ),
     "unknown on_error": (
         {"nodes": [{**ECHO, "on_error": "ignore"}]},
-        "nodes/0/on_error: must be 'fail' or 'continue' (got 'ignore')",
+        "nodes/0/on_error: must be 'fail', 'continue' or 'fail_at_end' (got 'ignore')",
     ),
     "unknown entry": ({"entry": ["ecko"]}, "entry/0: there is no node 'ecko'; did you mean echo?"),
     "no entry": ({"entry": []}, "entry: must not be empty"),
