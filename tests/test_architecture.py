@@ -73,7 +73,7 @@ def test_import_contracts_hold() -> None:
 def test_most_of_what_decides_is_pure() -> None:
     """The test below means something only for what says so."""
     rooms = ("agent_core.loop.", "agent_core.protocol.", "engine_shim.flow.", "engine_shim.definition.")
-    acting = ("agent_faults", "call_faults", "invoke", "load", "named_agents", "validate")
+    acting = ("check_agents", "check_tool_calls", "invoke", "load", "named_agents", "validate")
     impure = {f"engine_shim.definition.{name}" for name in acting}
     deciding = {module for module, _ in modules() if module.startswith(rooms)}
     assert deciding - impure <= set(PURE)

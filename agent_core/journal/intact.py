@@ -30,7 +30,7 @@ def check_intact(
     for path, rows in others.items():
         for flaw in find_flaws(run, {path: rows}, path):
             raise Damaged(flaw.strand, flaw.n, flaw.why)
-    rests = is_at_rest(own) if at_rest is None else at_rest or is_finished(own, root)
+    rests = is_settled(own) if at_rest is None else at_rest or is_finished(own, root)
     if keys is not None and rests:
         _check_signature(run, tape, keys, identity)
     return tape
@@ -48,7 +48,7 @@ def find_root(own: Tape) -> str:
     return next((path for path in own if "/" not in path), "")
 
 
-def is_at_rest(own: Tape) -> bool:
+def is_settled(own: Tape) -> bool:
     """Whether a run has ended or waits for a person, as far as its records tell.
 
     A workflow whose branches were stopped between two records looks as if it waits.

@@ -136,7 +136,7 @@ def _record_call(call: ToolCall, verdict: Verdict) -> JudgedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CallOutcomes:
     """What became of the calls of one reply: those with a result or a refusal, those still open, and what stopped."""
 
     results: list[tuple[ToolCall, CallResult]]
@@ -144,7 +144,7 @@ class Made:
     stop: Stop | None
 
 
-def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, Made]:
+def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, CallOutcomes]:
     """Run the calls that may run, at once when all only read, else in order, up to a stop or a limit."""
     runnable = [call for call, verdict in settled if verdict.verdict == "run"]
     replies = yield from _run(state, runnable)
@@ -162,7 +162,7 @@ def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, Made]:
             results.append((call, verdict))
         if isinstance(reply, Stop):
             stops.append(reply)
-    return Made(results, still_open, _merge_stops(stops) if stops else None)
+    return CallOutcomes(results, still_open, _merge_stops(stops) if stops else None)
 
 
 def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[CallReply]]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
 from agent_core.effects import Decided, Effect, Json, Loop, ModelReply, Stop, Wait
-from agent_core.loop.calls import Made, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.calls import CallOutcomes, ask_person, find_limit, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import Verdict
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
@@ -213,7 +213,7 @@ def _timing_of(state: RunState, reply: ModelReply) -> ModelReply:
 
 
 def _read_result(
-    state: RunState, planned: Planned, step: PlanStep, made: Made, timing: ModelReply
+    state: RunState, planned: Planned, step: PlanStep, made: CallOutcomes, timing: ModelReply
 ) -> Generator[Effect, Any, AgentOutcome | None]:
     call, result = made.results[0]
     text = state.observe_step(timing, step, call, result)

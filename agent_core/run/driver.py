@@ -18,6 +18,7 @@ from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender, Listener
+from agent_core.run.backend import Backend, LocalBackend
 from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.event_source import EventSource
 from agent_core.run.executor import Executor
@@ -25,7 +26,6 @@ from agent_core.run.inbox import Inbox
 from agent_core.run.log import RunLog, with_log
 from agent_core.run.observer import Observer
 from agent_core.run.retries import PATIENCE_S
-from agent_core.run.world import LocalWorld, World
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -57,7 +57,7 @@ async def drive(
     listener = with_log(run, executor.redactor, listener, observer)
     stop = stop or StopSignal()
     appender = Appender(run, journal, keys, _with_observer(observer, listener), stop, patience)
-    driver = LiveDriver(LocalWorld(appender, executor, inbox), stop)
+    driver = LiveDriver(LocalBackend(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
     for count in range(1, MAX_DRIVES + 1):
         tape = check_chains(run, await appender.retry_until_available(partial(journal.load, run)))
@@ -101,11 +101,11 @@ def _with_observer(observer: Observer | None, listener: Listener | None) -> List
 class LiveDriver:
     """One walk through the recorder's operations. `interruption` is the caller's cancellation, once it came."""
 
-    def __init__(self, world: World, stop: StopSignal) -> None:
+    def __init__(self, backend: Backend, stop: StopSignal) -> None:
         self.interruption: asyncio.CancelledError | None = None
         self._acting: dict[asyncio.Task[Any], None] = {}  # in the order in which they began, and are stopped
         self._sleeping: dict[asyncio.Task[Any], None] = {}
-        self._world, self._stop = world, stop
+        self._backend, self._stop = backend, stop
         stop.listeners.append(self._wake)
 
     @property
@@ -125,7 +125,7 @@ class LiveDriver:
     async def _perform(self, operation: Operation) -> Any:
         match operation:
             case Append(rows):
-                await self._world.append(rows, settled=True)
+                await self._backend.append(rows, settled=True)
                 return None
             case Act():
                 return await self._act(operation)
@@ -134,23 +134,23 @@ class LiveDriver:
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
             case Classify():
-                return await self._world.classify(operation)
+                return await self._backend.classify(operation)
             case Fork():
                 return await self._fork(operation)
 
     async def _begin(self, begin: Begin) -> Any:
         """How a run begins: cancelled, where the caller is cancelled meanwhile."""
         try:
-            return await self._world.begin(begin)
+            return await self._backend.begin(begin)
         except asyncio.CancelledError as cancellation:
             if self._stop.requested != "cancel":
                 self.interrupt(cancellation)
-            return Cancelled(self._world.now())
+            return Cancelled(self._backend.now())
 
     def _stop_reply(self, path: str) -> Cancelled | Suspended | None:
         """The reply to whatever would begin now, when the run is being stopped."""
         if self.is_cancelled:
-            return Cancelled(self._world.now())
+            return Cancelled(self._backend.now())
         if self._stop.requested == "pause":
             waiting: Json = {"strand": path, "n": 0, "tool": name_of(path), "args": {}, "reason": "paused"}
             return Suspended("paused", (waiting,))
@@ -174,30 +174,30 @@ class LiveDriver:
     async def _act(self, act: Act) -> Any:
         stop_reply = self._stop_reply(act.slot.path)
         if isinstance(stop_reply, Suspended):
-            await self._world.append(act.rows[:-1])
+            await self._backend.append(act.rows[:-1])
             return stop_reply
         if messages := await self._take_messages(act):
-            await self._world.append(act.rows[:-1])
+            await self._backend.append(act.rows[:-1])
             return Received(messages)
         rows, admission = act.rows, None
-        if self._world.must_admit(act) and not self.is_cancelled:
-            await self._world.append(rows[:-1])
+        if self._backend.must_admit(act) and not self.is_cancelled:
+            await self._backend.append(rows[:-1])
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
                 return stop_reply
-        return await self._world.act(act, rows, admission, self._guard)
+        return await self._backend.act(act, rows, admission, self._guard)
 
     async def _take_messages(self, act: Act) -> tuple[Json, ...]:
         """The messages for a question that is not asked yet."""
         is_new = isinstance(act.effect, CallModel) and bool(act.rows) and not self.is_cancelled
-        return await self._world.take_messages(act.slot.path) if is_new else ()
+        return await self._backend.take_messages(act.slot.path) if is_new else ()
 
     async def _admit(self, act: Act) -> Admission | None:
         """Wait until the act may be asked; None when the run is stopped meanwhile."""
         task = _current_task()
         self._sleeping[task] = None
         try:
-            return await self._world.admit(act)
+            return await self._backend.admit(act)
         except asyncio.CancelledError as cancellation:
             if self._stop.requested is None:
                 self.interrupt(cancellation)
@@ -218,7 +218,7 @@ class LiveDriver:
         finally:
             work.close()
             del self._acting[task]
-        return Cancelled(self._world.now())
+        return Cancelled(self._backend.now())
 
     # ── branches ──────────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-"""The executor: the one door to the outside world. Deadlines, retries and redaction are here, then model or tool."""
+"""The executor: the one door to the outside backend. Deadlines, retries and redaction are here, then model or tool."""
 
 import asyncio
 import os
@@ -112,11 +112,11 @@ class Executor:
             seconds = max(perf_counter() - start, effect.within or 0.0)
             return Failed("timeout", message, now(), seconds, requests=max(1, requests.count))
         except ModelError as error:
-            message = self.redactor.cut_text(error_words(error))
+            message = self.redactor.redact_truncated_text(error_words(error))
             seconds = perf_counter() - start
             return Failed(error.kind, message, now(), seconds, error.requests, overflow=error.overflow)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
-            message = self.redactor.cut_text(scrub(describe(error), os.environ))
+            message = self.redactor.redact_truncated_text(scrub(describe(error), os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
     async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
@@ -172,7 +172,9 @@ class Executor:
         if call.given is not None:
             return ToolReply(True, call.given, None, now(), perf_counter() - start)
         if admission.refusal is not None:
-            return ToolReply(False, None, self.redactor.cut_text(admission.refusal), now(), perf_counter() - start)
+            return ToolReply(
+                False, None, self.redactor.redact_truncated_text(admission.refusal), now(), perf_counter() - start
+            )
         left = None if call.within is None else max(0.0, call.within - (perf_counter() - start))
         try:
             result = await run_within(self._call_or_get_cached(call, op, start), left)
@@ -184,13 +186,13 @@ class Executor:
             result = ToolResult(False, error=words.tool_cancelled_itself)
         except (UnknownTool, ToolError) as error:
             return Failed("tool_error", translate(error, call.language), now(), perf_counter() - start)
-        error_text = None if result.error is None else self.redactor.cut_text(result.error)
+        error_text = None if result.error is None else self.redactor.redact_truncated_text(result.error)
         seconds = perf_counter() - start
         if op.once_only and result.metadata.get("cut_off"):
             return InDoubt(f"{call.tool} was cut off: {error_text}", now(), seconds)
         cached = bool(result.metadata.get("cached"))
         permanent = not result.success and bool(result.metadata.get("permanent"))
-        output = self.redactor.cut_value(result.output)
+        output = self.redactor.redact_truncated_value(result.output)
         usage = read_usage(result.metadata.get("usage"))
         return ToolReply(result.success, output, error_text, now(), seconds, cached, usage, permanent)
 
@@ -201,7 +203,7 @@ class Executor:
             return await self._call_with_retries(call, op, start, context)
         key = [call.config, *call.fills] if call.fills else call.config
         make = partial(self._call_with_retries, call, op, start)
-        return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.cut_value)
+        return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.redact_truncated_value)
 
     async def _call_with_retries(self, call: ToolCall, op: Act, start: float, context: ToolContext) -> ToolResult:
         """The call, repeated after a transient failure where it may happen twice.

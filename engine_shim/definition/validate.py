@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import DefinitionError
-from engine_shim.definition.agent_faults import agent_faults, find_prompt_files, without_faulty_keys
-from engine_shim.definition.call_faults import call_faults
+from engine_shim.definition.check_agents import check_agents, find_prompt_files, without_faulty_keys
+from engine_shim.definition.check_output_types import check_output_types
+from engine_shim.definition.check_tool_calls import check_tool_calls
 from engine_shim.definition.errors import DefinitionErrors, Problem, by_line, problems_in, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.inputs import (
@@ -20,7 +21,6 @@ from engine_shim.definition.inputs import (
     invoked_input_faults,
 )
 from engine_shim.definition.invoke import load_invoked
-from engine_shim.definition.later_faults import later_faults
 from engine_shim.definition.load import Bounds, Workflow
 from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.named_agents import fill_workflow
@@ -207,8 +207,8 @@ class _Checker:
     def _find_graph_problems(self) -> Iterator[Problem]:
         definition = self.workflow.definition
         if not self._begun:
-            yield from later_faults(definition, self.outputs)
-            for is_certain, problem in call_faults(definition, self._registry, self.outputs.goes_on):
+            yield from check_output_types(definition, self.outputs)
+            for is_certain, problem in check_tool_calls(definition, self._registry, self.outputs.goes_on):
                 if is_certain:
                     yield problem
                 else:
@@ -259,7 +259,7 @@ class _Checker:
                 yield from named
                 return
             sound = without_faulty_keys(node, {each.where.removeprefix(f"{where}/").split("/")[0] for each in faults})
-            yield from agent_faults(sound, where, self._registry, workflow.base, with_tools=not self._begun)
+            yield from check_agents(sound, where, self._registry, workflow.base, with_tools=not self._begun)
             yield from unvouched_text(sound, where, workflow.definition)
 
     def _check_foreach(self, node: Node, where: str) -> Iterator[Problem]:

@@ -198,7 +198,7 @@ class Document(_Strict):
     text: str
 
 
-class World(_Strict):
+class Fixtures(_Strict):
     """All that the eval's tools know."""
 
     files: dict[RelativePath, str] = Field(default={}, description="Text by path below data/")
@@ -223,5 +223,5 @@ class CaseFile(_Strict):
     node: str | None = None
     tools: list[str | AllowedTool] | None = None
     canned: dict[str, CannedTool] = {}
-    world: World = World()
+    world: Fixtures = Fixtures()
     cases: Annotated[list[Case], BeforeValidator(lambda cases: [] if cases is None else cases)] = []

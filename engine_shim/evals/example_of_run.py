@@ -6,7 +6,7 @@ from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.clip import as_text, clip
 from engine_shim.evals.from_run import Json, find_agent, find_question
-from engine_shim.evals.recorded import find_made
+from engine_shim.evals.recorded import find_calls
 
 LONGEST = 500
 """Characters of an output that an example shows whole."""
@@ -21,7 +21,7 @@ def example_of_run(tape: Tape, strand: str | None = None) -> Json:
         why = f"ended by {end.reason}" if isinstance(end, RunFinished) else "has not ended"
         raise DefinitionError(f"it {why}, and an example shows how a task is done", where=path)
     _, user = find_question(read_run(tape, path).config, path)
-    made = [each for each in find_made(strands, path) if each.tool != READ_OBSERVATION]
+    made = [each for each in find_calls(strands, path) if each.tool != READ_OBSERVATION]
     calls = [
         {
             "tool": each.tool,

@@ -25,7 +25,7 @@ from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import AWAITING, short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
-from engine_shim.evals.recorded import Made, find_made, find_refused
+from engine_shim.evals.recorded import RecordedCall, find_calls, find_refused
 
 Json = dict[str, Any]
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
@@ -55,7 +55,7 @@ def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, 
     """
     strands = read_strands(tape)
     agent, (ending, answer) = read_run(tape, path), _find_ending(strands[path], path)
-    made = [each for each in find_made(strands, path) if each.tool != READ_OBSERVATION]
+    made = [each for each in find_calls(strands, path) if each.tool != READ_OBSERVATION]
     _check_calls(strands, path, made)
     history, message = find_question(agent.config, path)
     canned = {code: _canned(code, each, made, known) for code, each in agent.tools.items()}
@@ -110,7 +110,7 @@ def find_end(facts: Sequence[Fact]) -> tuple[str | None, Any]:
     return None, None
 
 
-def _check_calls(strands: Mapping[str, Sequence[Fact]], path: str, made: list[Made]) -> None:
+def _check_calls(strands: Mapping[str, Sequence[Fact]], path: str, made: list[RecordedCall]) -> None:
     """What no canned answer can stand for."""
     for each in made:
         if each.effect == "nested":
@@ -161,7 +161,7 @@ def _find_config(agent: RecordedRun) -> Json:
     return given
 
 
-def _canned(code: str, policy: Json, made: list[Made], known: Mapping[str, KnownTool]) -> Json:
+def _canned(code: str, policy: Json, made: list[RecordedCall], known: Mapping[str, KnownTool]) -> Json:
     """The tool with its recorded answers; nothing for one that the case file may call as it is."""
     there = known.get(code)
     is_same = there is not None and there.schema == policy["schema"]
@@ -178,14 +178,14 @@ def _canned(code: str, policy: Json, made: list[Made], known: Mapping[str, Known
     return {**described, "answers": answers}
 
 
-def _answer(made: Made) -> Json:
+def _answer(made: RecordedCall) -> Json:
     return {"output": made.output} if made.succeeded else {"error": made.answer and made.answer.error}
 
 
 # ── what is expected ─────────────────────────────────────────────────────────────────────────────
 
 
-def _expected_call(made: Made) -> Json:
+def _expected_call(made: RecordedCall) -> Json:
     """A call that failed need not be made."""
     optional = {} if made.succeeded else {"optional": True}
     return {"tool": made.tool, "args": _as_expected(made.args), **optional}
@@ -206,7 +206,7 @@ def _as_expected(args: Json) -> Json:
     return {name: {"equals": value} if isinstance(value, dict) else value for name, value in args.items()}
 
 
-def _expected_answer(answer: Any, made: list[Made], message: str) -> Json:
+def _expected_answer(answer: Any, made: list[RecordedCall], message: str) -> Json:
     """What the answer has from the tools and not from the question; else the whole of it."""
     if not isinstance(answer, str):
         return {"equals": answer}

@@ -19,10 +19,10 @@ from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.evals.cases import Case
+from engine_shim.evals.fixtures import write_files
 from engine_shim.evals.recorded import find_refused, find_writes
 from engine_shim.evals.score import Scored, score
 from engine_shim.evals.suite import Suite
-from engine_shim.evals.world import write_files
 from utools.registry import ToolRegistry
 
 USUAL = {"max_steps": 6, "temperature": 0, "timeout": 0, "single_call_timeout": 600}

@@ -18,7 +18,7 @@ class Refusal(NamedTuple):
     reason: str
 
 
-class Made(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call that was made, and its answer; None where there is none, or a person gave it."""
 
     tool: str
@@ -53,14 +53,14 @@ def find_writes(facts: Iterable[Fact]) -> list[str]:
     return [fact.tool for fact in facts if isinstance(fact, Call) and fact.effect == "write"]
 
 
-def find_made(strands: Mapping[str, Sequence[Fact]], strand: str) -> Iterator[Made]:
+def find_calls(strands: Mapping[str, Sequence[Fact]], strand: str) -> Iterator[RecordedCall]:
     """The calls of one agent that were made, in its order."""
     facts = strands.get(strand, ())
     for n, fact in enumerate(facts):
         if isinstance(fact, Call):
             later = (each for each in facts[n + 1 :] if isinstance(each, Answered | Resolved | Cancelled))
             answer = next(later, None)
-            yield Made(fact.tool, fact.args, fact.effect, answer if isinstance(answer, Answered) else None)
+            yield RecordedCall(fact.tool, fact.args, fact.effect, answer if isinstance(answer, Answered) else None)
         elif isinstance(fact, Batch):
             for index in range(len(fact.tools)):
-                yield from find_made(strands, item(strand, n, index))
+                yield from find_calls(strands, item(strand, n, index))

@@ -15,8 +15,8 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.template import render
 from engine_shim.evals.canned import canned_tool
-from engine_shim.evals.cases import CannedTool, Case, World
-from engine_shim.evals.world import known_tools, world_tools
+from engine_shim.evals.cases import CannedTool, Case, Fixtures
+from engine_shim.evals.fixtures import fixture_tools, known_tools
 from engine_shim.host.config import HostConfig
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
@@ -76,7 +76,7 @@ class Suite:
     """
 
     cases: Sequence[Case]
-    world: World = field(default_factory=World)
+    world: Fixtures = field(default_factory=Fixtures)
     host: HostConfig = field(default_factory=HostConfig)
     tools: ToolRegistry | None = None
     agent: MeasuredAgent | None = None
@@ -87,7 +87,7 @@ class Suite:
 
         The world's files lie below `home`.
         """
-        own = world_tools(self.world, home) if self.tools is None else known_tools(self.world, home)
+        own = fixture_tools(self.world, home) if self.tools is None else known_tools(self.world, home)
         offered = {tool.code: tool for tool in (*(self.tools.all() if self.tools else ()), *own)}
         for code, each in canned.items():
             if code not in offered and each.config_schema is None:

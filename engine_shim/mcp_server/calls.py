@@ -114,7 +114,7 @@ async def _go_on(
     """Let the run go on to its end, asking about each call that waits once, if somebody can be asked."""
     may_ask = can_be_asked(context) and caller.principal.allows("decide")
     while True:
-        await work.rest()
+        await work.wait_settled()
         waiting = await work.find_waiting()
         if reporter:
             await reporter.flush(is_waiting=bool(waiting))

@@ -50,7 +50,7 @@ class Work:
         """Go on with the run. DecisionError for what fits nothing that waits."""
         await self._tenant.runs.decide(self.run, decisions, by=self._by)
 
-    async def rest(self) -> None:
+    async def wait_settled(self) -> None:
         """Wait until the run has ended or waits, or this process is about to end."""
         await self._tenant.runs.wait(self.run, WAIT_S)
 

@@ -1,4 +1,4 @@
-"""Where a failed run may be taken up again: the questions and reads that failed because their world did."""
+"""Where a failed run may be taken up again: the questions and reads that failed because their backend did."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

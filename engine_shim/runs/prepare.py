@@ -19,7 +19,7 @@ from agent_core.run.clock import now
 from agent_core.run.node import agent_preparer, agent_tool
 from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.tool_policies import effect_as_data
-from engine_shim.definition.agent_faults import find_prompt_files
+from engine_shim.definition.check_agents import find_prompt_files
 from engine_shim.definition.errors import message_of, refuse
 from engine_shim.definition.invoke import invoke_tool, load_invoked
 from engine_shim.definition.model import AGENT, INVOKE, ROOT, Definition, read_definition

@@ -13,7 +13,7 @@ from agent_core.run.run_id import new_run_id
 from engine_shim.definition.model import ROOT, Definition
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import EngineError
-from engine_shim.service.asked_by_messages import (
+from engine_shim.service.chat_mapping import (
     external_of_messages,
     find_answering_node,
     find_text_input,
@@ -177,7 +177,7 @@ class Completions:
                         _show_piece(event, pieces)
 
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
-        view = await self._runs.await_rest(run)
+        view = await self._runs.wait_settled(run)
         if view.status != "completed":
             raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
         totals = Totals()

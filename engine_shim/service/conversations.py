@@ -88,7 +88,7 @@ class ConversationService:
 
     async def wait_for_reply(self, run: str) -> ChatReply:
         """Return the reply of a turn once it has come to rest. ServerEnds where this process ends before that."""
-        view = await self._runs.await_rest(run)
+        view = await self._runs.wait_settled(run)
         return reply_of(view.conversation or "", view)
 
     async def history(self, conversation: str) -> list[Message]:

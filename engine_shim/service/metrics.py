@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engine_shim.service.tenants import Tenant
-    from engine_shim.telemetry.run_metrics import RunMetrics, Standing
+    from engine_shim.telemetry.run_metrics import OpenRuns, RunMetrics
 
 WAITING: Final = "waiting"
 
@@ -30,11 +30,11 @@ def write_metrics(metrics: "RunMetrics", tenants: "Iterable[Tenant]", reader: st
     return metrics.write({tenant.name or "": count_runs(tenant) for tenant in shown}, reader)
 
 
-def count_runs(tenant: "Tenant") -> "Standing":
+def count_runs(tenant: "Tenant") -> "OpenRuns":
     """How the runs of a tenant stand, whichever process drives them."""
-    from engine_shim.telemetry.run_metrics import Standing
+    from engine_shim.telemetry.run_metrics import OpenRuns
 
     standing = RunFilter(statuses=(*OPEN, WAITING), host=tenant.engine.host)
     statuses = [entry.status for entry in tenant.store.entries(standing)]
     waiting = statuses.count(WAITING)
-    return Standing(len(statuses) - waiting, waiting)
+    return OpenRuns(len(statuses) - waiting, waiting)

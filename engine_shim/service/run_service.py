@@ -29,12 +29,12 @@ from utools.words.text import error_words
 
 MAX_RESULTS: Final = 256
 """How many results of runs that have ended are kept in memory."""
-BEGINS_S: Final = 0.02
-POLL_S: Final = 0.25
+BEGIN_INTERVAL_S: Final = 0.02
+POLL_INTERVAL_S: Final = 0.25
 """How often a run is looked at that another process begins or releases, and one that it drives."""
 AWAIT_S: Final = 15.0
 """How long a run is awaited before its status is read again."""
-LOOKS: Final = 50
+MAX_POLLS: Final = 50
 """How often a run at rest is tried that its driver has not released."""
 Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
 """Drives a run, and calls what it is given once nothing refuses that."""
@@ -117,7 +117,7 @@ class RunService:
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self.store.has_started(run)):
                     raise
-                await asyncio.sleep(BEGINS_S)  # somebody begins it at this moment
+                await asyncio.sleep(BEGIN_INTERVAL_S)  # somebody begins it at this moment
             else:
                 return run, True
         if not await self.store.run_blocking(self.engine.has_begun_with, run, workflow, external=external):
@@ -174,16 +174,16 @@ class RunService:
 
     async def _go_on(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
         """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
-        for left in reversed(range(LOOKS)):
+        for left in reversed(range(MAX_POLLS)):
             try:
                 await self._launch(run, drive, is_followed, by)
                 break
             except RunBusy:
-                if not left or not await self.store.run_blocking(self._is_at_rest, run):
+                if not left or not await self.store.run_blocking(self._is_settled, run):
                     raise
-            await asyncio.sleep(BEGINS_S)
+            await asyncio.sleep(BEGIN_INTERVAL_S)
 
-    def _is_at_rest(self, run: str) -> bool:
+    def _is_settled(self, run: str) -> bool:
         """Whether a run waits, by its journal, which knows it first, or is paused."""
         return self.engine.result(run) is not None or self.engine.status(run) in STOPPED
 
@@ -268,9 +268,9 @@ class RunService:
         while await self.store.holder(run) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
                 return
-            await asyncio.sleep(min(POLL_S, left))
+            await asyncio.sleep(min(POLL_INTERVAL_S, left))
 
-    async def await_rest(self, run: str) -> RunView:
+    async def wait_settled(self, run: str) -> RunView:
         """Return a run once it has ended, waits or is paused, whichever process drives it.
 
         RunNotFound; ServerEnds where this process ends before that.
@@ -283,7 +283,7 @@ class RunService:
             if self.is_closing:
                 raise ServerEnds
             if not self.drives(run):
-                await asyncio.sleep(POLL_S)  # another process is about to drive it
+                await asyncio.sleep(POLL_INTERVAL_S)  # another process is about to drive it
 
     def drives(self, run: str) -> bool:
         """Whether this process drives the run, or will when its turn comes."""
@@ -347,7 +347,7 @@ class RunService:
         def read() -> tuple[list[str], set[str]]:
             held = store.leases.held(taken_over)
             again = [run for run in taken_over if run not in held and store.submitter(run) is not None]
-            return list(dict.fromkeys([*store.left(self.engine.host), *again])), held
+            return list(dict.fromkeys([*store.list_orphaned(self.engine.host), *again])), held
 
         left, held = await self.store.run_blocking(read)
         self._taken_over -= taken_over - held

@@ -20,7 +20,7 @@ from engine_shim.service.tenants import Tenant, Tenants
 from engine_shim.service.token_watch import TokenWatch
 from engine_shim.service.tokens import Tokens
 from engine_shim.service.tool_review import HostOnly, ToolReview
-from engine_shim.service.turns import Turns
+from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.databases.store_address import StoreAddress
 
@@ -49,7 +49,7 @@ class Service:
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
     shares: Shares = field(default_factory=lambda: Shares.of_server(has_tenants=False))
-    reviews: Turns = field(default_factory=lambda: Turns(1))
+    reviews: WorkerPool = field(default_factory=lambda: WorkerPool(1))
     watch: TokenWatch = field(init=False)
     checks: Spent = field(init=False)
     """Seconds in which texts that came over HTTP were checked."""

@@ -26,8 +26,8 @@ from engine_shim.service.run_view import RunView
 from engine_shim.service.shares import Share, Shares
 from engine_shim.service.spent import Account
 from engine_shim.service.triggers import Triggers, TriggerSecrets
-from engine_shim.service.turns import Turns
 from engine_shim.service.webhooks import WebhookSender, open_senders
+from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
@@ -53,9 +53,9 @@ class Tenant:
     completions: Completions
     triggers: Triggers
     files: WorkflowFiles
-    checks: Turns
+    checks: WorkerPool
     search: RunSearch
-    searches: Turns
+    searches: WorkerPool
     webhooks: list[WebhookSender]
 
     @property
@@ -213,7 +213,7 @@ def open_tenant(
     webhooks = open_senders(config, store.database, runs.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
-    parts = (tools, completions, triggers, files, Turns(), RunSearch(store), Turns(), webhooks)
+    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool(), webhooks)
     return Tenant(config, store, engine, workflows, runs, conversations, *parts)
 
 

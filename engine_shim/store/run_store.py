@@ -73,12 +73,12 @@ class RunStore(Protocol):
         """The rows of a run that were appended after a position, in the order of appending, each with its position."""
         ...
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
+    def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         """The statuses of runs, and the position of the last row of each, which may be 0 where that is none of the
         newest of the store."""
         ...
 
-    def left(self, host: str) -> list[str]:
+    def list_orphaned(self, host: str) -> list[str]:
         """The runs that were handed in to servers of a host, or of none, are to go on, and are driven by nobody; the
         oldest first."""
         ...
@@ -152,11 +152,11 @@ class MemoryRunStore:
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
+    def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         found = [entry for run in runs if (entry := self._entries.get(run))]
         return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
 
-    def left(self, host: str) -> list[str]:
+    def list_orphaned(self, host: str) -> list[str]:
         found = [
             each.run for each in reversed(self.entries(RunFilter(OPEN, host=host))) if each.run in self._submitters
         ]
@@ -252,13 +252,13 @@ class DatabaseRunStore:
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
         return self.journal.tail(run, after)
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
+    def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         dialect = self.database.dialect
         query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
         found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
         return {run: (read_status(status), last) for run, status, last in found}
 
-    def left(self, host: str) -> list[str]:
+    def list_orphaned(self, host: str) -> list[str]:
         free, values = self.leases.free()
         query = f"{_LEFT} AND {free} ORDER BY started_at, workflow_runs.run"
         found = [run for (run,) in self.database.rows("run_submissions", query, *OPEN, host, *values)]

@@ -26,7 +26,7 @@ STEP_BUCKETS: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
 SUCCESS: Final = "success"
 
 
-class Standing(NamedTuple):
+class OpenRuns(NamedTuple):
     """How many runs of a tenant stand open, and how many of its runs wait for a person."""
 
     open: int
@@ -89,7 +89,7 @@ class RunMetrics:
             if tokens := (usage or {}).get(f"{kind}_tokens"):
                 self._tokens.add((*labels, kind), tokens)
 
-    def write(self, standing: Mapping[str, Standing], tenant: str | None = None) -> bytes:
+    def write(self, standing: Mapping[str, OpenRuns], tenant: str | None = None) -> bytes:
         """All metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
         return generate_latest(_View(self._registry, standing, tenant))
 
@@ -104,7 +104,7 @@ class _View:
     """What one reader sees of the metrics."""
 
     registry: CollectorRegistry
-    standing: Mapping[str, Standing]
+    standing: Mapping[str, OpenRuns]
     tenant: str | None
 
     def collect(self) -> Iterator[Metric]:
@@ -118,7 +118,7 @@ class _View:
 
     def _gauges(self) -> Iterator[Metric]:
         told = "Runs that are driven or wait for their turn.", "Runs that wait for a person."
-        for name, text in zip(Standing._fields, told, strict=True):
+        for name, text in zip(OpenRuns._fields, told, strict=True):
             gauge = GaugeMetricFamily(f"{PREFIX}{name}_runs", text, labels=["tenant"])
             for tenant, counts in self.standing.items():
                 gauge.add_metric([tenant], getattr(counts, name))

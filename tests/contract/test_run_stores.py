@@ -122,10 +122,10 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
         store.save(entry(run, status="pending" if run == "r2" else "running"))
     journaled(store, "r1")
     journaled(store, "r3")
-    found = store.look(["r1", "r2", "missing"])
+    found = store.poll_status(["r1", "r2", "missing"])
     assert {run: status for run, (status, _) in found.items()} == {"r1": "running", "r2": "pending"}
     assert (found["r1"][1], found["r2"][1]) == (store.tail("r1")[-1][0], 0)
-    assert store.look([]) == {}
+    assert store.poll_status([]) == {}
 
 
 def test_runs_that_nobody_drives_are_those_of_the_host_that_were_handed_in_and_go_on(
@@ -146,10 +146,10 @@ def test_runs_that_nobody_drives_are_those_of_the_host_that_were_handed_in_and_g
     dead = f"{socket.gethostname()}:999999999:token"
     for run, holder in (("held", driver), ("left", dead), ("queued", "another-machine:1:token")):
         assert store.leases.acquire(run, holder) is None
-    assert store.left("ours") == ["left"]
+    assert store.list_orphaned("ours") == ["left"]
     clock.now += TTL + 1
-    assert store.left("ours") == ["queued", "left", "held"]
-    assert store.left("theirs") == ["others", "queued"]
+    assert store.list_orphaned("ours") == ["queued", "left", "held"]
+    assert store.list_orphaned("theirs") == ["others", "queued"]
 
 
 def test_a_time_that_nobody_can_read_hides_no_entry(store: RunStore) -> None:

@@ -24,7 +24,7 @@ from agent_core.run.cancellation import in_own_task
 from engine_shim import AgentBuilder, Engine, MemoryRunStore
 from engine_shim.builder.graph import AgentGraph
 from engine_shim.runs.loops import LOOPS
-from engine_shim.service.turns import Turns
+from engine_shim.service.worker_pool import WorkerPool
 from support.by_hand import action, final
 from support.chat_host import asks
 from utools import Tool, ToolRegistry, default_registry
@@ -370,7 +370,7 @@ def test_client_that_goes_away_ends_the_run_of_its_stream(tmp_path: Path) -> Non
 
 def test_heavy_work_keeps_its_place_until_its_thread_has_ended(tmp_path: Path) -> None:
     async def test(host: Host) -> None:
-        turns, begun, go_on, ended = Turns(1), threading.Event(), threading.Event(), threading.Event()
+        turns, begun, go_on, ended = WorkerPool(1), threading.Event(), threading.Event(), threading.Event()
 
         def work() -> None:
             begun.set()

@@ -13,14 +13,14 @@ import pytest
 from agent_core.models import ModelError, ScriptedModel
 from agent_core.protocol.clip import as_text
 from engine_shim.cli.terminal import QuietStream
-from engine_shim.evals.cases import Answer, Call, Case, CaseFile, World
+from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Fixtures
 from engine_shim.evals.expected import is_right, match_calls
+from engine_shim.evals.fixtures import write_files
 from engine_shim.evals.load import load_cases
 from engine_shim.evals.matching import plain
 from engine_shim.evals.measure import measure
 from engine_shim.evals.score import METRICS, Scored, Share, score, total
 from engine_shim.evals.suite import FIXED, Suite
-from engine_shim.evals.world import write_files
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.oracle import oracle
@@ -113,7 +113,7 @@ ORDER_7 = {"tool": "order_lookup", "args": {"order_id": "7"}}
 ORDER_8 = {"tool": "order_lookup", "args": {"order_id": "8"}}
 PRICE: dict[str, Any] = {"name": "price", "category": "steps", "message": "What do 7 and 8 cost?"}
 PRICE |= {"calls": [ORDER_7, ORDER_8], "answer": {"number": 30}, "forbidden": [{"tool": "send_email"}]}
-WORLD = World.model_validate({"orders": {"7": {"eur": 10}, "8": {"eur": 20}}})
+WORLD = Fixtures.model_validate({"orders": {"7": {"eur": 10}, "8": {"eur": 20}}})
 SEVEN, EIGHT = action("order_lookup", order_id="7"), action("order_lookup", order_id="8")
 EMAIL = action("send_email", to="a@b.example", subject="", text="")
 

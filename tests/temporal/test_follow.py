@@ -9,7 +9,7 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.run.control import StopSignal
-from engine_shim.runs.temporal.follow import AGAIN_S, LONGEST_S, SHORTEST_S, Follower, StoreWatch
+from engine_shim.runs.temporal.follow import LONGEST_S, RETRY_INTERVAL_S, SHORTEST_S, Follower, StoreWatch
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import MemoryRunStore
 
@@ -23,11 +23,11 @@ class CountingStore(MemoryRunStore):
         super().__init__()
         self.looks, self.is_away = 0, False
 
-    def look(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
+    def poll_status(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
         self.looks += 1
         if self.is_away:
             raise JournalError("away")
-        return super().look(runs)
+        return super().poll_status(runs)
 
     def begin(self, run: str, status: str = "running") -> None:
         self.save(RunEntry(run, "flow", "1", status, "2025-01-01", "/base"))
@@ -49,7 +49,7 @@ def follow(store: CountingStore, run: str) -> Follower:
 
 
 async def await_news(follower: Follower) -> None:
-    await asyncio.wait_for(follower.news.wait(), AGAIN_S)
+    await asyncio.wait_for(follower.news.wait(), RETRY_INTERVAL_S)
     follower.news.clear()
 
 

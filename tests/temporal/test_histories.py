@@ -11,10 +11,10 @@ from temporalio.worker import Replayer
 
 from agent_core.journal.control import CONTROL
 from agent_core.journal.memory import MemoryJournal
+from engine_shim.runs.temporal.backend import TemporalBackend
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.worker import RUNNER
 from engine_shim.runs.temporal.workflow import AgentRun
-from engine_shim.runs.temporal.world import TemporalWorld
 from support.temporal.record_histories import FOLDER, NAMES, file_name, read_recorded
 
 pytestmark = pytest.mark.exhaustive
@@ -43,13 +43,13 @@ async def test_run_of_a_release_in_flight_goes_on(file: Path) -> None:
 
 
 async def test_workflow_that_asks_for_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = TemporalWorld.begin
+    begin = TemporalBackend.begin
 
-    async def look_first(self: TemporalWorld, asked: Any) -> Any:
+    async def look_first(self: TemporalBackend, asked: Any) -> Any:
         await self._perform("read_strand", CONTROL)
         return await begin(self, asked)
 
-    monkeypatch.setattr(TemporalWorld, "begin", look_first)
+    monkeypatch.setattr(TemporalBackend, "begin", look_first)
     journal, histories = read_recorded(next(file for file in FILES if file.name.startswith("agent")))
     with pytest.raises(Exception, match=r"[Nn]ondeterminism"):
         await replayer(journal).replay_workflow(histories[0])

@@ -14,8 +14,8 @@ from temporalio.client import Client
 from agent_core.decisions import Approve
 from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Begin
+from engine_shim.runs.temporal.backend import TemporalBackend
 from engine_shim.runs.temporal.settings import workflow_id
-from engine_shim.runs.temporal.world import TemporalWorld
 from support.crash.matrix_workflows import Case, action, agent, final, flow
 from support.temporal.worked import payloads_of, read_histories, worked
 from support.temporal_server import TEMPORAL, temporal_server
@@ -114,13 +114,13 @@ async def test_run_whose_history_is_of_another_release_goes_on_by_its_journal(
     )
     async with worked("older", case, tmp_path / "home", server) as home:
         waiting = await home.engine.run(home.attempts.workflow(home.folder), run_id="older")
-    begin = TemporalWorld.begin
+    begin = TemporalBackend.begin
 
-    async def look_first(self: TemporalWorld, asked: Begin) -> Any:
+    async def look_first(self: TemporalBackend, asked: Begin) -> Any:
         await self._perform("read_strand", CONTROL)
         return await begin(self, asked)
 
-    monkeypatch.setattr(TemporalWorld, "begin", look_first)
+    monkeypatch.setattr(TemporalBackend, "begin", look_first)
     async with worked("older", case, tmp_path / "home", server) as home:
         (place,) = [(each["strand"], each["n"]) for each in waiting.waiting]
         result = await home.engine.resume("older", decisions={place: Approve()})

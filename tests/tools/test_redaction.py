@@ -280,14 +280,14 @@ CUTS = {
 
 @pytest.mark.parametrize(("text", "expected"), CUTS.values(), ids=CUTS)
 def test_what_a_cut_left_of_a_secret_is_replaced(text: str, expected: str) -> None:
-    assert CUT.cut_value({"a": [text]}) == {"a": [expected]}
-    assert CUT.cut_text(text) == expected
+    assert CUT.redact_truncated_value({"a": [text]}) == {"a": [expected]}
+    assert CUT.redact_truncated_text(text) == expected
 
 
 @given(before=st.text(max_size=5), cut=st.integers(0, len(LONG)))
 def test_of_a_secret_that_is_cut_anywhere_no_more_than_a_few_characters_are_seen(before: str, cut: int) -> None:
     for piece in (before + LONG[:cut], LONG[cut:] + before):
-        told = str(CUT.cut_value([piece]))
+        told = str(CUT.redact_truncated_value([piece]))
         assert not any(LONG[at : at + 8] in told for at in range(len(LONG) - 7))
 
 

@@ -96,7 +96,7 @@ class Redactor:
             end = min(crossed)
         return apply_edits(text[:end], (each for each in edits if each.end <= end))
 
-    def cut_text(self, text: str) -> str:
+    def redact_truncated_text(self, text: str) -> str:
         """`text` for one that a tool may have cut at its size limit: without pieces of secrets at both ends."""
         text = self.text(text)
         mark = CUT_MARK.search(text)
@@ -117,11 +117,11 @@ class Redactor:
             return value
         return self._clean_value(value, self.text)
 
-    def cut_value(self, value: Any) -> Any:
+    def redact_truncated_value(self, value: Any) -> Any:
         """The same for a value whose texts a tool may have cut at its size limit."""
         if self.is_idle or not self._may_hold_secrets(value, self._pieces_in_json):
             return value
-        return self._clean_value(value, self.cut_text)
+        return self._clean_value(value, self.redact_truncated_text)
 
     # ── what is looked for ────────────────────────────────────────────────────────────────────────
 

@@ -33,7 +33,7 @@ from engine_shim.store.run_store import RunStore
 T = TypeVar("T")
 _ENDS: Final = ("answered", "cancelled", "waiting")
 """What ends an act."""
-AGAIN_S: Final = 0.5
+RETRY_INTERVAL_S: Final = 0.5
 """How long an answer waits for a store that is away, before it is appended again."""
 
 
@@ -193,7 +193,7 @@ class RunActivities:
                 raise
             except JournalError as error:
                 activity.logger.warning("run %s: an answer is kept until the store is back: %s", run, error)
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_INTERVAL_S)
         await self._tell(run, [row])
         return Rows(run, (row,))
 

@@ -17,7 +17,7 @@ from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.temporal.connect import ServerWatch, connect
-from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_rested
+from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_settled
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
 from engine_shim.statuses import ENDED, RunStatus
@@ -34,7 +34,7 @@ FINAL: Final = (
     RPCStatusCode.UNAUTHENTICATED,
 )
 """What a server says that refuses a run for good."""
-AGAIN_S: Final = 1.0
+RETRY_INTERVAL_S: Final = 1.0
 """How long after it could not tell of a run the server is asked again."""
 PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
@@ -60,8 +60,8 @@ class TemporalDriver:
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
         word: Stopping | GoOn = job.stop.requested or "go on"
-        if rested := await self._runs.run_blocking(self._note_handed_in, job.run, word):
-            return rested
+        if settled := await self._runs.run_blocking(self._note_handed_in, job.run, word):
+            return settled
         taken = None if word == "go on" else word
         listener = self._listener(job)
         follower = await self._runs.run_blocking(Follower, self._store, job.run, job.stop, taken, listener)
@@ -70,11 +70,11 @@ class TemporalDriver:
 
     def _note_handed_in(self, run: str, word: str) -> RunResult | None:
         """Note that a run is to go on; its result where it rests, and stays so."""
-        if (rested := read_rested(self._index, run)) and word != "cancel":
-            is_paused = word == "pause" and rested.status not in ENDED
-            status: RunStatus = "paused" if is_paused else rested.status
-            self._index.set_status(run, status, rested.journal["count"])
-            return rested
+        if (settled := read_settled(self._index, run)) and word != "cancel":
+            is_paused = word == "pause" and settled.status not in ENDED
+            status: RunStatus = "paused" if is_paused else settled.status
+            self._index.set_status(run, status, settled.journal["count"])
+            return settled
         if self._index.status(run) not in ENDED:
             self._index.set_status(run, "pending")
         return None
@@ -89,7 +89,7 @@ class TemporalDriver:
                 while True:
                     with suppress(_Away):
                         return await self._start(client, run, word)
-                    await asyncio.sleep(AGAIN_S)
+                    await asyncio.sleep(RETRY_INTERVAL_S)
                     await self._server.wait_until_back(client)
         except EngineAway as error:
             raise EngineAway(f"{error}; {later}") from error
@@ -166,7 +166,7 @@ class TemporalDriver:
                 await handle.result()
                 return
             except RPCError as error:
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_INTERVAL_S)
                 await self._server.wait_until_back(await self._connected())
                 if error.status == RPCStatusCode.NOT_FOUND:
                     log.warning("run %s: Temporal has lost it, and is given it again", run)

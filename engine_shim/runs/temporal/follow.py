@@ -24,7 +24,7 @@ LONGEST_S: Final = 0.5
 """How often a store is looked at: often while something happens."""
 SHARE: Final = 4
 """A pause is at least so many times as long as the look before it."""
-AGAIN_S: Final = 5.0
+RETRY_INTERVAL_S: Final = 5.0
 """How often a run is looked at that seems to have no news."""
 log = logging.getLogger("engine_shim")
 
@@ -57,13 +57,13 @@ class StoreWatch:
         while True:
             began, asking = monotonic(), list(self._followers)
             try:
-                found = await asyncio.to_thread(self._store.look, [each.run for each in asking])
+                found = await asyncio.to_thread(self._store.poll_status, [each.run for each in asking])
             except JournalError as error:
                 log.debug("the store cannot be looked at: %s", error)
                 found = {}
             told = [each.note(*found[each.run]) for each in asking if each.run in found]
             pause_s = SHORTEST_S if any(told) else min(pause_s * 1.5, LONGEST_S)
-            await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), AGAIN_S))
+            await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), RETRY_INTERVAL_S))
 
 
 class Follower:
@@ -79,7 +79,7 @@ class Follower:
         self._store, self._index, self._listener = store, RunIndex(store), listener
         self._stop, self._taken = stop, taken
         self._noted: tuple[ListedStatus, int] | None = None
-        self._looked = -AGAIN_S
+        self._looked = -RETRY_INTERVAL_S
         stop.listeners.append(self.news.set)
         found = store.tail(run)
         self._after = found[-1][0] if found else 0
@@ -115,7 +115,7 @@ class Follower:
     @property
     def _is_due(self) -> bool:
         """Whether it is time to look without any news."""
-        return monotonic() - self._looked > AGAIN_S
+        return monotonic() - self._looked > RETRY_INTERVAL_S
 
     async def look(self) -> tuple[ListedStatus | None, RunResult | None]:
         """The status of the run, None while its store is away, and its result where it rests."""
@@ -140,12 +140,12 @@ class Follower:
     ) -> "tuple[ListedStatus, RunResult | None, list[tuple[int, Row]]]":
         """The rows come last, so that none of a run at rest is missing."""
         status = self._index.status(self.run) if noted is None else noted[0]
-        result = read_rested(self._index, self.run, status) if status in SETTLED else None
+        result = read_settled(self._index, self.run, status) if status in SETTLED else None
         has_rows = noted is None or result is not None or noted[1] > self._after
         return status, result, self._store.tail(self.run, self._after) if has_rows else []
 
 
-def read_rested(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
+def read_settled(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
     """The result of a run that rests; None while something is left to do, unless it is paused."""
     tape, _ = index.load(run)
     return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)

@@ -17,9 +17,9 @@ from agent_core.run.driver import LiveDriver
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
+from engine_shim.runs.temporal.backend import TemporalBackend, perform
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
-from engine_shim.runs.temporal.world import TemporalWorld, perform
 from engine_shim.statuses import ENDED
 
 
@@ -92,24 +92,24 @@ class AgentRun:
     async def _drive(self, run: str) -> dict[str, Any]:
         loaded: Rows = await perform("load", run)
         tape, stop = check_chains(run, loaded.tape()), self._stop
-        world = TemporalWorld(run, tape, stop)
-        driver = LiveDriver(world, stop)
+        backend = TemporalBackend(run, tape, stop)
+        driver = LiveDriver(backend, stop)
         walk = asyncio.create_task(driver.run(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {}))))
-        await self._wait_for(walk, world)
+        await self._wait_for(walk, backend)
         ended = await walk
         if not (isinstance(ended, Ended) and isinstance(ended.outcome, FlowOutcome)):
             raise ApplicationError(f"run {run} is no workflow's: {ended}", non_retryable=True)
         return {"status": ended.outcome.output["status"], "waiting": ended.outcome.waiting}
 
-    async def _wait_for(self, walk: "asyncio.Task[Any]", world: TemporalWorld) -> None:
+    async def _wait_for(self, walk: "asyncio.Task[Any]", backend: TemporalBackend) -> None:
         """Wait until a walk has ended; where the history is long, go on in a new one once nothing is under way."""
         while not walk.done():
             try:
-                await workflow.wait_condition(lambda: walk.done() or world.is_held)
+                await workflow.wait_condition(lambda: walk.done() or backend.is_held)
             except asyncio.CancelledError:  # by somebody at Temporal
                 self._stop.request("cancel")
-            if world.is_held:
-                self._continue_as_new(world.run)
+            if backend.is_held:
+                self._continue_as_new(backend.run)
 
     def _continue_as_new(self, run: str) -> None:
         workflow.continue_as_new(args=[run, self._stop.requested])

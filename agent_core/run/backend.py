@@ -1,4 +1,4 @@
-"""World: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
+"""Backend: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ Guard = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 """Lets an act be aborted when its run is cancelled; it then comes to Cancelled."""
 
 
-class World(Protocol):
+class Backend(Protocol):
     """What a driver needs done. Each raises Lost where another driver was first."""
 
     def now(self) -> str:
@@ -54,8 +54,8 @@ class World(Protocol):
         ...
 
 
-class LocalWorld:
-    """The world of a run that is driven in this process."""
+class LocalBackend:
+    """The backend of a run that is driven in this process."""
 
     def __init__(self, appender: Appender, executor: Executor, inbox: Inbox | None = None) -> None:
         self._appender, self._executor, self._inbox = appender, executor, inbox

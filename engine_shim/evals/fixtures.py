@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from engine_shim.evals.cases import World
+from engine_shim.evals.cases import Fixtures
 from utools.builtin.calculator import calculator
 from utools.builtin.echo import echo
 from utools.builtin.file_search import file_search
@@ -22,14 +22,14 @@ FOUND = 2
 """How many documents a search gives."""
 
 
-def world_tools(world: World, home: Path | None = None) -> list[Tool]:
+def fixture_tools(world: Fixtures, home: Path | None = None) -> list[Tool]:
     """The eval's own tools over one world, whose files lie below `home`; without it no file is found."""
     makers = (_search, _http_request, _order_lookup, _weather)
     tools = [calculator(), *_file_tools(world, home), *(make(world) for make in makers), _send_email(), echo()]
     return tools if world.output_schemas else [replace(tool, output_schema=None) for tool in tools]
 
 
-def known_tools(world: World, home: Path | None = None) -> list[Tool]:
+def known_tools(world: Fixtures, home: Path | None = None) -> list[Tool]:
     """Those of the eval's own tools for which the world has something to know."""
     known = {
         "search": world.documents,
@@ -38,15 +38,15 @@ def known_tools(world: World, home: Path | None = None) -> list[Tool]:
         "weather": world.weather,
         **{tool.code: world.files for tool in _file_tools(world, home)},
     }
-    return [tool for tool in world_tools(world, home) if known.get(tool.code)]
+    return [tool for tool in fixture_tools(world, home) if known.get(tool.code)]
 
 
-def _file_tools(world: World, home: Path | None) -> list[Tool]:
+def _file_tools(world: Fixtures, home: Path | None) -> list[Tool]:
     makers = (file_search, read_file, log_transform) if world.files else ()
     return [make(home or Path("/nonexistent")) for make in makers]
 
 
-def write_files(world: World, home: Path) -> None:
+def write_files(world: Fixtures, home: Path) -> None:
     """Write the world's files, below `data`, where `file_search` looks by default."""
     for name, text in world.files.items():
         path = home / "data" / name
@@ -54,7 +54,7 @@ def write_files(world: World, home: Path) -> None:
         path.write_text(text, "utf-8")
 
 
-def _search(world: World) -> Tool:
+def _search(world: Fixtures) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
         wanted = _words(args["query"])
         ranked = sorted(world.documents, key=lambda each: -len(wanted & _words(f"{each.title} {each.text}")))
@@ -64,7 +64,7 @@ def _search(world: World) -> Tool:
     return _tool("search", "Search the company handbook.", execute, query="What to look for, in a few words.")
 
 
-def _http_request(world: World) -> Tool:
+def _http_request(world: Fixtures) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
         url = unquote(args["url"]).rstrip("/")
         if url in world.unreachable:
@@ -76,7 +76,7 @@ def _http_request(world: World) -> Tool:
     return replace(http_request(), execute=execute, effect="read")
 
 
-def _order_lookup(world: World) -> Tool:
+def _order_lookup(world: Fixtures) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
         number = args["order_id"]
         if not re.fullmatch("[0-9]+", number):
@@ -90,7 +90,7 @@ def _order_lookup(world: World) -> Tool:
     return _tool("order_lookup", "Look up an order: its item, price, status.", execute, order_id="The order's id.")
 
 
-def _weather(world: World) -> Tool:
+def _weather(world: Fixtures) -> Tool:
     async def execute(args: Args, context: ToolContext) -> Any:
         if args["city"] not in world.weather:
             known = ", ".join(world.weather)

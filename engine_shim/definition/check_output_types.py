@@ -21,7 +21,7 @@ from utools.schema.value_shape import ANYTHING, Shape, record
 PRIMARY = "primary_output"
 
 
-def later_faults(definition: Definition, outputs: NodeOutputs) -> Iterator[Problem]:
+def check_output_types(definition: Definition, outputs: NodeOutputs) -> Iterator[Problem]:
     """Names that no output can have, and conditions that cannot be evaluated."""
     for index, node in enumerate(definition.nodes):
         for where, value in node.templates(f"nodes/{index}"):

@@ -15,7 +15,7 @@ from utools.schema.faults import Fault
 NETWORK = "http_request"
 
 
-def call_faults(
+def check_tool_calls(
     definition: Definition, registry: ToolRegistry, goes_on: Callable[[str], bool]
 ) -> Iterator[tuple[bool, Problem]]:
     """Each fault, and whether it is a reason not to run.

@@ -1,4 +1,4 @@
-"""TemporalWorld: what a driver asks for, done by activities of any worker. It lives in a workflow."""
+"""TemporalBackend: what a driver asks for, done by activities of any worker. It lives in a workflow."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,9 +18,9 @@ from agent_core.journal.record import Record, Row, Tape
 from agent_core.records import decode_answer
 from agent_core.run.admission import Admission
 from agent_core.run.appender import may_be_last
+from agent_core.run.backend import Guard
 from agent_core.run.control import StopSignal
 from agent_core.run.inbox import Inbox
-from agent_core.run.world import Guard
 from engine_shim.flow.branch import is_of_node
 from engine_shim.runs.temporal.references import AT_HAND, are_found_again, reference_to, reference_to_rows
 from engine_shim.runs.temporal.rows import Rows
@@ -34,8 +34,8 @@ COMPLETED: Final = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 ONCE: Final = RetryPolicy(maximum_attempts=1)
 
 
-class TemporalWorld:
-    """The world of one walk along a tape. Once its history is long it begins nothing more."""
+class TemporalBackend:
+    """The backend of one walk along a tape. Once its history is long it begins nothing more."""
 
     def __init__(self, run: str, tape: Tape, stop: StopSignal) -> None:
         self.run, self.tape = run, tape

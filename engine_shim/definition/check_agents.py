@@ -14,7 +14,7 @@ from engine_shim.errors import DefinitionError
 from utools.registry import ToolRegistry
 
 
-def agent_faults(
+def check_agents(
     node: Node, where: str, registry: ToolRegistry, base: Path, *, with_tools: bool = True
 ) -> Iterator[Problem]:
     """Prepare each agent as if it ran, with as much of its config as is known before that.

@@ -1,4 +1,4 @@
-"""Turns: heavy work in threads, of which few go on at once."""
+"""WorkerPool: heavy work in threads, of which few go on at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-class Turns:
+class WorkerPool:
     """Lets `most` pieces of work go on at once; the others wait. Share it among the tasks of one event loop."""
 
     def __init__(self, most: int = 2) -> None:
