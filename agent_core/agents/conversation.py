@@ -17,7 +17,7 @@ from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.run.events import Event
 from agent_core.run.node import run_agent
-from agent_core.run.observer import Observe
+from agent_core.run.row_listener import Observe
 from agent_core.run.secrets import Secrets
 from utools.defaults import default_registry
 from utools.registry import ToolRegistry

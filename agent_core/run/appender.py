@@ -15,13 +15,13 @@ from agent_core.records import encode_answer
 from agent_core.run.cancellation import OnCancel
 from agent_core.run.control import StopSignal, append_signed
 from agent_core.run.retries import retry_until_available
+from agent_core.run.row_listener import RowListener
 
 T = TypeVar("T")
-Listener = Callable[[Row], None]
 
 
 class Appender:
-    """Appends to the journal of one run, and shows each row to the listener.
+    """Appends to the journal of one run, and shows each row to the listeners.
 
     Once something waits, any row may be the last, so that each is signed in the same step. The steps are done one after
     another. A database that is away is waited for, up to `patience` seconds; `interrupt` hears of a cancellation
@@ -33,11 +33,11 @@ class Appender:
         run: str,
         journal: Journal,
         keys: Keys | None,
-        listener: Listener | None,
+        listeners: Sequence[RowListener],
         stop: StopSignal,
         patience: float,
     ) -> None:
-        self._run, self._journal, self._keys, self._listener, self._stop = run, journal, keys, listener, stop
+        self._run, self._journal, self._keys, self._listeners, self._stop = run, journal, keys, listeners, stop
         self._patience = patience
         self.interrupt: OnCancel | None = None
         self.may_rest = False
@@ -66,9 +66,9 @@ class Appender:
 
     async def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
         is_new = await self.retry_until_available(partial(self._write, rows, keys))
-        if self._listener is not None:
+        for listen in self._listeners:
             for row in rows:
-                self._listener(row)
+                listen(row)
         return is_new
 
     def _write(self, rows: Sequence[Row], keys: Keys | None) -> bool:

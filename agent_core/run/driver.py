@@ -11,21 +11,19 @@ from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import name_of
-from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
 from agent_core.run.admission import Admission
-from agent_core.run.appender import Appender, Listener
+from agent_core.run.appender import Appender
 from agent_core.run.backend import Backend, LocalBackend
 from agent_core.run.control import StopSignal, sign_run
-from agent_core.run.event_source import EventSource
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
-from agent_core.run.log import RunLog, with_log
-from agent_core.run.observer import Observer
+from agent_core.run.log import listen_for_log
 from agent_core.run.retries import PATIENCE_S
+from agent_core.run.row_listener import RowListener
 
 log = logging.getLogger("agent_core")
 MAX_DRIVES = 10
@@ -40,7 +38,7 @@ async def drive(
     journal: Journal,
     executor: Executor,
     loops: Loops,
-    listener: Listener | None = None,
+    listener: RowListener | None = None,
     keys: Keys | None = None,
     stop: StopSignal | None = None,
     inbox: Inbox | None = None,
@@ -54,9 +52,10 @@ async def drive(
     the journal cannot be read or written, Abandoned where another driver has taken the run over and was first.
     """
     observer = executor.observer
-    listener = with_log(run, executor.redactor, listener, observer)
+    heard = [each for each in (observer, listener) if each is not None]
+    listeners: list[RowListener] = [*heard, *listen_for_log(run, executor.redactor, observer)]
     stop = stop or StopSignal()
-    appender = Appender(run, journal, keys, _with_observer(observer, listener), stop, patience)
+    appender = Appender(run, journal, keys, listeners, stop, patience)
     driver = LiveDriver(LocalBackend(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
     for count in range(1, MAX_DRIVES + 1):
@@ -64,10 +63,8 @@ async def drive(
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)
-        if observer is not None:
-            observer.resume_from(tape)
-        if isinstance(listener, RunLog | EventSource):
-            listener.resume_from(tape)
+        for each in listeners:
+            each.resume_from(tape)
         try:
             ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
         except Lost as lost:
@@ -84,18 +81,6 @@ async def drive(
         assert isinstance(ended, Ended)
         return ended
     raise AssertionError
-
-
-def _with_observer(observer: Observer | None, listener: Listener | None) -> Listener | None:
-    """One listener for both; the observer is the first to hear of a row."""
-    if observer is None or listener is None:
-        return observer or listener
-
-    def listen(row: Row) -> None:
-        observer(row)
-        listener(row)
-
-    return listen
 
 
 class LiveDriver:

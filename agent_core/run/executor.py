@@ -24,9 +24,8 @@ from agent_core.run.answer_stream import AnswerStream
 from agent_core.run.clock import now
 from agent_core.run.deadline import CancelledItself, TooLate, run_within
 from agent_core.run.documents import read_documents
-from agent_core.run.event_source import Watcher
-from agent_core.run.observer import Observer
 from agent_core.run.prepare import Prepare
+from agent_core.run.row_listener import ActListener, AnswerListener
 from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
 from utools.error_text import describe
@@ -58,8 +57,8 @@ class Executor:
     prepare: dict[str, Prepare]
     secrets: Secrets = field(default_factory=Secrets)
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
-    events: Watcher | None = None
-    observer: Observer | None = None
+    events: AnswerListener | None = None
+    observer: ActListener | None = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""

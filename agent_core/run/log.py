@@ -1,4 +1,4 @@
-"""RunLog: what happens in a run, as log records with fields; values of arguments only at DEBUG, and redacted."""
+"""LogListener: what happens in a run, as log records with fields; values of arguments only at DEBUG, and redacted."""
 
 import logging
 from dataclasses import dataclass, field
@@ -19,9 +19,7 @@ from agent_core.journal.reader import (
 )
 from agent_core.journal.record import Row, Tape
 from agent_core.records import AgentNote
-from agent_core.run.appender import Listener
-from agent_core.run.event_source import EventSource
-from agent_core.run.observer import Observer
+from agent_core.run.row_listener import ActListener
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core.run")
@@ -31,7 +29,7 @@ COUNTED: Final = ("input_tokens", "output_tokens")
 
 
 @dataclass(slots=True)
-class RunLog:
+class LogListener:
     """A driver's listener that logs `run_started`, `step`, `repair`, `tool_call`, `waiting`, `run_finished` at INFO.
 
     Each record has `event`, `run_id` and `fields` (see the README); where the run is traced, `trace_id` and `span_id`.
@@ -39,14 +37,12 @@ class RunLog:
 
     run: str
     redactor: Redactor
-    listener: Listener | None = None
-    observer: Observer | None = None
+    observer: ActListener | None = None
     reader: Reader = field(default_factory=Reader)
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
-        if isinstance(self.listener, EventSource):
-            self.listener.resume_from(tape)
+        self.reader = Reader()
         for path in sorted(tape, key=lambda path: path.count("/")):
             for row in tape[path]:
                 self.reader.read(row)
@@ -63,8 +59,6 @@ class RunLog:
         self._log("run_started", run, **fields)
 
     def __call__(self, row: Row) -> None:
-        if self.listener is not None:
-            self.listener(row)
         fact = self.reader.read(row)
         match fact:
             case RunStarted(begun=run):
@@ -141,11 +135,9 @@ def _fields_of(run: RecordedRun) -> Json:
     return {"agent": run.name, **step}
 
 
-def with_log(
-    run: str, redactor: Redactor, listener: Listener | None, observer: Observer | None = None
-) -> Listener | None:
-    """The same listener, with a log around it where somebody listens to that; the observer knows the spans."""
-    return RunLog(run, redactor, listener, observer) if log.isEnabledFor(logging.INFO) else listener
+def listen_for_log(run: str, redactor: Redactor, observer: ActListener | None) -> list[LogListener]:
+    """Return what logs a run, if anything reads such a log; the `observer` knows the spans."""
+    return [LogListener(run, redactor, observer)] if log.isEnabledFor(logging.INFO) else []
 
 
 def _in_line(text: str) -> str:

@@ -33,12 +33,12 @@ from agent_core.run.clock import now
 from agent_core.run.control import StopSignal, append_decisions
 from agent_core.run.documents import read_documents
 from agent_core.run.driver import drive
-from agent_core.run.event_source import EventSource
+from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 from agent_core.run.executor import Executor
-from agent_core.run.observer import Observe
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.retries import patience_of_host
+from agent_core.run.row_listener import Observe
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
@@ -171,7 +171,7 @@ async def _run_agent(
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
-    listener = EventSource(on_event) if on_event else None
+    listener = EventListener(on_event) if on_event else None
     observer = observe(run) if observe else None
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
     stop, cancellation = StopSignal(), None

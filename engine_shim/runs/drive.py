@@ -13,12 +13,12 @@ from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
-from agent_core.run.event_source import EventSource, Watcher
+from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
-from agent_core.run.observer import Observe
 from agent_core.run.retries import patience_of_host, retry_until_available
+from agent_core.run.row_listener import AnswerListener, Observe
 from agent_core.run.secrets import signing_keys
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
@@ -89,7 +89,7 @@ class Job:
 class Driver(Protocol):
     """What drives the runs of a store, and tells the watcher that `watch` gives for each of them."""
 
-    watch: Callable[[str], Watcher] | None
+    watch: Callable[[str], AnswerListener] | None
 
     async def drive(self, job: Job) -> RunResult:
         """The result of the run once it has come to rest."""
@@ -104,7 +104,7 @@ class RunDriver:
         self._journal, self._index = store.journal, RunIndex(store)
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self._observe = slots, observe
-        self.watch: Callable[[str], Watcher] | None = None
+        self.watch: Callable[[str], AnswerListener] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
@@ -148,12 +148,12 @@ class RunDriver:
             result = await self._run_once(job)
         return result
 
-    def _listener(self, job: Job) -> Watcher | None:
+    def _listener(self, job: Job) -> AnswerListener | None:
         if job.on_event is not None:
-            return EventSource(job.on_event)
+            return EventListener(job.on_event)
         return None if self.watch is None else self.watch(job.run)
 
-    def executor(self, run: str, preparer: Preparer, listener: Watcher | None = None) -> Executor:
+    def executor(self, run: str, preparer: Preparer, listener: AnswerListener | None = None) -> Executor:
         """What a run needs of this host."""
         grant, prepare = preparer.grant, preparer.by_tool()
         models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)

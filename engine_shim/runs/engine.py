@@ -21,8 +21,8 @@ from agent_core.run.arguments import model_of
 from agent_core.run.blocking import finish_blocking
 from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
-from agent_core.run.event_source import Watcher
 from agent_core.run.executor import Executor
+from agent_core.run.row_listener import AnswerListener
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
@@ -386,7 +386,7 @@ class Engine:
         tape, _ = self._index.load(run_id)
         return read_result(run_id, tape)
 
-    def watch(self, watch: Callable[[str], Watcher]) -> None:
+    def watch(self, watch: Callable[[str], AnswerListener]) -> None:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
         self._driver.watch = watch
 

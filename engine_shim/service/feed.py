@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import orjson
 
 from agent_core.errors import JournalAway
-from agent_core.journal.record import Row
-from agent_core.run.event_source import EventSource
+from agent_core.journal.record import Row, Tape
+from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.run_store import RunStore
@@ -35,7 +35,7 @@ _MISSING: Final = b"event: missing\ndata: {}\n\n"
 PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
 
-Show = Callable[[EventSource], None]
+Show = Callable[[EventListener], None]
 log = logging.getLogger("engine_shim")
 
 
@@ -72,7 +72,7 @@ class Feed:
 
     def __init__(self, store: RunStore, run: str) -> None:
         self._store, self._run = AsyncRunStore(store), run
-        self._source = EventSource(self._add)
+        self._source = EventListener(self._add)
         self._frames: list[Frame] = []
         self._row, self._number = 0, 0
         self._news, self._added = asyncio.Event(), asyncio.Event()
@@ -221,9 +221,9 @@ class Feeds:
         self._store = store
         self._feeds: dict[str, Feed] = {}
 
-    def watch(self, run: str) -> "FeedWatcher":
+    def watch(self, run: str) -> "FeedListener":
         """What the driver of a run in this process tells of it."""
-        return FeedWatcher(self, run, asyncio.get_running_loop())
+        return FeedListener(self, run, asyncio.get_running_loop())
 
     def find(self, run: str) -> Feed | None:
         """The feed of a run that somebody follows, or is about to."""
@@ -300,7 +300,7 @@ class Feeds:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedWatcher:
+class FeedListener:
     """A driver's listener: wakes the feed of its run, if somebody follows that."""
 
     feeds: Feeds
@@ -310,6 +310,9 @@ class FeedWatcher:
     @property
     def wants_answers(self) -> bool:
         return self.feeds.find(self.run) is not None
+
+    def resume_from(self, tape: Tape) -> None:
+        """Nothing: a feed reads the journal itself."""
 
     def __call__(self, row: Row) -> None:
         if feed := self.feeds.find(self.run):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from agent_core.run.observer import Observer
+from agent_core.run.row_listener import ActListener
 from engine_shim.telemetry.ids import TraceParent, read_traceparent
 from engine_shim.telemetry.operations import Source
-from engine_shim.telemetry.run_observer import RunObserver
 from engine_shim.telemetry.telemetry import Telemetry
+from engine_shim.telemetry.telemetry_listener import TelemetryListener
 
 if TYPE_CHECKING:
     from engine_shim.telemetry.spans import SpanTeller
@@ -33,14 +33,14 @@ class RunTelemetry:
     store: TraceStore
     default_provider: str = "openai"
 
-    def observe(self, run: str) -> Observer | None:
+    def observe(self, run: str) -> ActListener | None:
         """What follows a run while it is driven; None, at no cost, where nobody wants to know."""
         tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
         if tracer is None and meters is None and metrics is None:
             return None
         source = Source(run, self.telemetry.tenant, self.default_provider)
         if tracer is None:
-            return RunObserver(source, None, meters, metrics)
+            return TelemetryListener(source, None, meters, metrics)
 
         def make_spans(seed: bytes, *, is_new: bool) -> "SpanTeller":
             from engine_shim.telemetry.spans import SpanTeller
@@ -48,7 +48,7 @@ class RunTelemetry:
             parent = self._parent_of(run, is_new=is_new)
             return SpanTeller(tracer, source, seed, parent, content=self.telemetry.wants_content)
 
-        return RunObserver(source, make_spans, meters, metrics)
+        return TelemetryListener(source, make_spans, meters, metrics)
 
     def keep_parent(self, run: str, header: str | None) -> None:
         """Keep what the spans of a new run lie under: the program's current span, else what a caller's header names.

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from agent_core import Event
 from agent_core.journal.jsonl import JsonlJournal
-from agent_core.run.event_source import EventSource
+from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Place
 
 TRANSCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "transcripts").rglob("*.jsonl"))
@@ -19,7 +19,7 @@ KINDS = {kind for each in get_args(Event) for kind in get_args(each.__annotation
 def events_of(path: Path) -> list[Event]:
     journal, events = JsonlJournal(path), list[Event]()
     (run,) = journal.runs()
-    source = EventSource(events.append)
+    source = EventListener(events.append)
     tape = journal.load(run)
     for strand in sorted(tape, key=lambda strand: strand.count("/")):
         for row in tape[strand]:
@@ -43,7 +43,7 @@ def test_the_transcripts_have_an_event_of_each_kind_that_a_record_holds() -> Non
 
 def test_passing_events_are_of_their_type() -> None:
     events = list[Event]()
-    source = EventSource(events.append)
+    source = EventListener(events.append)
     source.show_progress("flow/fetch.1", 1, "half of it", 0.5)
     source.show_delta("agent", 3, "The an")
     source.show_delta("agent", 3, None)

@@ -2,7 +2,7 @@
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
-from agent_core.run.event_source import EventSource
+from agent_core.run.event_listener import EventListener
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_state import ChatState
 from engine_shim.cli.chats.chat_view import describe_step
@@ -82,7 +82,7 @@ def _show_trace(state: ChatState) -> None:
         state.view.note("there is no turn yet")
         return
     steps: list[str | None] = []
-    source = EventSource(lambda event: steps.append(describe_step(event)))
+    source = EventListener(lambda event: steps.append(describe_step(event)))
     for row in state.tape(run).get(AGENT_STRAND, []):
         source(row)
     for step in filter(None, steps):

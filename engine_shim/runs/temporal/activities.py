@@ -231,7 +231,7 @@ class RunActivities:
         self._hosts.of(run).tell(rows, lambda: self._journal.load(run))
 
     def _appender(self, run: str, may_rest: bool | None) -> Appender:
-        appender = _ThreadAppender(run, self._journal, self._keys, None, StopSignal(), 0)
+        appender = _ThreadAppender(run, self._journal, self._keys, (), StopSignal(), 0)
         appender.may_rest = bool(may_rest)
         return appender
 

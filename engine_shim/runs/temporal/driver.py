@@ -11,8 +11,9 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from agent_core.run.control import Stopping
-from agent_core.run.event_source import EventSource, Watcher
+from agent_core.run.event_listener import EventListener
 from agent_core.run.retries import patience_of_host
+from agent_core.run.row_listener import AnswerListener
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import Job, RunResult
@@ -55,7 +56,7 @@ class TemporalDriver:
         self._client: Client | None = None
         self._store_watch = StoreWatch(store)
         self._server, self._patience = ServerWatch(config.address), patience_of_host()
-        self.watch: Callable[[str], Watcher] | None = None
+        self.watch: Callable[[str], AnswerListener] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
@@ -194,9 +195,9 @@ class TemporalDriver:
     def _complain(self, run: str) -> None:
         log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
 
-    def _listener(self, job: Job) -> Watcher | None:
+    def _listener(self, job: Job) -> AnswerListener | None:
         if job.on_event is not None:
-            return EventSource(job.on_event)
+            return EventListener(job.on_event)
         return None if self.watch is None else self.watch(job.run)
 
 

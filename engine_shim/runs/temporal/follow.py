@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
-from agent_core.run.event_source import EventSource, Watcher
+from agent_core.run.row_listener import AnswerListener
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
 from engine_shim.statuses import SETTLED, ListedStatus
@@ -73,7 +73,7 @@ class Follower:
     """
 
     def __init__(
-        self, store: RunStore, run: str, stop: StopSignal, taken: Stopping | None, listener: Watcher | None
+        self, store: RunStore, run: str, stop: StopSignal, taken: Stopping | None, listener: AnswerListener | None
     ) -> None:
         self.run, self.news = run, asyncio.Event()
         self._store, self._index, self._listener = store, RunIndex(store), listener
@@ -83,7 +83,7 @@ class Follower:
         stop.listeners.append(self.news.set)
         found = store.tail(run)
         self._after = found[-1][0] if found else 0
-        if isinstance(listener, EventSource):
+        if listener is not None:
             listener.resume_from(store.journal.load(run))
 
     def note(self, status: ListedStatus, last: int) -> bool:

@@ -6,7 +6,8 @@ from typing import Final
 
 from agent_core.journal.record import Row, Tape
 from agent_core.run.executor import Executor
-from agent_core.run.log import RunLog, with_log
+from agent_core.run.log import listen_for_log
+from agent_core.run.row_listener import RowListener
 
 MAX_HOSTS: Final = 1000
 
@@ -16,29 +17,29 @@ class RunHost:
 
     def __init__(self, run: str, executor: Executor) -> None:
         self.executor = executor
-        self._log = with_log(run, executor.redactor, None, executor.observer)
+        observer = executor.observer
+        self._listeners: list[RowListener] = [
+            *([observer] if observer else []),
+            *listen_for_log(run, executor.redactor, observer),
+        ]
         self._told: dict[str, int] = {}
 
     def tell(self, rows: Sequence[Row], load: Callable[[], Tape]) -> None:
         """Tell of rows that were appended here. What others appended is told by them."""
-        if not (self._log or self.executor.observer):
+        if not self._listeners:
             return
         new = [row for row in rows if row.n >= self._told.get(row.path, 0)]
         if any(row.n != self._told.get(row.path, 0) for row in new[:1]) or not self._told:
             self._resume_from(_before(load(), new))
         for row in new:
             self._told[row.path] = row.n + 1
-            if self.executor.observer is not None:
-                self.executor.observer(row)
-            if self._log is not None:
-                self._log(row)
+            for listen in self._listeners:
+                listen(row)
 
     def _resume_from(self, tape: Tape) -> None:
         self._told = {path: len(rows) for path, rows in tape.items()}
-        if self.executor.observer is not None:
-            self.executor.observer.resume_from(tape)
-        if isinstance(self._log, RunLog):
-            self._log.resume_from(tape)
+        for listener in self._listeners:
+            listener.resume_from(tape)
 
 
 def _before(tape: Tape, rows: Sequence[Row]) -> Tape:

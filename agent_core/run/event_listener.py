@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from agent_core.effects import Failed, FinishReason, ModelReply, ToolReply
 from agent_core.journal.path import name_of
@@ -107,23 +107,8 @@ def _decision_events(decided: Decided, place: Place) -> Iterator[Event]:
             yield {"event": "action", "step": step, "id": call["id"], "tool": call["tool"], "args": args, **place}
 
 
-class Watcher(Protocol):
-    """A driver's listener that also sees what no record holds: pieces of answers, and the progress of tools."""
-
-    @property
-    def wants_answers(self) -> bool:
-        """Whether the next answer is to be shown while it is being written."""
-        ...
-
-    def __call__(self, row: Row) -> None: ...
-
-    def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None: ...
-
-    def show_delta(self, strand: str, n: int, text: str | None) -> None: ...
-
-
 @dataclass(slots=True)
-class EventSource:
+class EventListener:
     """A driver's listener that turns rows into events and hands them to `callback`.
 
     The `action` of a workflow's plain node has neither step nor id. Texts of observations are cut as the run's model

@@ -1,4 +1,4 @@
-"""RunObserver: follows one run while it is driven, and tells its operations to whatever listens."""
+"""TelemetryListener: follows one run while it is driven, and tells its operations to whatever listens."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -30,7 +30,7 @@ class MakeSpans(Protocol):
     def __call__(self, seed: bytes, *, is_new: bool) -> "SpanTeller": ...
 
 
-class RunObserver:
+class TelemetryListener:
     """Tells what is appended, once. What is on the tape already was told by whoever appended it.
 
     A mistake in here is logged, and ends no run.
