@@ -12,7 +12,8 @@ from time import monotonic
 from typing import Final
 
 from engine_shim.errors import RunBusy
-from engine_shim.runs.engine import RECOVERY, Engine
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.steering import RECOVERY
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
 

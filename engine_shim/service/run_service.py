@@ -17,7 +17,8 @@ from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
 from engine_shim.runs.drive import RunResult
-from engine_shim.runs.engine import RECOVERY, Engine
+from engine_shim.runs.engine import Engine
+from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.recovery import Recovery
