@@ -2,6 +2,11 @@
 
 A recorded run is replayed under the rules it was driven by, so `run_started` names them. Whoever changes one of these
 sets of rules adds a version here, keeps the old rules reachable, and lets the new ones apply to new runs alone.
+
+An old version may be dropped in a new major release, two years after the release that replaced it at the earliest: so
+long auditors can replay its runs with the newest program. From then on `unknown_rule` has to name these runs, so that a
+replay refuses them in a sentence in place of a divergence; they verify as before, and the last minor release before
+that major one still replays them.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ from engine_shim.api.models import (
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.runs.trial import try_replay
-from engine_shim.service.feed import Position
+from engine_shim.service.feed_merge import Position
 from engine_shim.statuses import OPEN, ListedStatus
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter

@@ -14,7 +14,7 @@ from engine_shim.mcp_server.names import target_of
 from engine_shim.mcp_server.progress import ProgressReporter
 from engine_shim.mcp_server.questions import key_of, read_decisions
 from engine_shim.mcp_server.work import Work
-from engine_shim.service.feed import Position
+from engine_shim.service.feed_merge import Position
 from engine_shim.service.workflows import WorkflowNotFound
 
 LINGER_S = 5.0

@@ -20,7 +20,8 @@ from engine_shim.service.chat_mapping import (
     read_answer,
 )
 from engine_shim.service.conversations import ConversationService
-from engine_shim.service.feed import HEARTBEAT_S, Position
+from engine_shim.service.feed import HEARTBEAT_S
+from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
 

@@ -2,18 +2,14 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
-
-import orjson
+from typing import Final
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row, Tape
-from agent_core.run.event_listener import EventListener
-from agent_core.run.events import Event
+from engine_shim.service.feed_merge import FeedMerge, Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.run_store import RunStore
 
@@ -32,59 +28,19 @@ TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 _OVER: Final = b"event: over\ndata: {}\n\n"
 _MISSING: Final = b"event: missing\ndata: {}\n\n"
-PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
-"""Events that no record holds: whoever follows at that moment gets them, and nobody later."""
 
-Show = Callable[[EventListener], None]
 log = logging.getLogger("engine_shim")
-
-
-class Position(NamedTuple):
-    """Where an event stands: the row that it comes from, and its number among those of the row."""
-
-    row: int
-    number: int
-
-    @classmethod
-    def read(cls, text: str | None) -> "Position":
-        """The position in an event's id; the beginning for any other text."""
-        row, _, number = (text or "").partition(".")
-        return cls(int(row), int(number)) if row.isdecimal() and number.isdecimal() else cls(0, 0)
-
-
-class _Key(NamedTuple):
-    """Which row it is."""
-
-    path: str
-    n: int
-
-
-class Frame(NamedTuple):
-    """One event, and as it is sent. A passing one has no position."""
-
-    position: Position | None
-    event: Event
-    data: bytes
 
 
 class Feed:
     """The events of one run: each is read, told and encoded once, whoever follows."""
 
     def __init__(self, store: RunStore, run: str) -> None:
-        self._store, self._run = AsyncRunStore(store), run
-        self._source = EventListener(self._add)
-        self._frames: list[Frame] = []
-        self._row, self._number = 0, 0
+        self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
         self._followers = 0
-        self._unsettled: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-        self._noted: deque[_Key | Show] = deque()
-        """What happened since the journal was read, in order: rows that it has by now, and what no record holds."""
-        self._has_read = False
-        """Whether all is read that was there when somebody began to follow."""
-        self.is_over = False
+        self._is_closed = False
 
     def wake(self) -> None:
         """Look at the journal: there may be something new."""
@@ -92,16 +48,13 @@ class Feed:
 
     def note(self, row: Row) -> None:
         """Note a row that was appended to the journal just now."""
-        if row.n > self._last.get(row.path, -1):
-            self._noted.append(_Key(row.path, row.n))
+        self._merge.note(row)
         self._news.set()
 
     def show(self, show: Show) -> None:
         """Show what no record holds, after all that is recorded before it."""
-        if self._noted or not self._has_read:
-            self._noted.append(show)
-        else:
-            show(self._source)
+        self._merge.show(show)
+        self._wake()
 
     async def follow(self, after: Position) -> AsyncGenerator[list[Frame]]:
         """The events after a position, then those to come, until the run ends; none after a while without any."""
@@ -109,20 +62,16 @@ class Feed:
         if self._pump is None:
             self._pump = asyncio.create_task(self._read_on())
             self._pump.add_done_callback(self._end)
-        known = len(self._frames)  # of these, the passing ones have passed
-        at = 0
+        frames = self._merge.frames
+        known, at = len(frames), 0
         try:
             while True:
-                new, first, at = self._frames[at:], at, len(self._frames)
-                if frames := [
-                    frame
-                    for number, frame in enumerate(new, first)
-                    if (self._is_new(frame, number, known) if frame.position is None else frame.position > after)
-                ]:
-                    yield frames
-                if at < len(self._frames):
+                start, at = at, len(frames)
+                if selected := self._merge.select(start, after, known):
+                    yield selected
+                if at < len(frames):
                     continue
-                if self.is_over:
+                if self._is_over:
                     return
                 try:
                     await asyncio.wait_for(self._added.wait(), HEARTBEAT_S)
@@ -133,30 +82,29 @@ class Feed:
             if not self._followers:
                 self._pump.cancel()
 
-    def _is_new(self, frame: Frame, number: int, known: int) -> bool:
-        """Whether a follower needs what no record holds: what came since he follows, and of an answer that is still
-        being written all of it."""
-        return number >= known or number >= self._unsettled.get(frame.event["strand"], known)
-
     @property
     def is_followed(self) -> bool:
         return self._followers > 0
 
+    @property
+    def _is_over(self) -> bool:
+        return self._is_closed or self._merge.is_over
+
     def close(self) -> None:
         """Let all followers go."""
-        self.is_over = True
+        self._is_closed = True
         self._wake()
 
     async def _read_on(self) -> None:
         """Read the journal whenever there is news of the run, and now and then."""
-        while not self.is_over:
+        while not self._is_over:
             for count, (position, row) in enumerate(await self._read_tail(), 1):
-                if position > self._row:
-                    self._read(position, row)
+                self._merge.read(position, row)
                 if count % AT_ONCE == 0:
+                    self._wake()
                     await asyncio.sleep(0)
-            self._has_read = True
-            self._show_noted()
+            self._merge.note_all_read()
+            self._wake()
             await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), INTERVAL_S)
@@ -165,7 +113,7 @@ class Feed:
     async def _read_tail(self) -> list[tuple[int, Row]]:
         """The rows that are not read yet; none while the database is away."""
         try:
-            return await self._store.tail(self._run, self._row)
+            return await self._store.tail(self._run, self._merge.row)
         except JournalAway as error:
             log.debug("the events of run %s wait for the journal: %s", self._run, error)
             return []
@@ -175,39 +123,6 @@ class Feed:
         self.close()
         if not pump.cancelled() and (error := pump.exception()):
             log.error("the events of run %s cannot be read on: %s", self._run, error)
-
-    def _read(self, position: int, row: Row) -> None:
-        self._show_noted(_Key(row.path, row.n))
-        self._row, self._number, self._last[row.path] = position, 0, row.n
-        self._source(row)
-        if self._has_read:
-            self._show_noted()
-        if "/" not in row.path and row.kind == "run_finished":
-            self.close()
-
-    def _show_noted(self, key: "_Key | None" = None) -> None:
-        """Show what happened before a row was appended; without one, before any that is not read yet."""
-        if key is not None and key not in self._noted:
-            return
-        while self._noted and (key is not None or not isinstance(self._noted[0], _Key)):
-            each = self._noted.popleft()
-            if not isinstance(each, _Key):
-                each(self._source)
-            elif each == key:
-                return
-
-    def _add(self, event: Event) -> None:
-        self._number += 1
-        position = None if event["event"] in PASSING else Position(self._row, self._number)
-        if event["event"] == "answer_delta":
-            self._unsettled.setdefault(event["strand"], len(self._frames))
-        elif event["event"] != "tool_progress":
-            self._unsettled.pop(event["strand"], None)
-        self._append(Frame(position, event, _encode(event, position)))
-
-    def _append(self, frame: Frame) -> None:
-        self._frames.append(frame)
-        self._wake()
 
     def _wake(self) -> None:
         self._added.set()
@@ -346,8 +261,3 @@ def _pieces(frames: list[Frame]) -> Iterator[bytes]:
 
 def _of(number: int) -> bytes:
     return b"of: %d\n" % number
-
-
-def _encode(event: Event, position: Position | None) -> bytes:
-    identity = b"" if position is None else b"id: %d.%d\n" % position
-    return b"%sevent: %s\ndata: %s\n\n" % (identity, event["event"].encode(), orjson.dumps(event))

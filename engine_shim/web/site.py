@@ -17,7 +17,7 @@ from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.errors import RunNotFound
-from engine_shim.service.feed import Position
+from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
 from engine_shim.web.bundle import STATIC, join_modules
 from engine_shim.web.run_page import write_run_page

@@ -12,7 +12,8 @@ import pytest
 
 from agent_core import MemoryJournal
 from agent_core.errors import JournalError
-from engine_shim.service.feed import TOGETHER_BYTES, Feeds, Position
+from engine_shim.service.feed import TOGETHER_BYTES, Feeds
+from engine_shim.service.feed_merge import Position
 from support.served_host import Served, read_events, served
 
 
