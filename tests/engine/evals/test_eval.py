@@ -27,7 +27,7 @@ from support.oracle import oracle
 from utools.document import read_document
 from utools.tool import ToolContext
 
-FILES = Path(__file__).parents[2] / "fixtures/eval"
+FILES = Path(__file__).parents[3] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
 MEASURED_THERE = [name for name in METRICS if name != "refused"]
 TASKS, ASIDE, LONG, PLAIN = (FILES / f"tasks{part}.yaml" for part in ("", "-aside", "-long", "-plain"))

@@ -11,7 +11,7 @@ from engine_shim.definition.graph import graph_of
 from engine_shim.definition.load import load_workflow
 from support.command import Cli, Write
 
-FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+FIXTURES = Path(__file__).parents[3] / "fixtures/workflows"
 FILES = sorted(path for path in FIXTURES.iterdir() if path.suffix in (".yaml", ".json") and "replies" not in path.name)
 EVERYTHING = """\
 Everything

@@ -14,7 +14,7 @@ from utools.builtin import builtin_tools
 from utools.context.store_memory import MemoryContextStore
 from utools.schema.config_schema import author_keys
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def keys_of_definitions() -> set[str]:

@@ -13,7 +13,7 @@ from engine_shim.cli.output import Options
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.open import open_store
 
-PAGE = Path(__file__).parents[2] / "engine_shim" / "SECURITY.md"
+PAGE = Path(__file__).parents[3] / "engine_shim" / "SECURITY.md"
 KEYS = "k1:0123456789abcdef0123456789abcdef"
 HOST: dict[str, Any] = {
     "root": "files",

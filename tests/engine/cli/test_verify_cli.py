@@ -9,7 +9,7 @@ import pytest
 from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli, Write
 
-APPROVAL = str(Path(__file__).parents[2] / "fixtures/workflows/approval.yaml")
+APPROVAL = str(Path(__file__).parents[3] / "fixtures/workflows/approval.yaml")
 STORE = "data/agent-core/runs.db"
 
 
@@ -59,7 +59,7 @@ def test_a_file_that_is_no_journal_is_named_with_what_is_expected(cli: Cli, writ
     assert (missing.code, "there is no journal file missing.jsonl" in missing.err) == (2, True)
 
 
-ONE_NODE = str(Path(__file__).parents[2] / "fixtures/workflows/parallel.yaml")
+ONE_NODE = str(Path(__file__).parents[3] / "fixtures/workflows/parallel.yaml")
 FIRST, SECOND = "the-first-key-of-this-host", "the-second-key-of-this-host"
 
 

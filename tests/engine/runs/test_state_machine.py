@@ -3,7 +3,7 @@
 Whatever happens, tapes only grow, nothing answered is asked again, no write happens twice unasked, limits hold, the
 store tells the truth, and each run can be brought to an end that verifies and replays. To look for longer:
 
-    STATE_MACHINE_EXAMPLES=5000 pytest tests/engine/test_state_machine.py
+    STATE_MACHINE_EXAMPLES=5000 pytest tests/engine/runs/test_state_machine.py
 """
 
 import os

@@ -26,7 +26,7 @@ from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolRegistry
 
-FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+FIXTURES = Path(__file__).parents[3] / "fixtures/workflows"
 PARALLEL = str(FIXTURES / "parallel.yaml")
 
 

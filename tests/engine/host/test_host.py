@@ -16,7 +16,7 @@ from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
 from support.optional import needs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "fixtures" / "manifests"
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DOCUMENT = {

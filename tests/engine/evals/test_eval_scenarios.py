@@ -17,7 +17,7 @@ from support.command import Cli, Write
 from support.gguf import FILE, needs_a_model
 from support.oracle import oracle
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "seed-scenarios"
 
 

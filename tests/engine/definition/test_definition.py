@@ -14,7 +14,7 @@ from engine_shim.runs.prepare import with_runs
 from support.command import Cli, Write
 from utools import default_registry
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEFINITIONS = {
     path.name: path
     for path in [*(ROOT / "fixtures/workflows").iterdir(), ROOT / "engine_shim/cli/host/demo_files/workflow.yaml"]

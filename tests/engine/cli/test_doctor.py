@@ -24,7 +24,7 @@ from support.command import Cli, Ran, Write
 from support.optional import needs
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STORE = "data/agent-core/runs.db"
 ECHO = {"id": "hello", "nodes": [{"tool": "echo", "config": {"text": "hello"}}]}
 CLERK = {"name": "clerk", "description": "Answers.", "system_prompt": "Answer.", "model": "openai:gpt-4o-mini"}

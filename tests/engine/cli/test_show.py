@@ -14,7 +14,7 @@ from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write
 
-FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+FIXTURES = Path(__file__).parents[3] / "fixtures/workflows"
 APPROVAL, NESTED, PARALLEL = (str(FIXTURES / f"{name}.yaml") for name in ("approval", "nested", "parallel"))
 LINE = re.compile(r"^ *(?P<passed>\d+\.\d{3})  (?P<place>\S+:\d+) +(?P<kind>[a-z_]+)(?:  +(?P<text>.*))?$")
 

@@ -24,7 +24,7 @@ from support.by_hand import AT, action, final
 from utools import Tool, default_registry
 
 ANY = {"type": "object", "additionalProperties": True}
-FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+FIXTURES = Path(__file__).parents[3] / "fixtures/workflows"
 
 
 def node(name: str, *waits_for: str, tool: str = "work") -> dict[str, Any]:

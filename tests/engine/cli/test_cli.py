@@ -18,7 +18,7 @@ from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
-FIXTURES = Path(__file__).parents[2] / "fixtures/workflows"
+FIXTURES = Path(__file__).parents[3] / "fixtures/workflows"
 APPROVAL, PARALLEL = str(FIXTURES / "approval.yaml"), str(FIXTURES / "parallel.yaml")
 ECHO = {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "{{external.text}}"}}]}
 NODE = {"tool": "echo", "config": {"text": "x"}}
