@@ -135,7 +135,7 @@ class AgentNote(TypedDict):
     conversation: NotRequired[str]
 
 
-TURN_TOOL: Final = "conversation"
+TURN_TOOL: Final = "agent_core.turn"
 """The tool of a turn's first and last node: reads the history, and stores the turn."""
 
 
@@ -197,7 +197,7 @@ class FlowStartedBody(RunStartedBody):
     external: Json
     env: Json
     handed: NotRequired[Json]
-    agent: NotRequired[TurnNote]
+    turn: NotRequired[TurnNote]
     tools: dict[str, NodeTool]
 
 

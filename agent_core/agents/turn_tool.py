@@ -29,7 +29,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def turn_tool(store: ContextStore, journal: Journal) -> Tool:
-    """Return the tool `conversation` over a store; `journal` has the runs of its turns.
+    """Return the tool of a turn over a store; `journal` has the runs of its turns.
 
     `prepare` returns {messages_json, max_tokens}: the history, and what the turn may cost of what the conversation has
     left, at least 1. `persist` stores the turn under its run's id, once, unless it has cost nothing and added nothing;

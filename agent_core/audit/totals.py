@@ -107,6 +107,8 @@ class Totals:
             totals.errors[(error["kind"] if error else "unknown")] += 1
 
     def _add_fact(self, fact: Fact) -> None:
+        if isinstance(fact, Call | Answered) and fact.run is not None and fact.run.turn is not None:
+            return  # a turn reads and stores its conversation; what its agent did is in a run of its own
         match fact:
             case Answered(answer=ModelReply(usage=usage, model=model)):
                 self._add_usage(model, usage)

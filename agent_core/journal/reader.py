@@ -418,7 +418,8 @@ def _is_agent(fact: Fact) -> bool:
 
 def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedRun:
     definition, note, forked = record.get("definition", {}), record.get("agent"), record.get("forked")
-    about: Json = note or {}
+    turn: TurnNote | None = record.get("turn")
+    about: Json = {**(note or turn or {})}
     conversation = above.conversation if above else None
     if not definition:
         name = about.get("name") or name_of(path)
@@ -444,8 +445,8 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         tools=record.get("tools", {}),
         messages=record.get("messages", ()),
         texts=record.get("texts", {}),
-        note=None if definition else note,
-        turn=note if definition else None,
+        note=note,
+        turn=turn,
         forked=forked,
         from_http=record.get("from") == "http",
         max_steps=record["limits"].get("steps"),

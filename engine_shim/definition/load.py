@@ -49,8 +49,11 @@ class Workflow:
 
     def locate(self, problem: Problem) -> Problem:
         """The problem with the file, the line and the node that it is in; or with the option that gave the value."""
-        if problem.where in self.given:
-            return Problem(self.given[problem.where], problem.message)
+        place = problem.where if self.given else ""
+        while place:
+            if place in self.given:
+                return Problem(f"{self.given[place]}{problem.where.removeprefix(place)}", problem.message)
+            place = place.rpartition("/")[0]
         return problem if self.document is None else _locate(problem, self.document)
 
 

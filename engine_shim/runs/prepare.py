@@ -78,7 +78,7 @@ class Preparer:
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
         body = self._make_body(run, checked.definition, checked.data, external, inherited)
-        return body if checked.agent is None else {**body, "agent": _note_turn(checked.agent, external)}
+        return body if checked.agent is None else {**body, "turn": _note_turn(checked.agent, external)}
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
         self._plans[_digest(checked.data)] = Plan(checked.definition, checked.graph)

@@ -36,7 +36,7 @@ class Start:
     @property
     def conversation(self) -> str | None:
         """The stored conversation of which the run is a turn."""
-        note: Json = self.body.get("agent", {})
+        note: Json = self.body.get("turn", {})
         return note.get("conversation")
 
     @property
@@ -96,7 +96,7 @@ class RunStarter:
 
     def add_entry(self, run: str, started: Json, base: Path, at: str, submitter: str | None = None) -> None:
         """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name."""
-        definition, note = started["definition"], started.get("agent", {})
+        definition, note = started["definition"], started.get("turn", {})
         agent = note.get("name", "")
         version = "" if agent else definition.get("version", "1")
         entry = RunEntry(run, agent or definition["id"], version, "pending", at, str(base), host=self.host)

@@ -96,7 +96,7 @@ def _add_beginning(digest: RunDigest, first: Json) -> datetime | None:
     """Note what the first record of a run says; gives when it began."""
     texts = _texts(first.get("external", _dict(first.get("config")).get("prompt")))
     digest.asked = " ".join(next(texts, "")[: 4 * LONGEST].split())[:LONGEST]
-    name = _dict(first.get("agent")).get("name")
+    name = _dict(first.get("turn") or first.get("agent")).get("name")
     digest.agent = name if isinstance(name, str) else None
     return parse_time(str(_dict(first.get("forked")).get("at") or first.get("at")))
 

@@ -52,7 +52,7 @@ def outline(store: DatabaseRunStore, run: str) -> RunOutline:
     began = parse_time(str((forked or {}).get("at") or first.get("at")))
     ended = parse_time(str(last["at"])) if last.get("kind") == "run_finished" else None
     seconds = (ended - began).total_seconds() if began and ended else None
-    note = first.get("agent")
+    note = first.get("turn") or first.get("agent")
     agent = str(note["name"]) if isinstance(note, dict) and "name" in note else None
     return RunOutline(_external(first), seconds, forked, agent)
 

@@ -13,6 +13,7 @@ import pytest
 
 from agent_core.agents import AgentCatalog, AgentExecutor, ConversationOptions
 from agent_core.models import ScriptedModel
+from agent_core.records import TURN_TOOL
 from engine_shim.host.find import load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.conversations import AGENT_STRAND
@@ -182,11 +183,14 @@ def test_turn_that_failed_is_a_failed_run_and_stored(tmp_path: Path) -> None:
 def test_tool_of_a_turn_is_no_tool_of_the_host(host: Served) -> None:
     tools = [each["code"] for each in host.client.get("/tools").json()["tools"]]
     assert "context_manager" in tools
-    assert "conversation" not in tools
-    definition = {"id": "x", "nodes": [{"tool": "conversation", "config": {"op": "prepare", "conversation_id": "c"}}]}
+    assert TURN_TOOL not in tools
+    definition = {
+        "id": "x",
+        "nodes": [{"id": "x", "tool": TURN_TOOL, "config": {"op": "prepare", "conversation_id": "c"}}],
+    }
     body = {"text": json.dumps(definition), "format": "json"}
     found = host.client.post("/drafts/check", json=body).json()
-    assert [each["message"].partition(";")[0] for each in found["problems"]] == ["no tool is called 'conversation'"]
+    assert [each["message"].partition(";")[0] for each in found["problems"]] == [f"no tool is called {TURN_TOOL!r}"]
 
 
 def test_turn_that_an_older_version_recorded_is_read_and_replayed(tmp_path: Path) -> None:

@@ -361,3 +361,15 @@ def test_ctrl_c_without_a_terminal_ends_with_130(home: Any, cli: Cli) -> None:
         _, err = process.communicate()
     assert (process.returncode, "Traceback" in err) == (130, False)
     assert [each["status"] for each in cli("runs", "--json").json] == ["cancelled"]
+
+
+def test_a_turn_is_listed_counted_and_checked_as_its_agents(say: Say, cli: Cli) -> None:
+    assert say("What is 2 + 3?\n", "--agent", "desk", "--conversation", "c").code == 0
+    listed = cli("runs")
+    assert "desk  What is 2 + 3?" in listed.out
+    (run,) = cli("runs", "--json").json
+    assert (run["workflow"], run["agent"], run["external"]["message"]) == ("desk", "desk", "What is 2 + 3?")
+    assert set(cli("stats", "--json").json["tools"]) == {"calculator"}
+    checked = cli("agents", "check", "desk")
+    assert checked.code == 0, checked.err
+    assert "1 " in checked.out

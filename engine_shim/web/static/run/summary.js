@@ -14,7 +14,7 @@ export function readSummary(rows, items) {
     workflow: started.definition?.id ?? null,
     version: started.definition?.version ?? null,
     definition: started.definition ?? null,
-    agent: started.agent?.name ?? null,
+    agent: (started.turn ?? started.agent)?.name ?? null,
     inputs: started.external ?? lastQuestion(started.messages),
     forked: started.forked ?? null,
     startedAt: started.at ?? null,
