@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-PATIENCE_S: Final = 5.0
+PATIENCE_S: Final = 10.0
 """How long a journal waits for others that have locked its file, by default."""
 _FULL: Final = "make room on the disk, then resume the run"
 _DENIED: Final = "let this user write to the file and its folder, or choose another file"
