@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import httpx2
@@ -73,6 +74,7 @@ def history_of(host: Served, run: str) -> list[str]:
     return [each["content"] for each in started["messages"] if each["role"] != "system"]
 
 
+@pytest.mark.exhaustive
 def test_turn_goes_on_after_its_server_was_killed_and_is_stored_once(tmp_path: Path) -> None:
     write_waiter(tmp_path)
     with serving(tmp_path) as (process, client):
@@ -124,8 +126,8 @@ def test_turn_is_paused_resumed_and_told_something(host: Served) -> None:
     run = begin(host.client, "First.")
     host.await_file("go.begun")
     assert host.client.post(f"/runs/{run}/messages", json={"content": "Be quick."}).status_code == 200
+    Timer(0.3, (host.folder / "go").touch).start()  # the pause waits for the call that is under way
     host.client.post(f"/runs/{run}/pause")
-    (host.folder / "go").touch()
     host.await_status(run, "paused")
     resumed = host.client.post(f"/runs/{run}/resume").json()
     assert (resumed["status"], resumed["outputs"]["agent_core"]["final_answer"]) == ("completed", "It is there.")
