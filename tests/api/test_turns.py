@@ -122,6 +122,7 @@ def test_turn_that_waits_for_another_one_is_stopped_at_once(host: Served, how: s
     assert questions(host.client) == ["First.", "Third.", *(["Second."] if how == "pause" else [])]
 
 
+@pytest.mark.exhaustive
 def test_turn_is_paused_resumed_and_told_something(host: Served) -> None:
     run = begin(host.client, "First.")
     host.await_file("go.begun")
@@ -142,6 +143,7 @@ def test_cancelled_turn_is_not_stored(host: Served) -> None:
     assert begin(host.client, "Next.") != run  # and holds nobody up
 
 
+@pytest.mark.exhaustive
 def test_turn_is_forked_where_its_agent_was_asked(host: Served) -> None:
     (host.folder / "go").touch()
     run = begin(host.client, "First.")
@@ -154,6 +156,7 @@ def test_turn_is_forked_where_its_agent_was_asked(host: Served) -> None:
     assert questions(host.client) == ["First.", "First."]
 
 
+@pytest.mark.exhaustive
 def test_turns_are_listed_under_the_name_of_their_agent(host: Served) -> None:
     (host.folder / "go").touch()
     run = begin(host.client, "First.")
@@ -163,6 +166,7 @@ def test_turns_are_listed_under_the_name_of_their_agent(host: Served) -> None:
     assert [(each["run_id"], each["agent"], each["asked"]) for each in listed] == [(run, "waiter", "First.")]
 
 
+@pytest.mark.exhaustive
 def test_texts_of_an_agent_are_its_own_whatever_they_look_like(host: Served) -> None:
     (host.folder / "go").touch()
     run = begin(host.client, "First.")
@@ -195,6 +199,7 @@ def test_tool_of_a_turn_is_no_tool_of_the_host(host: Served) -> None:
     assert [each["message"].partition(";")[0] for each in found["problems"]] == [f"no tool is called {TURN_TOOL!r}"]
 
 
+@pytest.mark.exhaustive
 def test_turn_that_an_older_version_recorded_is_read_and_replayed(tmp_path: Path) -> None:
     write_waiter(tmp_path)
     config = load_host_config(tmp_path / "agent-core.yaml")
@@ -225,6 +230,7 @@ def test_turn_that_an_older_version_recorded_is_read_and_replayed(tmp_path: Path
             assert "was recorded without an engine" in refused.json()["detail"]
 
 
+@pytest.mark.exhaustive
 def test_deleting_a_conversation_waits_for_the_turn_that_is_driven(host: Served) -> None:
     (host.folder / "go").touch()
     host.await_status(begin(host.client, "First."), "completed")

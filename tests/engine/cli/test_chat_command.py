@@ -363,6 +363,7 @@ def test_ctrl_c_without_a_terminal_ends_with_130(home: Any, cli: Cli) -> None:
     assert [each["status"] for each in cli("runs", "--json").json] == ["cancelled"]
 
 
+@pytest.mark.exhaustive
 def test_a_turn_is_listed_counted_and_checked_as_its_agents(say: Say, cli: Cli) -> None:
     assert say("What is 2 + 3?\n", "--agent", "desk", "--conversation", "c").code == 0
     listed = cli("runs")

@@ -103,7 +103,7 @@ export const chineseEdit = {
   "How many items are under way at once": "同时进行的条目数",
   "Whether the node goes on when an item fails": "一个条目失败时节点是否继续",
   "Active seconds for all its attempts; 0: unlimited": "所有尝试的活动秒数；0 为不限",
-  "Whether the run goes on when this node has failed": "此节点失败后运行是否继续",
+  "Whether the run goes on when this node has failed; fail_at_end: to its end, and fails there": "此节点失败后运行是否继续；fail_at_end：继续到结束，并以失败告终",
   "How often the node is tried in all, and the pauses before each further try": "节点总共尝试几次，以及每次重试前的停顿",
   "Attempts in all": "总尝试次数",
   "Seconds before the second attempt": "第二次尝试前的秒数",
