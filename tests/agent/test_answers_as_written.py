@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_core import MemoryJournal, run_agent
@@ -266,6 +266,7 @@ PARTS = [
 ]
 
 
+@example(["-----BEGIN PRIVATE KEY-----\n"] * 2 + ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"], [66], False)
 @given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.integers(0, 300)), st.booleans())
 def test_no_piece_shows_what_the_whole_answer_masks(parts: list[str], cuts: list[int], native: bool) -> None:
     answer, redactor = "".join(parts), Redactor({"KEY": SECRET, "PIN": "48151623"}, formats=NAMES)

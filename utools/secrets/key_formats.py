@@ -158,10 +158,21 @@ def unsettled_key(text: str) -> int:
     """How many characters at the end of a text that goes on may be the beginning of a key."""
     token = len(text) - len(text.rstrip(TOKEN_CHARACTERS))
     login = LOGIN_SO_FAR.search(text, max(0, len(text) - 516))
-    begin = text.rfind(ARMOUR_BEGIN)
-    is_open = begin >= 0 and not ARMOUR_ENDED.search(text, begin) and not NO_ARMOUR.search(text, begin)
+    begin = _find_open_armour(text)
     lines = CUT_SO_FAR.match(text)
-    return max(token, *(len(each[0]) for each in (login, lines) if each), len(text) - begin if is_open else 0)
+    armour = 0 if begin is None else len(text) - begin
+    return max(token, *(len(each[0]) for each in (login, lines) if each), armour)
+
+
+def _find_open_armour(text: str) -> int | None:
+    """Where the first armour begins that nothing has ended yet: a key below a second beginning is masked from there."""
+    begin = text.find(ARMOUR_BEGIN)
+    while begin >= 0:
+        ended = [found.end() for each in (ARMOUR_ENDED, NO_ARMOUR) if (found := each.search(text, begin))]
+        if not ended:
+            return begin
+        begin = text.find(ARMOUR_BEGIN, min(ended))
+    return None
 
 
 def _hinted_formats(text: str) -> Iterator[str]:
