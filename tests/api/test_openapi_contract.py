@@ -42,6 +42,17 @@ DELETION = {"include-method": "DELETE", "phases": {"fuzzing": {"extra-data-sourc
 """Of names that were answered before, each is deleted once, and then there would be nothing more to try."""
 
 
+def _often(dictionary: str) -> dict[str, Any]:
+    return {"dictionary": dictionary, "probability": 0.7}
+
+
+CANCELLATION = {
+    "include-operation-id": ["cancel_run", "pause_run"],
+    "parameters": {"path.run_id": _often("cancelled.run_id")},
+}
+"""Of the runs that wait one may be cancelled, so that there are others to decide on."""
+
+
 @dataclass
 class Found:
     """What a battery has found: each fault once, what it could not do, and the requests of each operation."""
@@ -99,10 +110,12 @@ def load_schema(host: Served, examples: int) -> Any:
     import schemathesis
 
     headers = host.issue("battery", "admin")
+    runs = list(make_runs(host, headers))
     known = {
         "path.name": ["desk", "desk@1", "buy", "count"],
         "body.digest": [host.client.get("/tools/changes", headers=headers).json()["digest"]],
-        "path.run_id": list(make_runs(host, headers)),
+        "path.run_id": runs,
+        "cancelled.run_id": runs[:3],
         "path.conversation_id": [f"talk-{number}" for number in range(4)],
         "path.code": ["calculator"],
         "body.agent": ["clerk", "buyer"],
@@ -125,13 +138,14 @@ def load_schema(host: Served, examples: int) -> Any:
         "operations": [
             STREAM,
             DELETION,
+            CANCELLATION,
             {
                 "include-operation-id": JUDGED_BY_MORE,
                 "checks": {"positive_data_acceptance": {"expected-statuses": [*ACCEPTED, 422]}},
             },
         ],
         "dictionaries": {name: {"values": values} for name, values in known.items()},
-        "parameters": {name: {"dictionary": name, "probability": 0.7} for name in known},
+        "parameters": {name: _often(name) for name in known if name != "cancelled.run_id"},
     }
     config = schemathesis.Config.from_dict(settings)
     return schemathesis.openapi.from_url(f"{host.url}/openapi.json", config=config)
@@ -139,7 +153,7 @@ def load_schema(host: Served, examples: int) -> Any:
 
 def make_runs(host: Served, headers: dict[str, str]) -> Iterator[str]:
     """Runs that have ended, failed, or wait, and turns of conversations."""
-    inputs = [("desk", {"message": "How many?"}), ("count", {"sum": "1 / 0"}), *[("buy", {"article": "A-1"})] * 6]
+    inputs = [("desk", {"message": "How many?"}), ("count", {"sum": "1 / 0"}), *[("buy", {"article": "A-1"})] * 3]
     for workflow, external in inputs:
         path = f"/workflows/{workflow}/runs"
         yield host.client.post(path, json={"external": external}, headers=headers).json()["run_id"]
