@@ -1,1 +1,1 @@
-"""What the code of an agent's run says to its model: a class of texts for each language."""
+"""What the code of an agent's run says to its model: English in a class, each other language in a file."""

@@ -1,25 +1,27 @@
 """The texts of a language, and of the rules that a recorded run follows. Pure."""
 
 from collections.abc import Mapping
-from copy import copy
 from functools import cache
 from typing import Any, Final, TypeAlias
 
 from agent_core.rules import rules_of
 from agent_core.words.earlier import English1
 from agent_core.words.en import English
-from agent_core.words.zh import Chinese
+from utools.words.catalogue import TRANSLATED, read_language, replace_texts
 
 Words: TypeAlias = English
-"""The texts of any language: another one is a class that replaces each of these."""
+"""The texts of any language."""
 ENGLISH: Final = English()
-CHINESE: Final = Chinese()
 ENGLISH_1: Final = English1()
 
 
+@cache
 def words_in(language: str) -> Words:
-    """The texts of a language as a new run has them; English where there are none."""
-    return CHINESE if language == CHINESE.language else ENGLISH
+    """Return the texts of a language as a new run has them; English where there are none."""
+    if language not in TRANSLATED:
+        return ENGLISH
+    shared, own = read_language("utools.words", language)["words"], read_language("agent_core.words", language)
+    return replace_texts(ENGLISH, {**shared, **own, "language": language})
 
 
 def words_of(started: Mapping[str, Any]) -> Words:
@@ -34,6 +36,4 @@ def words_of(started: Mapping[str, Any]) -> Words:
 @cache
 def words_of_plans(words: Words) -> Words:
     """The texts where a plan is asked for in place of an action."""
-    changed = copy(words)
-    vars(changed).update(words.in_a_plan)
-    return changed
+    return replace_texts(words, words.in_a_plan)

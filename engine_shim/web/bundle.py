@@ -7,6 +7,7 @@ from typing import Final
 
 STATIC: Final = Path(__file__).parent / "static"
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
+_IMPORT_JSON: Final = re.compile(r'^import (\w+) from "([^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
 _EXPORTED: Final = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
 
@@ -15,13 +16,13 @@ _EXPORT_LIST: Final = re.compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
 def join_modules(entry: str) -> str:
     """The module `entry`, by its path below `static`, and all that it imports, as one script.
 
-    Each module is a function that gives what it exports, so that no name of one meets that of another. The variable
-    `page` has what the entry exports.
+    Each module is a function that gives what it exports, so that no name of one meets that of another; a JSON file is
+    its value. The variable `page` has what the entry exports.
     """
     order: dict[str, str] = {}
     _add(entry, order, ())
     names = {path: f"module{at}" for at, path in enumerate(order)}
-    pieces = [f"const {names[path]} = (() => {{\n{_wrap(path, text, names)}\n}})();" for path, text in order.items()]
+    pieces = [f"const {names[path]} = {_as_value(path, text, names)};" for path, text in order.items()]
     return "\n".join([*pieces, f"const page = {names[entry]};"])
 
 
@@ -32,9 +33,13 @@ def _add(path: str, order: dict[str, str], above: tuple[str, ...]) -> None:
     if path in above:
         raise ValueError(f"these modules import each other: {' '.join([*above, path])}")
     text = (STATIC / path).read_text("utf-8")
-    for _, target in _IMPORT.findall(text):
+    for _, target in (*_IMPORT.findall(text), *_IMPORT_JSON.findall(text)):
         _add(_resolve(path, target), order, (*above, path))
     order[path] = text
+
+
+def _as_value(path: str, text: str, names: dict[str, str]) -> str:
+    return text.strip() if path.endswith(".json") else f"(() => {{\n{_wrap(path, text, names)}\n}})()"
 
 
 def _wrap(path: str, text: str, names: dict[str, str]) -> str:
@@ -44,12 +49,15 @@ def _wrap(path: str, text: str, names: dict[str, str]) -> str:
         wanted = re.sub(r"\bas\b", ":", found[1]).replace(" :", ":")
         return f"const {{{wanted}}} = {names[_resolve(path, found[2])]};\n"
 
+    def take_value(found: re.Match[str]) -> str:
+        return f"const {found[1]} = {names[_resolve(path, found[2])]};\n"
+
     exported = {name: name for name in _EXPORTED.findall(text)}
     for listed in _EXPORT_LIST.findall(text):
         for each in filter(None, map(str.strip, listed.split(","))):
             own, _, shown = each.partition(" as ")
             exported[shown or own] = own
-    body = _EXPORT_LIST.sub("", _EXPORTED.sub("", _IMPORT.sub(take, text)))
+    body = _EXPORT_LIST.sub("", _EXPORTED.sub("", _IMPORT.sub(take, _IMPORT_JSON.sub(take_value, text))))
     returned = ", ".join(f"{shown}: {own}" for shown, own in exported.items())
     return f"{body}\nreturn {{ {returned} }};"
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_core import Deny, MemoryJournal, ProtocolError, Skip, agent_tool, parse, replay, run_agent
 from agent_core.loop.judge import list_faults
 from agent_core.models import ScriptedModel
-from agent_core.words.catalogue import CHINESE
+from agent_core.words.catalogue import words_in
 from support.by_hand import Hand, action, final, look
 from support.sentences import english_sentences
 from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry, tool
@@ -345,7 +345,7 @@ def test_every_reply_that_cannot_be_read_is_explained_in_chinese(
     file: Path, mode: Literal["strict", "tolerant"]
 ) -> None:
     for entry in json.loads(file.read_text("utf-8")):
-        step = parse(entry["raw"], mode=mode, finish_reason=entry["finish_reason"], words=CHINESE)
+        step = parse(entry["raw"], mode=mode, finish_reason=entry["finish_reason"], words=words_in("zh"))
         assert not isinstance(step, ProtocolError) or english_sentences(step.message) == [], entry["id"]
 
 
@@ -363,10 +363,10 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*ORDER["properties"], "more"]), JSON, max_size=6))
 def test_every_fault_of_arguments_names_field_and_value_in_chinese(args: dict[str, Any]) -> None:
     schema = ConfigSchema(ORDER)
-    faults = schema.faults(args, CHINESE)
+    faults = schema.faults(args, words_in("zh"))
     assert [fault.pointer for fault in faults] == [fault.pointer for fault in schema.faults(args)]
     for fault in faults:
-        line = list_faults([fault], CHINESE)
+        line = list_faults([fault], words_in("zh"))
         assert line.startswith(f"- {fault.pointer}：应为")
         assert line.endswith(f"（当前值：{fault.got}）")
         assert english_sentences(line + fault.message) == []
@@ -416,7 +416,7 @@ PYTHON_FAULTS: list[tuple[Any, Any, str]] = [
 def test_what_pydantic_finds_is_told_in_chinese(kind: Any, value: Any, reads: str) -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(kind).validate_python(value)
-    told = explain_fault(caught.value.errors()[0], CHINESE)
+    told = explain_fault(caught.value.errors()[0], words_in("zh"))
     assert reads in told
     assert english_sentences(told) == []
 

@@ -1,6 +1,7 @@
 """The catalogues: every language has each text with the same placeholders, and no text for a model is elsewhere."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.words import en, zh
-from agent_core.words.catalogue import CHINESE, ENGLISH, Words
+from agent_core.words import en
+from agent_core.words.catalogue import ENGLISH, Words, words_in
 from agent_core.words.earlier import English1
 from support.rule_cases import entries
 from support.sentences import english_sentences
 from utools.words import en as utools_en
-from utools.words import zh as utools_zh
 
 ROOT = Path(__file__).parents[2]
+CHINESE = words_in("zh")
+FILES = [ROOT / room / "zh.json" for room in ("agent_core/words", "utools/words", "engine_shim/web/static/kit")]
 IN_ENGLISH, IN_CHINESE = dict(entries(ENGLISH)), dict(entries(CHINESE))
 PYDANTIC = "by_pydantic_type/"
 """Pydantic's own words are English: only other languages have texts for its types of fault."""
@@ -72,9 +74,18 @@ def placeholders(text: str) -> set[str]:
 
 def test_every_language_has_the_same_texts() -> None:
     assert IN_ENGLISH.keys() == {name for name in IN_CHINESE if not name.startswith(PYDANTIC)}
-    own = vars(zh.Chinese).keys() | vars(utools_zh.Chinese).keys()
+    own = vars(CHINESE).keys()
     english = vars(en.English).keys() | vars(utools_en.English).keys()
-    assert {name for name in english - own if not name.startswith("_")} == set()
+    assert {name for name in english ^ own if not name.startswith("_")} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_has_each_name_once(path: Path) -> None:
+    def take_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    assert json.loads(path.read_text("utf-8"), object_pairs_hook=take_once)
 
 
 @pytest.mark.sampled

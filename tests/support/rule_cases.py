@@ -16,7 +16,7 @@ from agent_core.origins.earlier import TrustedTexts, fold, occurs
 from agent_core.origins.kinds import probes_of
 from agent_core.origins.source import Origin, Source
 from agent_core.origins.sources import Sources
-from agent_core.words.catalogue import CHINESE, ENGLISH, ENGLISH_1, Words
+from agent_core.words.catalogue import ENGLISH, ENGLISH_1, Words, words_in
 from utools.schema.config_schema import ConfigSchema, Narrowing
 
 REPLIES = Path(__file__).parents[2] / "fixtures" / "replies"
@@ -128,7 +128,7 @@ OCCURRENCES = [
 
 def texts() -> Iterator[tuple[str, Any]]:
     """Everything that code says to a model, in each language: the catalogue, and what is made of it."""
-    for words in (ENGLISH, CHINESE):
+    for words in (ENGLISH, words_in("zh")):
         yield from ((f"{words.language}/{name}", text) for name, text in texts_in(words))
         yield from ((f"{words.language}/words/{name}", text) for name, text in entries(words))
 

@@ -1,1 +1,1 @@
-"""What utools says to a model: a class of texts for each language."""
+"""What utools says to a model: English in classes and templates, each other language in a file."""

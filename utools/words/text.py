@@ -1,11 +1,10 @@
 """Text: what a tool says to a model, written in English and read in the model's language. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
 from typing import Any, Final, Protocol, runtime_checkable
 
-from utools.words.catalogue import Words, words_in
+from utools.words.catalogue import TRANSLATED, Words, read_language, words_in
 
 LONGEST: Final = 10_000
 """How many characters of what an error says are kept."""
@@ -116,14 +115,9 @@ def text_of(value: object) -> Text | None:
     return value if isinstance(value, Text) else None
 
 
-@cache
 def _table(language: str) -> Mapping[str, str]:
     """The templates of a language by their English ones."""
-    if language != "zh":
-        return {}
-    from utools.words.chinese import builtin, shared, sources
-
-    return {**shared.TEXTS, **builtin.TEXTS, **sources.TEXTS}
+    return _read_section("templates", language)
 
 
 def translate_descriptions(schema: Any, language: str) -> Any:
@@ -149,11 +143,11 @@ def _with_descriptions(schema: Any, table: Mapping[str, str]) -> Any:
             return schema
 
 
-@cache
 def _descriptions(language: str) -> Mapping[str, str]:
     """What tools and arguments are, in a language, by the English text."""
-    if language != "zh":
-        return {}
-    from utools.words.chinese.tools import DESCRIPTIONS
+    return _read_section("descriptions", language)
 
-    return DESCRIPTIONS
+
+def _read_section(section: str, language: str) -> Mapping[str, str]:
+    found: Mapping[str, str] = read_language("utools.words", language)[section] if language in TRANSLATED else {}
+    return found

@@ -1,8 +1,8 @@
-// The language of the page: English texts are their own keys, and a table has what each is in another language.
+// The language of the page: English texts are their own keys, and a file has what each is in another language.
 
-import { chinese } from "./chinese.js";
 import { ExactNumber } from "./json.js";
 import { own } from "./own.js";
+import chinese from "./zh.json" with { type: "json" };
 
 const TABLES = { en: {}, zh: chinese };
 const KEY = "agent-core.language";
