@@ -57,19 +57,21 @@ def tool(
     """
     if unknown:
         raise _explain_unknown(next(iter(unknown)))
-    options: dict[str, Any] = {
-        "effect": effect,
-        "idempotent": idempotent,
-        "output_schema": output_schema,
-        "cache": cache,
-        "check": check,
-        "examples": examples,
-    }
 
     def decorate(function: Callable[..., Any]) -> Tool:
         from utools.function_tool import from_function  # imports pydantic, which a hand-written Tool does without
 
-        return from_function(function, code=code, description=description, **options)
+        return from_function(
+            function,
+            code=code,
+            description=description,
+            effect=effect,
+            idempotent=idempotent,
+            output_schema=output_schema,
+            cache=cache,
+            check=check,
+            examples=examples,
+        )
 
     return decorate if function is None else decorate(function)
 

@@ -2,18 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
+from typing_extensions import TypedDict
 
 from utools.errors import DefinitionError, ToolError
 from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
-from utools.tool import Args, Tool, ToolContext, name_as_words
+from utools.tool import Args, Check, Effect, Tool, ToolContext, name_as_words
 from utools.words.catalogue import Words, words_in
 from utools.words.text import error_words
 
@@ -26,8 +27,23 @@ WITH_JSON = (
 UNNAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+class ToolOptions(TypedDict, total=False):
+    """What a Tool has beside its function, as `@tool` describes it."""
+
+    effect: Effect | Callable[[Args], Effect] | Mapping[str, Any]
+    idempotent: bool
+    output_schema: dict[str, Any] | None
+    cache: Mapping[str, Any] | None
+    check: Check | None
+    examples: Sequence[Mapping[str, Any]]
+
+
 def from_function(
-    function: Callable[..., Any], *, code: str | None = None, description: str | None = None, **options: Any
+    function: Callable[..., Any],
+    *,
+    code: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
 ) -> Tool:
     """The Tool that calls `function`; DefinitionError for a signature that cannot be described."""
     if not callable(function):

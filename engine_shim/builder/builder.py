@@ -4,11 +4,11 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from agent_core.config import AllowedTool
 from engine_shim.builder.graph import AgentGraph
-from engine_shim.builder.node import LLMNode
+from engine_shim.builder.node import LLMNode, NodeConfig
 from engine_shim.definition.errors import Problem, gathering, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.model import read_definition
@@ -71,7 +71,7 @@ class AgentBuilder:
         system_prompt: str = "",
         *,
         retry: Mapping[str, Any] | None = None,
-        **config: Any,
+        **config: Unpack[NodeConfig],
     ) -> Self:
         """Add an agent. `config` are other keys of an agent's config, such as max_steps; `retry` is as in a definition:
         {max_attempts, delay, backoff}."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from agent_core.config import AllowedTool
+from typing_extensions import TypedDict
+
+from agent_core.config import AfterUntrusted, AllowedTool, Approval
 from agent_core.errors import DefinitionError
 from engine_shim.definition.model import AGENT
 
@@ -16,12 +18,56 @@ OWN_KEYS = ("model", "allowed_tools", "system_prompt", "messages_json")
 """Keys of the config that follow from the node's other arguments."""
 
 
+class NodeConfig(TypedDict, total=False):
+    """The other keys of an agent's config, each as `AgentConfig` has it: texts, counts, seconds, characters, USD."""
+
+    after_untrusted: AfterUntrusted
+    agent: str | dict[str, Any] | None
+    answer_schema: dict[str, Any] | None
+    api_key_env: str | None
+    approval: Approval
+    base_url: str | None
+    cost_budget: float | None
+    deny_tools: list[str]
+    developer_prompt: str | None
+    documents: list[dict[str, Any]]
+    examples: list[str | dict[str, Any]] | None
+    fallback_models: list[str]
+    language: Literal["en", "zh"]
+    max_history_messages: int | None
+    max_input_tokens: int | None
+    max_output_tokens: int | None
+    max_repairs: int
+    max_steps: int | None
+    max_tool_calls: int | None
+    mode: Literal["react", "plan"]
+    observation_max_len: int | None
+    parsing: Literal["strict", "tolerant"]
+    plan: dict[str, Any]
+    primary_output: str
+    prompt: str | None
+    prompts: dict[str, str] | Literal["small"]
+    protocol: Literal["json", "tools"]
+    repair_scope: Literal["all", "unreadable"]
+    response_format: Literal["auto", "text", "json_object", "json_schema"]
+    seed: int | None
+    single_call_timeout: float | None
+    stop: list[str] | None
+    temperature: float | None
+    timeout: float | None
+    tool_choice: Literal["auto", "none", "required"]
+    top_p: float | None
+    total_token_budget: int | None
+    trace_max_bytes: int | None
+    trusted_text: list[str] | None
+
+
 @dataclass(frozen=True, slots=True)
 class LLMNode:
     """An agent: a model, the tools that it may call, and its system prompt.
 
     `tools` are codes, globs, or entries of a whitelist as an agent's config has them; `retry` is as in a definition.
-    `config` are the agent's other keys, such as max_steps.
+    `config` are other keys of the agent's config, such as max_steps.
     """
 
     key: str
@@ -30,7 +76,7 @@ class LLMNode:
     tools: Sequence[str | Mapping[str, Any] | AllowedTool] = ()
     system_prompt: str = ""
     retry: Mapping[str, Any] | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: NodeConfig = field(default_factory=NodeConfig)
 
     def to_definition(self) -> dict[str, Any]:
         """The node as the definition has it. DefinitionError for a tool or a model that is given as an object."""

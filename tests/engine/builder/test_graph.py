@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from agent_core.config import AgentConfig
 from engine_shim import AgentBuilder, AgentState, DefinitionError, Engine, load_workflow
+from engine_shim.builder.node import OWN_KEYS, NodeConfig
 from engine_shim.definition.drawing import draw_mermaid
 from engine_shim.definition.graph import graph_of
 from support.chat_host import ChatHost, asks, assistant, call, final, play, user
@@ -28,6 +30,11 @@ def example() -> AgentBuilder:
         .set_entry_point("chat")
         .set_end_points(["review"])
     )
+
+
+def test_a_node_may_have_each_key_of_an_agents_config() -> None:
+    keys, closed = set(AgentConfig.model_fields), set(OWN_KEYS)
+    assert NodeConfig.__optional_keys__ == keys - closed
 
 
 def test_the_example_of_the_design_runs() -> None:
