@@ -13,6 +13,7 @@ from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
 from agent_core.run.blocking import finish_despite_cancel
 from agent_core.run.cancellation import OnCancel, retry_if_cancelled
+from utools.retry import Pauses
 from utools.threads import Threads
 
 log = logging.getLogger("agent_core")
@@ -21,8 +22,7 @@ PATIENCE_S: Final = 60.0
 """How long a run waits for the database of its journal, unless the environment says otherwise."""
 HURRY_S: Final = 5.0
 """How long it still waits once it is cancelled."""
-FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 2.0
+PAUSES: Final = Pauses(0.1, longest=2.0)
 T = TypeVar("T")
 
 
@@ -76,8 +76,9 @@ class _Attempts:
 
     async def make(self, step: Callable[[], T]) -> T:
         """What the step gives as soon as its database is there."""
-        pause, has_waited = FIRST_PAUSE_S, False
+        pauses, has_waited = iter(PAUSES), False
         while True:
+            pause = next(pauses)
             try:
                 result = await self._make_once(step)
             except JournalAway as error:
@@ -91,7 +92,6 @@ class _Attempts:
                     log.warning("run %s goes on: its journal is back", self.run)
                 return result
             await retry_if_cancelled(partial(sleep, pause), self._hear_cancellation)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def _make_once(self, step: Callable[[], T]) -> T:
         await retry_if_cancelled(self.turn.acquire, self._hear_cancellation)

@@ -8,6 +8,7 @@ from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
 from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
+from engine_shim.intervals import CONTROL_INTERVAL_S
 from engine_shim.statuses import ENDED
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
@@ -15,8 +16,7 @@ from engine_shim.store.leases import Signal
 from engine_shim.store.run_store import RunStore
 
 PATIENCE_S: Final = 10.0
-INTERVAL_S: Final = 0.05
-"""How long a request waits for the run's driver to obey it, and how often it looks."""
+"""How long a request waits for the run's driver to obey it."""
 
 
 class RunControls:
@@ -57,13 +57,13 @@ class RunControls:
         False when nobody drives a run that has not stopped: its driver may have died, or have released it without
         seeing the signal.
         """
-        looks = int(PATIENCE_S / INTERVAL_S)
+        looks = int(PATIENCE_S / CONTROL_INTERVAL_S)
         if not await self._runs.signal(run, signal):
             return await self._has_stopped(run, signal)
         for _ in range(looks):
             if await self._runs.holder(run) is None:
                 return await self._has_stopped(run, signal)
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(CONTROL_INTERVAL_S)
         return True
 
     async def _has_stopped(self, run: str, signal: Signal) -> bool:

@@ -7,17 +7,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from agent_core.errors import JournalAway, JournalError
 from agent_core.run.blocking import finish_blocking
 from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
+from engine_shim.intervals import SIGNAL_INTERVAL_S
 from engine_shim.store.leases import TTL, Leases, Signal, new_driver
 
 log = logging.getLogger("engine_shim")
-INTERVAL_S: Final = 0.2
-"""How often it looks for signals."""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +139,7 @@ class LeaseKeeper:
 
     def _renew_while_needed(self) -> None:
         while True:
-            self._idle.wait(INTERVAL_S)
+            self._idle.wait(SIGNAL_INTERVAL_S)
             with self._lock:
                 driven = dict(self._driven)
                 if not driven:

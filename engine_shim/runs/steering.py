@@ -22,7 +22,8 @@ from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.host.config import TemporalConfig
-from engine_shim.runs.controls import INTERVAL_S, RunControls
+from engine_shim.intervals import CONTROL_INTERVAL_S
+from engine_shim.runs.controls import RunControls
 from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
 from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
@@ -154,7 +155,7 @@ class Steering:
             with suppress(RunBusy):
                 await self._stop_here(run_id, how)
                 break
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(CONTROL_INTERVAL_S)
         return await self._runs.status(run_id)
 
     async def _stop_here(self, run_id: str, how: Stopping) -> None:

@@ -9,12 +9,11 @@ from typing import Final
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row, Tape
+from engine_shim.intervals import FEED_INTERVAL_S
 from engine_shim.service.feed_merge import FeedMerge, Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.run_store import RunStore
 
-INTERVAL_S: Final = 0.25
-"""How often the journal of a run is looked at that another process may drive."""
 TOGETHER_S: Final = 0.02
 """What happens within this time is read together."""
 HEARTBEAT_S: Final = 15.0
@@ -107,7 +106,7 @@ class Feed:
             self._wake()
             await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), INTERVAL_S)
+                await asyncio.wait_for(self._news.wait(), FEED_INTERVAL_S)
             self._news.clear()
 
     async def _read_tail(self) -> list[tuple[int, Row]]:

@@ -16,6 +16,7 @@ from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
+from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
@@ -30,9 +31,6 @@ from utools.words.text import error_words
 
 MAX_RESULTS: Final = 256
 """How many results of runs that have ended are kept in memory."""
-BEGIN_INTERVAL_S: Final = 0.02
-POLL_INTERVAL_S: Final = 0.25
-"""How often a run is looked at that another process begins or releases, and one that it drives."""
 AWAIT_S: Final = 15.0
 """How long a run is awaited before its status is read again."""
 MAX_POLLS: Final = 50
@@ -269,7 +267,7 @@ class RunService:
         while await self.store.holder(run) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
                 return
-            await asyncio.sleep(min(POLL_INTERVAL_S, left))
+            await asyncio.sleep(min(RUN_INTERVAL_S, left))
 
     async def wait_settled(self, run: str) -> RunView:
         """Return a run once it has ended, waits or is paused, whichever process drives it.
@@ -284,7 +282,7 @@ class RunService:
             if self.is_closing:
                 raise ServerEnds
             if not self.drives(run):
-                await asyncio.sleep(POLL_INTERVAL_S)  # another process is about to drive it
+                await asyncio.sleep(RUN_INTERVAL_S)  # another process is about to drive it
 
     def drives(self, run: str) -> bool:
         """Whether this process drives the run, or will when its turn comes."""

@@ -12,6 +12,7 @@ from agent_core.effects import Json
 from agent_core.errors import JournalAway
 from agent_core.run.blocking import run_blocking
 from engine_shim.host.config import HostConfig
+from engine_shim.intervals import RECOVERY_INTERVAL_S, SOURCE_INTERVAL_S
 from engine_shim.service.metrics import open_metrics
 from engine_shim.service.principal import Principal
 from engine_shim.service.shares import Shares
@@ -24,10 +25,6 @@ from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.databases.store_address import StoreAddress
 
-TAKE_UP_S: Final = 30.0
-"""How often a server asks the sources of tools again that were away when it started."""
-RECOVERY_S: Final = 2.0
-"""How often a server looks for runs that another process has left."""
 GRACE_S: Final = 20.0
 """How long what is under way may take when the server ends."""
 LOCAL: Final = Principal("local", "local", None, frozenset({"admin"}))
@@ -148,13 +145,13 @@ class Service:
             for tenant in self.tenants.values():
                 if taken := await tenant.runs.recover():
                     log.info("took up %d runs that another process had left", taken)
-            await asyncio.sleep(RECOVERY_S)
+            await asyncio.sleep(RECOVERY_INTERVAL_S)
 
 
 async def _take_up_forever(tenant: Tenant) -> None:
     """Take up the sources that are back, with the workflows that need them. Agents that need them need a restart."""
     while tenant.engine.registry.left_out:
-        await asyncio.sleep(TAKE_UP_S)
+        await asyncio.sleep(SOURCE_INTERVAL_S)
         await asyncio.to_thread(tenant.take_up_again)
 
 
@@ -167,4 +164,4 @@ async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:
             log.warning("work in the background of the server waits for its store: %s", error)
         except Exception:  # one that only the log can be told of
             log.exception("work in the background of the server failed, and begins again")
-        await asyncio.sleep(RECOVERY_S)
+        await asyncio.sleep(RECOVERY_INTERVAL_S)

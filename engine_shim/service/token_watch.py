@@ -3,15 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_core.run.blocking import run_blocking
+from engine_shim.intervals import TOKEN_INTERVAL_S
 from engine_shim.service.tokens import Tokens
-
-INTERVAL_S: Final = 1.0
-"""How often the tokens of all that is held open are looked at, by one query."""
 
 
 class TokenWatch:
@@ -39,7 +36,7 @@ class TokenWatch:
     async def run_forever(self) -> None:
         """Look at the tokens of all that is held open, until it is cancelled."""
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(TOKEN_INTERVAL_S)
             if held := set(self._held):
                 for identity in await run_blocking(self._tokens, self._find_over, held):
                     for over in self._held.get(identity, ()):

@@ -20,6 +20,7 @@ from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.template import render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.intervals import TRIGGER_INTERVAL_S
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
 from engine_shim.service.shares import OverShare
@@ -30,7 +31,6 @@ from engine_shim.statuses import ENDED
 from engine_shim.store.database import Database
 from utools.words.text import error_words
 
-INTERVAL_S: Final = 1.0
 ON_TIME: Final = timedelta(seconds=60)
 """How late a run may begin before its time counts as missed."""
 SET_BACK: Final = timedelta(hours=1)
@@ -126,7 +126,7 @@ class Triggers:
             except DefinitionError as error:
                 log.error("the triggers in %s have faults, and stay as they were: %s", self._files.directory, error)
             await self.start_due()
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(TRIGGER_INTERVAL_S)
 
     async def start_due(self) -> None:
         """Start the runs whose time has come."""

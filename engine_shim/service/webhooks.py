@@ -20,12 +20,12 @@ from agent_core.errors import JournalError
 from agent_core.run.blocking import run_blocking
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
+from engine_shim.intervals import WEBHOOK_INTERVAL_S
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
 from engine_shim.store.database import Database
 from utools.words.text import error_words
 
-INTERVAL_S: Final = 0.5
 TIMEOUT_S: Final = 10.0
 MAX_OUTPUTS: Final = 256 * 1024
 """Bytes of a run's outputs that are told; of larger ones, only that they are left out."""
@@ -59,7 +59,7 @@ class WebhookSender:
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
             while True:
                 if not await self.send_due(client):
-                    await asyncio.sleep(INTERVAL_S)
+                    await asyncio.sleep(WEBHOOK_INTERVAL_S)
 
     async def send_due(self, client: httpx2.AsyncClient) -> int:
         """Tell what is due; gives how much that was."""

@@ -9,7 +9,8 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.run.control import StopSignal
-from engine_shim.runs.temporal.follow import LONGEST_S, RETRY_INTERVAL_S, SHORTEST_S, Follower, StoreWatch
+from engine_shim.intervals import QUIET_INTERVAL_S
+from engine_shim.runs.temporal.follow import LONGEST_S, SHORTEST_S, Follower, StoreWatch
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import MemoryRunStore
 
@@ -49,7 +50,7 @@ def follow(store: CountingStore, run: str) -> Follower:
 
 
 async def await_news(follower: Follower) -> None:
-    await asyncio.wait_for(follower.news.wait(), RETRY_INTERVAL_S)
+    await asyncio.wait_for(follower.news.wait(), QUIET_INTERVAL_S)
     follower.news.clear()
 
 

@@ -7,12 +7,13 @@ from time import monotonic
 from utools.calls.rate_limit import RateLimit
 from utools.calls.store import CallStore, Reservation
 from utools.errors import ToolError, UtoolsError
+from utools.retry import Pauses, retry
 from utools.words.catalogue import ENGLISH, Words
 from utools.words.text import translate
 
 PATIENCE_S = 15.0
 """How long a call waits for a store that is away."""
-FIRST_PAUSE_S = 0.1
+PAUSES = Pauses(0.1)
 
 
 async def acquire(
@@ -42,18 +43,18 @@ async def acquire(
 
 async def _reserve(store: CallStore, key: str, limit: RateLimit, within: float | None) -> Reservation:
     """The next slot, from a store that may be away for a while. One that is reserved twice passes unused."""
-    start, pause = monotonic(), FIRST_PAUSE_S
-    patience = PATIENCE_S if within is None else min(within, PATIENCE_S)
-    while True:
+    start = monotonic()
+
+    async def reserve() -> Reservation:
         left = None if within is None else within - (monotonic() - start)
-        try:
-            return await store.reserve(key, limit.count, limit.seconds, left)
-        except (ToolError, OSError) as error:
-            is_away = isinstance(error, OSError) or error.transient
-            if not is_away or monotonic() - start + pause > patience:
-                raise
-        await sleep(pause)
-        pause *= 2
+        return await store.reserve(key, limit.count, limit.seconds, left)
+
+    patience = PATIENCE_S if within is None else min(within, PATIENCE_S)
+    return await retry(reserve, _is_away, PAUSES, patience=patience)
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, OSError) or (isinstance(error, ToolError) and error.transient)
 
 
 async def _cancel(store: CallStore, key: str, ticket: str) -> None:

@@ -14,13 +14,14 @@ from uuid import uuid4
 
 from utools.builtin.http_request import is_transient, read_body
 from utools.errors import ToolError
+from utools.retry import Pauses
 from utools.sources.http_call import HttpPolicy, read_response, refuse_truncated, send
 from utools.sources.request import Request, encode_segment
 from utools.tool import Args, ToolContext, ToolResult
 from utools.words.text import Text
 
 NODE: Final = "call"
-FIRST_POLL_S, LAST_POLL_S = 0.05, 1.0
+POLLS: Final = Pauses(0.05, longest=1.0, factor=1.5)
 """How often a run is asked for, at first and at last."""
 CANCEL_S: Final = 5.0
 """Seconds in which a run is cancelled over there."""
@@ -73,14 +74,13 @@ class ServedCall:
 
     async def _follow(self, view: Json) -> ToolResult:
         """The result of a run once it has ended. Meanwhile the host may be away."""
-        told, pause = "", FIRST_POLL_S
+        told, pauses = "", iter(POLLS)
         run = str(view.get("run_id", ""))
         while view.get("status") in (None, "pending", "running", *HELD):
             if view.get("status") in HELD and told != view["status"]:
                 told = str(view["status"])
                 self.context.progress(self._explain_held(run, told))
-            await asyncio.sleep(pause)
-            pause = min(LAST_POLL_S, pause * 1.5)
+            await asyncio.sleep(next(pauses))
             with suppress(ToolError, ConnectionError):
                 answer = await self._ask(Request("GET", f"{self.url}/runs/{encode_segment(run)}", {}))
                 if isinstance(answer, Mapping):

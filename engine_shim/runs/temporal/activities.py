@@ -29,11 +29,12 @@ from engine_shim.runs.temporal.settings import SILENCE
 from engine_shim.statuses import ENDED, RunStatus
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
+from utools.retry import Pauses, retry
 
 T = TypeVar("T")
 _ENDS: Final = ("answered", "cancelled", "waiting")
 """What ends an act."""
-RETRY_INTERVAL_S: Final = 0.5
+PAUSES: Final = Pauses(0.5, longest=0.5)
 """How long an answer waits for a store that is away, before it is appended again."""
 
 
@@ -177,23 +178,26 @@ class RunActivities:
     async def _append_answer(self, run: str, act: Act, reply: Any, may_rest: bool) -> Rows:
         """Append an answer, for as long as the store is away; a late one finds what was recorded in its place."""
         row = act.slot.row(encode_answer(reply))
-        while True:
+
+        async def append() -> None:
             appender = self._appender(run, may_rest)
-            try:
-                if act.once_only:
-                    await appender.append_answer(act, reply)
-                else:
-                    await appender.append_settled([row])
-                break
-            except Lost as error:
-                if act.once_only:
-                    await self._wake()
-                return await self._read_stored(run, act.slot, _lost(error.path, error.n), *_ENDS)
-            except Damaged:
-                raise
-            except JournalError as error:
-                activity.logger.warning("run %s: an answer is kept until the store is back: %s", run, error)
-                await asyncio.sleep(RETRY_INTERVAL_S)
+            if act.once_only:
+                await appender.append_answer(act, reply)
+            else:
+                await appender.append_settled([row])
+
+        def is_away(error: Exception) -> bool:
+            if not isinstance(error, JournalError) or isinstance(error, Damaged | Lost):
+                return False
+            activity.logger.warning("run %s: an answer is kept until the store is back: %s", run, error)
+            return True
+
+        try:
+            await retry(append, is_away, PAUSES)
+        except Lost as error:
+            if act.once_only:
+                await self._wake()
+            return await self._read_stored(run, act.slot, _lost(error.path, error.n), *_ENDS)
         await self._tell(run, [row])
         return Rows(run, (row,))
 

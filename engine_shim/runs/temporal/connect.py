@@ -4,7 +4,7 @@ import asyncio
 import ctypes
 import logging
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from temporalio.client import Client
@@ -14,6 +14,7 @@ from temporalio.service import KeepAliveConfig, RPCError
 
 from engine_shim.errors import EngineAway
 from engine_shim.host.config import TemporalConfig
+from utools.retry import Pauses, retry
 
 KEEP_ALIVE: Final = KeepAliveConfig(interval_millis=10_000, timeout_millis=4_000)
 """A connection on which nothing comes any more is given up after this. Temporal's server hangs up on clients that ask
@@ -25,7 +26,7 @@ READY_S: Final = 15.0
 NOT_READY: Final = "call error after connection"
 """What a client says of a server that took the connection and does not serve yet."""
 EVERY_S: Final = 5.0
-FIRST_PAUSE_S: Final = 0.5
+PAUSES: Final = Pauses(0.5, longest=EVERY_S)
 log = logging.getLogger("engine_shim")
 
 
@@ -42,20 +43,20 @@ async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
 async def _connect_once_ready(config: TemporalConfig, converter: DataConverter) -> Client:
     """A connected client; one of a server that listens and is not ready yet, when it is. RuntimeError where none
     listens."""
-    while True:
-        try:
-            return await Client.connect(
-                config.address,
-                namespace=config.namespace,
-                data_converter=converter,
-                keep_alive_config=KEEP_ALIVE,
-                connect_timeout=WITHIN,
-                runtime=_runtime(),
-            )
-        except RuntimeError as error:
-            if NOT_READY not in str(error):
-                raise
-            await asyncio.sleep(FIRST_PAUSE_S)
+    connect_once = partial(
+        Client.connect,
+        config.address,
+        namespace=config.namespace,
+        data_converter=converter,
+        keep_alive_config=KEEP_ALIVE,
+        connect_timeout=WITHIN,
+        runtime=_runtime(),
+    )
+    return await retry(connect_once, _is_not_ready, PAUSES)
+
+
+def _is_not_ready(error: Exception) -> bool:
+    return isinstance(error, RuntimeError) and NOT_READY in str(error)
 
 
 @cache
@@ -87,10 +88,10 @@ class ServerWatch:
 
     async def wait_until_back(self, client: Client) -> None:
         """Wait until it answers."""
-        pause = FIRST_PAUSE_S
-        while not await self._is_there(client):
+        for pause in PAUSES:
+            if await self._is_there(client):
+                return
             await asyncio.sleep(pause)
-            pause = min(2 * pause, EVERY_S)
 
     async def _is_there(self, client: Client) -> bool:
         try:

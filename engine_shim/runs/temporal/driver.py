@@ -16,6 +16,7 @@ from agent_core.run.retries import patience_of_host
 from agent_core.run.row_listener import AnswerListener
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
+from engine_shim.intervals import SERVER_INTERVAL_S
 from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_settled
@@ -35,8 +36,6 @@ FINAL: Final = (
     RPCStatusCode.UNAUTHENTICATED,
 )
 """What a server says that refuses a run for good."""
-RETRY_INTERVAL_S: Final = 1.0
-"""How long after it could not tell of a run the server is asked again."""
 PATIENCE_S: Final = 5.0
 """After how long without a worker the log says so."""
 OTHER_RELEASE: Final = "[TMPRL1100]"
@@ -90,7 +89,7 @@ class TemporalDriver:
                 while True:
                     with suppress(_Away):
                         return await self._start(client, run, word)
-                    await asyncio.sleep(RETRY_INTERVAL_S)
+                    await asyncio.sleep(SERVER_INTERVAL_S)
                     await self._server.wait_until_back(client)
         except EngineAway as error:
             raise EngineAway(f"{error}; {later}") from error
@@ -167,7 +166,7 @@ class TemporalDriver:
                 await handle.result()
                 return
             except RPCError as error:
-                await asyncio.sleep(RETRY_INTERVAL_S)
+                await asyncio.sleep(SERVER_INTERVAL_S)
                 await self._server.wait_until_back(await self._connected())
                 if error.status == RPCStatusCode.NOT_FOUND:
                     log.warning("run %s: Temporal has lost it, and is given it again", run)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.row_listener import AnswerListener
+from engine_shim.intervals import FOLLOW_INTERVALS_S, QUIET_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
 from engine_shim.statuses import SETTLED, ListedStatus
@@ -19,13 +20,9 @@ from engine_shim.store.run_store import RunStore
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
 
-SHORTEST_S: Final = 0.03
-LONGEST_S: Final = 0.5
-"""How often a store is looked at: often while something happens."""
+SHORTEST_S, LONGEST_S = FOLLOW_INTERVALS_S
 SHARE: Final = 4
 """A pause is at least so many times as long as the look before it."""
-RETRY_INTERVAL_S: Final = 5.0
-"""How often a run is looked at that seems to have no news."""
 log = logging.getLogger("engine_shim")
 
 
@@ -63,7 +60,7 @@ class StoreWatch:
                 found = {}
             told = [each.note(*found[each.run]) for each in asking if each.run in found]
             pause_s = SHORTEST_S if any(told) else min(pause_s * 1.5, LONGEST_S)
-            await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), RETRY_INTERVAL_S))
+            await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), QUIET_INTERVAL_S))
 
 
 class Follower:
@@ -79,7 +76,7 @@ class Follower:
         self._store, self._index, self._listener = store, RunIndex(store), listener
         self._stop, self._taken = stop, taken
         self._noted: tuple[ListedStatus, int] | None = None
-        self._looked = -RETRY_INTERVAL_S
+        self._looked = -QUIET_INTERVAL_S
         stop.listeners.append(self.news.set)
         found = store.tail(run)
         self._after = found[-1][0] if found else 0
@@ -115,7 +112,7 @@ class Follower:
     @property
     def _is_due(self) -> bool:
         """Whether it is time to look without any news."""
-        return monotonic() - self._looked > RETRY_INTERVAL_S
+        return monotonic() - self._looked > QUIET_INTERVAL_S
 
     async def look(self) -> tuple[ListedStatus | None, RunResult | None]:
         """The status of the run, None while its store is away, and its result where it rests."""

@@ -1,0 +1,33 @@
+"""How often a host looks for what happens elsewhere, in seconds: what costs a store and its threads time. Pure.
+
+What happens in the process itself is told at once, and waits for none of these.
+"""
+
+from typing import Final
+
+BEGIN_INTERVAL_S: Final = 0.02
+"""A request: for a run, or for an answer to the same key, that another request begins at this moment."""
+CONTROL_INTERVAL_S: Final = 0.05
+"""Whoever paused or cancelled a run: whether its driver has obeyed."""
+SIGNAL_INTERVAL_S: Final = 0.2
+"""A driver: for signals to the runs that it holds."""
+RUN_INTERVAL_S: Final = 0.25
+"""A request that waits for a run: for its status, where another process may drive it."""
+FEED_INTERVAL_S: Final = 0.25
+"""A stream of events: for rows of a run that another process may drive."""
+WEBHOOK_INTERVAL_S: Final = 0.5
+"""A server: for deliveries that are due."""
+TRIGGER_INTERVAL_S: Final = 1.0
+"""A server: for triggers that are due."""
+TOKEN_INTERVAL_S: Final = 1.0
+"""A server: for tokens that were revoked, of all that is held open, by one query."""
+RECOVERY_INTERVAL_S: Final = 2.0
+"""A server: for runs that another process has left."""
+SOURCE_INTERVAL_S: Final = 30.0
+"""A server: for sources of tools that were away when it started."""
+FOLLOW_INTERVALS_S: Final = (0.03, 0.5)
+"""Whoever handed runs to Temporal: for their rows; often while something happens, seldom while nothing does."""
+QUIET_INTERVAL_S: Final = 5.0
+"""Whoever handed runs to Temporal: for a run that seems to have no news."""
+SERVER_INTERVAL_S: Final = 1.0
+"""Whoever handed a run to Temporal: for the server again that could not tell of it."""
