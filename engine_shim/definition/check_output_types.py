@@ -3,15 +3,14 @@
 A run that began under an older version is not refused for them: it may never come there.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from engine_shim.definition.conditions import absent_names
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, Definition, Edge
 from engine_shim.definition.outputs import NodeOutputs, inputs_shape
-from engine_shim.definition.template import PATH_ONLY, Placeholder, placeholders, projections
+from engine_shim.definition.template import PATH_ONLY, Placeholder, projections
 from engine_shim.definition.uses import ToolUse, uses_of
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, find_function_faults, parse
@@ -24,11 +23,9 @@ PRIMARY = "primary_output"
 def check_output_types(definition: Definition, outputs: NodeOutputs) -> Iterator[Problem]:
     """Names that no output can have, and conditions that cannot be evaluated."""
     for index, node in enumerate(definition.nodes):
-        for where, value in node.templates(f"nodes/{index}"):
-            yield from _absent_outputs(value, where, outputs, definition)
         if isinstance(node.foreach, str) and (shape := outputs.shape_of_value(node.foreach)).items().is_empty:
             yield Problem(f"nodes/{index}/foreach", f"{node.foreach} gives no list{shape.describe()}")
-    yield from _absent_outputs(definition.outputs, "outputs", outputs, definition)
+    yield from _absent_outputs(outputs, definition)
     for index, edge in enumerate(definition.edges or ()):
         if edge.when is not None:
             yield from _condition_faults(edge, edge.when, f"edges/{index}/when", outputs, definition)
@@ -36,15 +33,16 @@ def check_output_types(definition: Definition, outputs: NodeOutputs) -> Iterator
         yield from _primary_faults(use, outputs)
 
 
-def _absent_outputs(value: Any, where: str, outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
+def _absent_outputs(outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
     """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
     nodes = {node.id for node in definition.nodes}
     closed = closed_inputs(definition)  # names beyond these are reported where all placeholders are checked
-    projected = list(projections(value, where))
+    projected = [each for place, value in definition.templates() for each in projections(value, place)]
     yield from (Problem(location, f"{text}: {PATH_ONLY}") for location, text in projected)
     projecting = {location for location, _ in projected}
-    for location, each in _readable_placeholders(value, where):
-        if location in projecting:
+    for placed in definition.placeholders:
+        location, each = placed.where, placed.read
+        if isinstance(each, DefinitionError) or location in projecting:  # the former is reported with all of them
             continue
         fault = None
         if each.path[0] == "nodes" and each.path[1] in nodes:
@@ -63,13 +61,6 @@ def _absent_part(each: Placeholder, shape: Shape, start: int) -> str | None:
             return f"there is no {part!r} in {'.'.join(each.path[:depth])}{shape.describe()}"
         shape = inner
     return None
-
-
-def _readable_placeholders(value: Any, where: str) -> Sequence[tuple[str, Placeholder]]:
-    try:
-        return list(placeholders(value, where))
-    except DefinitionError:  # reported where all placeholders are checked
-        return ()
 
 
 def _condition_faults(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.model import Definition
-from engine_shim.definition.template import placeholders
 
 EdgesByNode = Mapping[str, Sequence["Edge"]]
 
@@ -99,12 +98,9 @@ def _read_edges(definition: Definition, order: Sequence[str]) -> list[Edge]:
             Edge(i, edge.source, edge.target, edge.when, edge.ask, edge.on == "error", edge.model) for i, edge in edges
         ]
     nodes = frozenset(order)
+    read = [(placed.require().path, placed.node.id) for placed in definition.placeholders if placed.node is not None]
     named = [
-        (each.path[1], node.id)
-        for index, node in enumerate(definition.nodes)
-        for where, value in node.templates(f"nodes/{index}")
-        for _, each in placeholders(value, where)
-        if each.path[0] == "nodes" and each.path[1] in nodes and each.path[1] != node.id
+        (path[1], reader) for path, reader in read if path[0] == "nodes" and path[1] in nodes and path[1] != reader
     ]
     return [Edge(index, source, target) for index, (source, target) in enumerate(dict.fromkeys(named))]
 

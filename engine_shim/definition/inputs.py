@@ -5,12 +5,11 @@ Where a definition gives them to a workflow that it invokes, all but what placeh
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from typing import Any
 
 from engine_shim.definition.errors import Problem, problem_of, refuse
-from engine_shim.definition.model import Definition
-from engine_shim.definition.template import Placeholder, look_up, placeholders, read_placeholders
+from engine_shim.definition.model import Definition, PlacedPlaceholder
+from engine_shim.definition.template import Placeholder, look_up, read_placeholders
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.schema.compiled import compile_schema
@@ -37,10 +36,10 @@ def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: S
         raise DefinitionError(f"an input is not JSON: {error}", where="external") from None
     external = {**as_json(_defaults(definition)), **external}
     _check_schema(definition, external)
-    for start, value in _values_read(definition, always_run):
-        for where, each in placeholders(value, start):
-            if each.path[0] == "external":
-                _check_given(each, external, where)
+    for placed in _certainly_filled(definition, always_run):
+        each = placed.require()
+        if each.path[0] == "external":
+            _check_given(each, external, placed.where)
     return external
 
 
@@ -61,12 +60,13 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     if definition.inputs is None:
         return
     given = {*_defaults(definition), *_required(definition)}
-    for start, value in _values_read(definition, always_run):
-        with suppress(DefinitionError):  # a placeholder that cannot be read is reported as a problem
-            for where, each in placeholders(value, start):
-                if each.path[0] == "external" and not each.optional and each.path[1] not in given:
-                    fault = f"{each}: a run without the input {each.path[1]!r} is refused"
-                    yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
+    for placed in _certainly_filled(definition, always_run):
+        each, where = placed.read, placed.where
+        if isinstance(each, DefinitionError):  # reported as a problem
+            continue
+        if each.path[0] == "external" and not each.optional and each.path[1] not in given:
+            fault = f"{each}: a run without the input {each.path[1]!r} is refused"
+            yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
 
 
 def unread_inputs(definition: Definition, names: Iterable[str]) -> list[str]:
@@ -95,8 +95,7 @@ def explain_unread(definition: Definition, name: str) -> str:
 
 def _names_read(definition: Definition) -> set[str] | None:
     """The inputs that placeholders and conditions name; None where a condition takes all of them."""
-    values = [each for node in definition.nodes for each in node.templates("")] + [("", definition.outputs)]
-    found = (each for where, value in values for _, each in read_placeholders(value, where))
+    found = (placed.read for placed in definition.placeholders)
     names = {each.path[1] for each in found if isinstance(each, Placeholder) and each.path[0] == "external"}
     for edge in definition.edges or ():
         for name, quoted in _EXTERNAL.findall(edge.when or ""):
@@ -152,12 +151,9 @@ def _known_inputs(definition: Definition) -> str:
     return f"; the inputs are {', '.join(declared)}" if declared else ""
 
 
-def _values_read(definition: Definition, always_run: Set[str]) -> Iterator[tuple[str, Any]]:
-    """The values whose placeholders are certainly filled: no run starts that would fail later for want of an input."""
-    for index, node in enumerate(definition.nodes):
-        if node.id in always_run:
-            yield from node.templates(f"nodes/{index}")
-    yield "outputs", definition.outputs
+def _certainly_filled(definition: Definition, always_run: Set[str]) -> list[PlacedPlaceholder]:
+    """The placeholders that each run fills: no run starts that would fail later for want of an input."""
+    return [each for each in definition.placeholders if each.node is None or each.node.id in always_run]
 
 
 # ── given by another definition ──────────────────────────────────────────────────────────────────
@@ -171,11 +167,12 @@ def invoked_input_faults(use: ToolUse, below: Definition, always_run: Set[str]) 
     external = {**_defaults(below), **inputs}
     try:
         schema = input_schema(below)
-        reads = [each for _, value in _values_read(below, always_run) for _, each in placeholders(value)]
+        reads = [each.require() for each in _certainly_filled(below, always_run)]
     except DefinitionError:  # reported as a fault of that workflow
         return
     if schema is not None:
-        yield from faults_beside_placeholders(schema, external, where, lambda name: _known_inputs(below))
+        later = {place for place, _ in read_placeholders(external, where)}
+        yield from faults_beside_placeholders(schema, external, where, later, lambda name: _known_inputs(below))
     required = schema.schema.get("required", ()) if schema is not None else ()
     for each in dict.fromkeys(reads):
         if each.path[0] == "external" and not each.optional and each.path[1] not in {*external, *required}:
@@ -184,13 +181,12 @@ def invoked_input_faults(use: ToolUse, below: Definition, always_run: Set[str]) 
 
 
 def faults_beside_placeholders(
-    schema: ConfigSchema, value: Mapping[str, Any], where: str, describe: Callable[[str], str]
+    schema: ConfigSchema, value: Mapping[str, Any], where: str, later: Set[str], describe: Callable[[str], str]
 ) -> Iterator[Problem]:
-    """What a schema refuses, except for values that placeholders give only when the node runs.
+    """What a schema refuses, except for the values at `later` places, which placeholders give when the node runs.
 
     `describe` says what to add to the fault of a key.
     """
-    later = {location for location, _ in read_placeholders(value, where)}
     own = schema.schema
     closed = own.get("properties", {}).keys() if _is_closed(own) else None
     for fault in schema.faults(value):

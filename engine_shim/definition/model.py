@@ -1,13 +1,15 @@
 """Definition: the keys of a workflow definition, read from JSON; every fault has its place. Pure."""
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent_core.records import TURN_TOOL
 from engine_shim.definition.errors import Problem, problems_of, refuse
+from engine_shim.definition.template import Placeholder, read_placeholders
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, parse
 from utools.schema.faults import hint
@@ -100,6 +102,24 @@ class Edge(_Strict):
     on: Literal["error"] | None = Field(default=None, description="error: taken when the node has failed")
 
 
+class PlacedPlaceholder(NamedTuple):
+    """A placeholder at its place in a definition; or, at the place of one that cannot be read, why.
+
+    `value` is the place of the value that holds it: the config or the list of a `node`, or the outputs.
+    """
+
+    where: str
+    value: str
+    node: Node | None
+    read: Placeholder | DefinitionError
+
+    def require(self) -> Placeholder:
+        """Return the placeholder; DefinitionError for one that cannot be read."""
+        if isinstance(self.read, DefinitionError):
+            raise self.read
+        return self.read
+
+
 class Definition(_Strict):
     """A workflow. Without edges the order follows from the placeholders."""
 
@@ -120,6 +140,39 @@ class Definition(_Strict):
         default=None, ge=1, description="How many visits all nodes together may have; absent: unlimited"
     )
     timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")
+
+    @cached_property
+    def placeholders(self) -> tuple[PlacedPlaceholder, ...]:
+        """All placeholders of the nodes, in their order, and of the outputs."""
+        return tuple(
+            PlacedPlaceholder(where, place, node, read)
+            for node, place, value in self._find_templates()
+            for where, read in read_placeholders(value, place)
+        )
+
+    @cached_property
+    def placeholders_by_value(self) -> Mapping[str, Sequence[PlacedPlaceholder]]:
+        """The same by the place of the value that holds them, such as nodes/0/config."""
+        found: dict[str, list[PlacedPlaceholder]] = {place: [] for place, _ in self.templates()}
+        for each in self.placeholders:
+            found[each.value].append(each)
+        return found
+
+    def templates(self) -> Iterator[tuple[str, Any]]:
+        """Yield each value that may hold placeholders, with its place."""
+        return ((place, value) for _, place, value in self._find_templates())
+
+    def _find_templates(self) -> Iterator[tuple[Node | None, str, Any]]:
+        for index, node in enumerate(self.nodes):
+            for place, value in node.templates(f"nodes/{index}"):
+                yield node, place, value
+        yield None, "outputs", self.outputs
+
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        for name in ("placeholders", "placeholders_by_value"):
+            vars(copied).pop(name, None)  # a copy may get other nodes
+        return copied
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from functools import reduce
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.graph import Edge, Graph, reach
 from engine_shim.definition.model import Definition
-from engine_shim.definition.template import Placeholder, placeholders
+from engine_shim.definition.template import Placeholder
 
 NO_EDGE, JOINED = -1, -2
 """Alternatives that are no edges: that none is taken; that the node runs at all, where branches cover no choice."""
@@ -84,16 +84,14 @@ def reachability_of(graph: Graph) -> Reachability:
 
 def unmet_references(definition: Definition, graph: Graph, known: Reachability) -> Iterator[Problem]:
     """Placeholders that name a node which may not have run by then, or cannot have."""
-    for index, node in enumerate(definition.nodes):
-        for start, value in node.templates(f"nodes/{index}"):
-            for where, each in placeholders(value, start):
-                if each.path[0] == "nodes" and each.path[1] in graph.outgoing:
-                    yield from _reference_problems(each, where, node.id, graph, known)
-    for where, each in placeholders(definition.outputs, "outputs"):
-        if each.path[0] != "nodes" or each.optional:
+    for placed in definition.placeholders:
+        where, node, each = placed.where, placed.node, placed.require()
+        if each.path[0] != "nodes" or each.path[1] not in graph.outgoing:
             continue
         name = each.path[1]
-        if name in graph.outgoing and name not in known.at_the_end:
+        if node is not None:
+            yield from _reference_problems(each, where, node.id, graph, known)
+        elif not each.optional and name not in known.at_the_end:
             yield Problem(where, f"{each}: {name!r} may not have run at the end; {_advice(each, where)}")
 
 

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator, Set
 from fnmatch import fnmatchcase
-from typing import Any
 
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.inputs import closed_inputs
-from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, Node
+from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, Node, PlacedPlaceholder
 from engine_shim.definition.template import ITEM_ROOTS, PATH_ONLY, Placeholder, placeholders, read_placeholders
 from engine_shim.errors import DefinitionError
 
@@ -15,22 +14,22 @@ PASSING_ON = (INVOKE, "context_manager")
 """Tools that pass their config on to readers who may not see a secret."""
 
 
-def unknown_references(
-    value: Any, where: str, definition: Definition, nodes: Set[str], own: str = "", *, has_item: bool = False
-) -> Iterator[Problem]:
-    """Placeholders in a value that read what the definition does not have.
+def unknown_references(definition: Definition, place: str, nodes: Set[str]) -> Iterator[Problem]:
+    """Placeholders in the value at a place that read what the definition does not have.
 
-    A node may read its `own` output only from the round before, and only if it may be missing. `has_item` says that
-    the value is filled for each item of a list.
+    A node may read its own output only from the round before, and only if it may be missing.
     """
-    for location, each in read_placeholders(value, where):
+    for location, value, node, each in definition.placeholders_by_value[place]:
         if isinstance(each, DefinitionError):
             yield from problems_in(each)
             continue
+        in_config = node is not None and value.endswith("/config")
         if each.path[0] in ITEM_ROOTS:
+            has_item = node is not None and node.foreach is not None and in_config
             yield from _item_problems(each, location, has_item=has_item)
             continue
         root, name = each.path[:2]
+        own = node.id if node is not None and in_config else ""
         known = _known_names(root, definition, nodes)
         is_own = root == "nodes" and name == own and not each.optional
         if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
@@ -63,26 +62,24 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
 
 def exposed_secrets(definition: Definition) -> Iterator[Problem]:
     """Secrets where a model would read them, or a record hold them: only the input of a tool may contain one."""
-    configs = [(node, f"nodes/{index}/config", node.config) for index, node in enumerate(definition.nodes)]
-    lists = [(None, f"nodes/{index}/foreach", node.foreach) for index, node in enumerate(definition.nodes)]
-    for node, start, value in (*configs, *lists, (None, "outputs", definition.outputs)):
-        try:
-            found = [(where, each) for where, each in placeholders(value, start) if each.path[0] == "env"]
-        except DefinitionError:
+    for placed in definition.placeholders:
+        each = placed.read
+        if isinstance(each, DefinitionError) or each.path[0] != "env" or each.path[1] not in definition.secrets:
             continue
-        for where, each in found:
-            if each.path[1] in definition.secrets and not _reaches_tool_only(node, where.removeprefix(start)):
-                message = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
-                yield Problem(where, f"{each} {message}; or mark it plain in env")
+        if not _reaches_tool_only(placed):
+            message = "is secret: only the config of a tool, or the preset of an agent's tool, may take it"
+            yield Problem(placed.where, f"{each} {message}; or mark it plain in env")
 
 
-def _reaches_tool_only(node: Node | None, location: str) -> bool:
+def _reaches_tool_only(placed: PlacedPlaceholder) -> bool:
     """Whether only the tool itself gets a value in a node's config."""
-    if node is None or node.tool in PASSING_ON:
+    node = placed.node
+    if node is None or node.tool in PASSING_ON or not placed.value.endswith("/config"):
         return False
     if node.tool != AGENT:
         return True
-    preset, entries = re.match(r"/allowed_tools/(\d+)/preset/", location), node.config.get("allowed_tools")
+    preset = re.match(r"/allowed_tools/(\d+)/preset/", placed.where.removeprefix(placed.value))
+    entries = node.config.get("allowed_tools")
     if preset is None or not isinstance(entries, list):
         return False
     return not any(fnmatchcase(code, str(entries[int(preset[1])].get("tool"))) for code in (AGENT, *PASSING_ON))

@@ -201,7 +201,7 @@ class _Checker:
             yield from self._check_node(node, f"nodes/{index}", workflow, nodes)
             for use in uses_of_node(node, f"nodes/{index}/config", (INVOKE,)):
                 yield from self._check_invoked(use)
-        yield from unknown_references(definition.outputs, "outputs", definition, nodes)
+        yield from unknown_references(definition, "outputs", nodes)
         yield from exposed_secrets(definition)
 
     def _find_graph_problems(self) -> Iterator[Problem]:
@@ -245,13 +245,11 @@ class _Checker:
             message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
             yield Problem(f"{where}/{TEMPLATE}", message)
             return
-        has_item = node.foreach is not None
-        unknown = list(
-            unknown_references(node.config, where, workflow.definition, nodes, own=node.id, has_item=has_item)
-        )
+        unknown = list(unknown_references(workflow.definition, where, nodes))
+        later = {each.where for each in workflow.definition.placeholders_by_value[where]}
         schema = self._registry.schema(node.tool)
         describe = partial(self._registry.policy.describe_preset, node.tool)
-        faults = [*unknown, *faults_beside_placeholders(schema, node.config, where, describe)]
+        faults = [*unknown, *faults_beside_placeholders(schema, node.config, where, later, describe)]
         yield from faults
         if node.tool == AGENT:
             uses = uses_of_node(node, where, (AGENT,)) if workflow.bounds.from_http else ()
@@ -264,13 +262,15 @@ class _Checker:
 
     def _check_foreach(self, node: Node, where: str) -> Iterator[Problem]:
         """What is wrong with the list of a node that calls its tool for each item."""
-        unknown = list(unknown_references(node.foreach, where, self.workflow.definition, self.workflow.nodes.keys()))
+        if node.foreach is None:
+            unused = sorted(node.model_fields_set & {"max_parallel", "on_item_error"})
+            message = "needs foreach, the list whose items it is about"
+            yield from (Problem(where.replace("foreach", key), f"{key} {message}") for key in unused)
+            return
+        unknown = list(unknown_references(self.workflow.definition, where, self.workflow.nodes.keys()))
         yield from unknown
         if isinstance(node.foreach, str) and not unknown and read_whole(node.foreach) is None:
             yield Problem(where, "give a list, or one placeholder that gives it, such as {{nodes.search.found}}")
-        for key in sorted(node.model_fields_set & {"max_parallel", "on_item_error"}):
-            if node.foreach is None:
-                yield Problem(where.replace("foreach", key), f"{key} needs foreach, the list whose items it is about")
 
     def _check_invoked(self, use: ToolUse) -> Iterator[Problem]:
         """What is wrong with the workflow that a use names, and with the inputs that it gives.
