@@ -84,6 +84,8 @@ RecordedIfAny = Annotated[
         autocompletion=complete_recorded,
     ),
 ]
+Since = Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")]
+OfWorkflow = Annotated[str | None, typer.Option("--workflow", help="Of the workflow of this id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout.")]
 Store = Annotated[
     str | None,

@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, TypeAlias, TypeVar
-
-import orjson
 
 from utools.words.en import English
 
@@ -21,6 +18,10 @@ TRANSLATED: Final = ("zh",)
 @cache
 def read_language(room: str, language: str) -> Any:
     """Return what the file of a language holds in a room of texts, a package such as `utools.words`."""
+    from importlib.resources import files  # not needed where everything is English
+
+    import orjson
+
     return orjson.loads(files(room).joinpath(f"{language}.json").read_bytes())
 
 

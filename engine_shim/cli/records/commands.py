@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_recorded, complete_statuses
-from engine_shim.cli.parameters import AsJson, ExistingStore, Recorded, RecordedIfAny, read_option
+from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Recorded, RecordedIfAny, Since, read_option
 
 FINISHED = "completed,failed,cancelled"
 
@@ -16,8 +16,8 @@ def runs(
     status: Annotated[
         str | None, typer.Option(help="Of these statuses, separated by commas.", autocompletion=complete_statuses)
     ] = None,
-    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
-    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
+    workflow: OfWorkflow = None,
+    since: Since = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -156,9 +156,7 @@ def export(
 
 
 def replay(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN|FILE", help="A run, as for show.", autocompletion=complete_recorded)
-    ] = None,
+    run: RecordedIfAny = None,
     every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
     since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
@@ -209,8 +207,8 @@ def diff(
 
 
 def stats(
-    since: Annotated[str | None, typer.Option(help="Begun since a date, or in the last 2h, 7d.")] = None,
-    workflow: Annotated[str | None, typer.Option(help="Of the workflow of this id.")] = None,
+    since: Since = None,
+    workflow: OfWorkflow = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

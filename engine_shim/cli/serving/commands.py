@@ -17,16 +17,21 @@ from engine_shim.cli.parameters import (
     Verbose,
 )
 
+Host = Annotated[str, typer.Option(help="The address to listen at.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")]
+AllowHost = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.")
+]
+AllowOrigin = Annotated[
+    list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
+]
+
 
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")] = 8080,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.")
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
     model: Model = None,
     max_conversation_tokens: Annotated[
         int | None,
@@ -128,14 +133,10 @@ def token(
 
 def mcp(
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: the address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port to listen at.")] = 8081,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="With --http: a name that clients use; repeat it.")
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="With --http: an origin whose pages may call; repeat it.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8081,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
     model: Model = None,
     store: Store = None,
     config: Config = None,
