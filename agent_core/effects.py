@@ -273,24 +273,44 @@ class InDoubt:
     seconds: float
 
 
+class WaitingCall(TypedDict):
+    """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
+    `origins` where the values of its arguments come from, by JSON pointer."""
+
+    strand: str
+    n: int
+    tool: str
+    args: Json
+    reason: FinishReason
+    message: NotRequired[str]
+    origins: NotRequired[dict[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Suspended:
     """The run cannot go on for now.
 
-    `waiting` says what a person has to decide, {strand, n, tool, args, reason}, or, with the reason `paused`, what
-    would have been done next.
+    `waiting` says what a person has to decide, or, with the reason `paused`, what would have been done next.
     """
 
     reason: FinishReason
-    waiting: tuple[Json, ...]
+    waiting: tuple[WaitingCall, ...]
+
+
+class ReadMessage(TypedDict):
+    """A message that an agent reads; `n` is its record in the strand `control`, unless the run was forked since."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    by: str
+    n: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Nothing was asked: somebody added these messages to the run, {role, content, by, n?} each, and the question is
-    to be asked with them."""
+    """Nothing was asked: somebody added these messages to the run, and the question is to be asked with them."""
 
-    messages: tuple[Json, ...]
+    messages: tuple[ReadMessage, ...]
 
 
 Result = ToolReply | Failed
@@ -310,7 +330,7 @@ class Outcome(Protocol):
     @property
     def finish_reason(self) -> FinishReason: ...
     @property
-    def waiting(self) -> tuple[Json, ...]:
+    def waiting(self) -> tuple[WaitingCall, ...]:
         """What waits for a person, or for the end of a pause; empty when the run has ended."""
         ...
 

@@ -4,7 +4,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from agent_core.effects import FinishReason, Json
+from agent_core.effects import Json
 
 
 class RunUsage(TypedDict):
@@ -58,22 +58,25 @@ class UsedTool(TypedDict):
     total_ms: float
 
 
-class WaitingCall(TypedDict):
-    """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
-    `origins` where the values of its arguments come from, by JSON pointer."""
-
-    strand: str
-    n: int
-    tool: str
-    args: Json
-    reason: FinishReason
-    message: NotRequired[str]
-    origins: NotRequired[dict[str, str]]
-
-
 class JournalEnd(TypedDict):
     """Where the records of a run end: the strand, the hash of its last record, and how many records there are."""
 
     strand: str
     head: str
     count: int
+
+
+class PolicyDecision(TypedDict):
+    """What was decided about a call, and what is `now`, under the policy.
+
+    `counterfactual`: the run would not have come that far. `why` names the rule that made the difference, with its key
+    and value; None where there is none.
+    """
+
+    strand: str
+    n: int
+    tool: str
+    recorded: str
+    now: str
+    counterfactual: bool
+    why: str | None

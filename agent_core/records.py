@@ -28,6 +28,7 @@ from agent_core.effects import (
     FinishReason,
     Json,
     ModelReply,
+    ReadMessage,
     SourceRecord,
     ToolCall,
     ToolReply,
@@ -424,15 +425,6 @@ class AddedMessage(TypedDict):
     content: str
     by: str
     at: str
-
-
-class ReadMessage(TypedDict):
-    """A message that an agent reads; `n` is its record in the strand `control`, unless the run was forked since."""
-
-    role: Literal["user", "assistant"]
-    content: str
-    by: str
-    n: NotRequired[int]
 
 
 class Received(TypedDict):

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from agent_core.agents.result import ConversationResult
-from agent_core.effects import FinishReason, Json
+from agent_core.effects import FinishReason, Json, WaitingCall
 from agent_core.protocol.clip import as_text
 
 ReplyReason = Literal[FinishReason, "conversation_budget"]
@@ -32,7 +32,7 @@ class ChatReply:
     finish_reason: ReplyReason
     tool_calls: list[Json] = field(default_factory=list)
     meta: Json = field(default_factory=dict)
-    waiting: list[Json] = field(default_factory=list)
+    waiting: list[WaitingCall] = field(default_factory=list)
     error: Json | None = None
 
     def as_json(self) -> Json:
@@ -47,7 +47,7 @@ def read_reply(conversation: str, result: ConversationResult) -> ChatReply:
 
 
 def read_run_reply(
-    conversation: str, run: str, status: str, output: Json | None, waiting: Sequence[Json], error: Json | None
+    conversation: str, run: str, status: str, output: Json | None, waiting: Sequence[WaitingCall], error: Json | None
 ) -> ChatReply:
     """Return the reply of a turn that is a workflow's run, by the run's status, what waits in it, and its error.
 
@@ -63,7 +63,7 @@ def read_run_reply(
 
 
 def _reply_of(
-    conversation: str, output: Json, reason: ReplyReason, waiting: Sequence[Json], error: Json | None
+    conversation: str, output: Json, reason: ReplyReason, waiting: Sequence[WaitingCall], error: Json | None
 ) -> ChatReply:
     """Return the reply in an agent's output."""
     usage, answer = output["usage"], output["final_answer"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.journal.reader import Decided
 from agent_core.loop.judge import narrowing_faults, refuse_count
 from agent_core.origins.rules import read_rule
 from agent_core.protocol.clip import clip
+from agent_core.records import AgentStarted, JudgedCall
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import words_of
 
@@ -27,19 +28,19 @@ _UNPROVEN = ("trusted text", "provenance asks", "would be proven by")
 _MAX_SHOWN = 80
 
 
-def explain_call(before: Mapping[str, Any], after: Mapping[str, Any], starts: tuple[Json, Json], index: int) -> str:
-    """Why call `index` of two `decided` records has another verdict; `starts` are the beginnings of the two runs."""
-    was, now = before["calls"][index], after["calls"][index]
-    if after.get("limit") and now["verdict"] != "refuse":
-        return f"now not run: {explain_limit(after['limit'], starts[1])}"
+def explain_call(before: Decided, after: Decided, starts: tuple[AgentStarted, AgentStarted], index: int) -> str:
+    """Why call `index` of two decisions has another verdict; `starts` are the beginnings of the two runs."""
+    was, now = before.calls[index], after.calls[index]
+    if after.limit and now["verdict"] != "refuse":
+        return f"now not run: {explain_limit(after.limit, starts[1])}"
     if now["verdict"] != "run":
         return f"now {_WORDS[now['verdict']]}: {explain_verdict(now, starts[1])}"
-    if before.get("limit") and was["verdict"] != "refuse":
-        return f"no longer stopped: {explain_limit(before['limit'], starts[0])}"
+    if before.limit and was["verdict"] != "refuse":
+        return f"no longer stopped: {explain_limit(before.limit, starts[0])}"
     return f"no longer {_WORDS[was['verdict']]}: {explain_verdict(was, starts[0])}"
 
 
-def explain_limit(reason: str, started: Json) -> str:
+def explain_limit(reason: str, started: AgentStarted) -> str:
     """The limit that ended a run, with its value."""
     if reason == "protocol_error":
         return f"max_repairs {started['config']['max_repairs']} is used up"
@@ -49,7 +50,7 @@ def explain_limit(reason: str, started: Json) -> str:
     return f"{key} {started['limits'].get(name)} is used up"
 
 
-def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
+def explain_verdict(call: JudgedCall, started: AgentStarted) -> str:
     """The rule by which a call was refused, or waits, in the order in which judge applies them."""
     tool, policy = call["tool"], started["tools"].get(call["tool"])
     message = str(call.get("message") or call.get("reason"))
@@ -74,7 +75,7 @@ def explain_verdict(call: Mapping[str, Any], started: Json) -> str:
     return f"approval {policy['approval']} of {tool}"
 
 
-def _explain_origins(call: Mapping[str, Any], rules: Mapping[str, Any]) -> str:
+def _explain_origins(call: JudgedCall, rules: Mapping[str, Any]) -> str:
     """What the rules ask for, and where the values come from."""
     wanted = ", ".join(f"{key} from {read_rule(rule)}" for key, rule in rules.items())
     came = ", ".join(f"{pointer} ← {origin}" for pointer, origin in call.get("origins", {}).items())

@@ -10,16 +10,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
-from agent_core.effects import Classify, InDoubt, Json, Received, Suspended
+from agent_core.effects import Classify, InDoubt, Json, ReadMessage, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
+from agent_core.journal.reader import (
+    Answered,
+    Call,
+    Cancelled,
+    Decided,
+    Fact,
+    Question,
+    Resolved,
+    RunStarted,
+    Waiting,
+    read_record,
+)
+from agent_core.journal.reader import Received as ReceivedFact
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.recorder import record_run
 from agent_core.journal.signature import head_and_count, split_own_strands
 from agent_core.journal.strand import Loops, Run
-from agent_core.records import RunOrigin, decode_answer, encode_asked
+from agent_core.records import RunOrigin, encode_asked
 
 
 def fork_rows(
@@ -95,10 +108,10 @@ class _Past:
     def _missing_decisions(self) -> Iterator[Row]:
         for path, rows in self.tape.items():
             last, source = rows[-1], self.source.get(path, ())
-            if last.record()["kind"] == "waiting" and len(source) > len(rows):
-                record = source[len(rows)].record()
-                if record["kind"] in ("resolved", "cancelled") and "closes" not in record:
-                    yield Slot(path, len(rows), last.hash).row(record)
+            if last.kind == "waiting" and len(source) > len(rows):
+                decision = self._source_fact(path, len(rows))
+                if isinstance(decision, Resolved | Cancelled) and not decision.closes:
+                    yield Slot(path, len(rows), last.hash).row(source[len(rows)].record())
 
     def _perform(self, operation: Operation) -> Any:
         match operation:
@@ -109,8 +122,8 @@ class _Past:
             case Act():
                 return self._answer(operation)
             case Classify(index, strand=strand, n=n):
-                decided = self._source_record(strand, n)
-                return decided["calls"][index]["effect"] if decided else "write"
+                decided = self._source_fact(strand, n)
+                return decided.calls[index]["effect"] if isinstance(decided, Decided) else "write"
             case Sleep():
                 pass
         return None
@@ -120,11 +133,12 @@ class _Past:
             self.tape.setdefault(path, []).extend(added)
 
     def _begin(self, begin: Begin) -> Any:
-        record = self._source_record(begin.path, 0)
-        if record is None or record["kind"] == "cancelled":
+        begun = self._source_fact(begin.path, 0)
+        if isinstance(begun, Answered):
+            return begun.answer
+        if not isinstance(begun, RunStarted):
             return _pause(begin.path)
-        if record["kind"] == "answered":
-            return decode_answer(record)
+        record = self.source[begin.path][0].record()
         body = {key: value for key, value in started_body(record).items() if key != "taken"}
         body |= self._taken_over(begin.path, record)
         return body if "/" in begin.path else {**body, "forked": self.origin}
@@ -158,29 +172,27 @@ class _Past:
 
     def _answer(self, act: Act) -> Any:
         path, n = act.slot.path, act.slot.n
-        asked, record = self._source_record(path, n - 1), self._source_record(path, n)
-        if asked is not None and asked["kind"] == "received":
+        before, fact = self._source_fact(path, n - 1), self._source_fact(path, n)
+        if isinstance(before, ReceivedFact):
             self._append(act.rows[:-1])
-            return Received(tuple(map(_without_place, asked["messages"])))
-        if record is None or record["kind"] not in ("answered", "waiting"):  # it is asked anew
+            return Received(tuple(map(_without_place, before.messages)))
+        if not isinstance(fact, Answered | Waiting):  # it is asked anew
             self._append(act.rows[:-1])
             return _pause(path)
-        now = encode_asked(act.effect)
-        if asked is not None and asked != now:
+        asked, now = self.source[path][n - 1].record(), encode_asked(act.effect)
+        if asked != now:
             raise Divergence(path, n - 1, asked, now)
         self._append(act.rows)
-        if record["kind"] == "waiting":
-            return InDoubt(record["message"], "", record["seconds"])
-        return decode_answer(record)
+        return InDoubt(fact.message, "", fact.seconds or 0.0) if isinstance(fact, Waiting) else fact.answer
 
-    def _source_record(self, path: str, n: int) -> Json | None:
+    def _source_fact(self, path: str, n: int) -> Fact | None:
         rows = self.source.get(path, ())
-        return rows[n].record() if n < len(rows) else None
+        return read_record(rows[n].record()) if n < len(rows) else None
 
 
 def _has_begun(rows: Sequence[Row]) -> bool:
     """Whether a strand keeps records in a fork: a call without its answer is asked anew."""
-    return len(rows) > 1 or (len(rows) == 1 and rows[0].record().get("ask") not in ("model", "tool"))
+    return len(rows) > 1 or (len(rows) == 1 and not isinstance(read_record(rows[0].record()), Question | Call))
 
 
 def _journal_of(tape: Tape, path: str) -> Json:
@@ -190,9 +202,9 @@ def _journal_of(tape: Tape, path: str) -> Json:
     return {"strand": path, "head": head, "count": count}
 
 
-def _without_place(message: Json) -> Json:
+def _without_place(message: ReadMessage) -> ReadMessage:
     """A message that was read, without its place in a strand that the new run does not have."""
-    return {key: value for key, value in message.items() if key != "n"}
+    return {"role": message["role"], "content": message["content"], "by": message["by"]}
 
 
 def _pause(path: str) -> Suspended:
@@ -229,7 +241,8 @@ def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int)
 
 def _is_flow(tape: Tape, path: str) -> bool:
     """Whether the strands below are visits, not what the strand's records asked for."""
-    return tape[path][0].record().get("loop") == "flow"
+    first = read_record(tape[path][0].record())
+    return isinstance(first, RunStarted) and not first.begun.is_agent
 
 
 def _visits_after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:

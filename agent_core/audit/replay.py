@@ -18,6 +18,7 @@ from agent_core.journal.source import Source, load_run
 from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import AGENT_LOOPS
+from agent_core.outputs import PolicyDecision
 
 _MODEL_ANSWERED = beginning("answered", reply="said")
 
@@ -29,9 +30,9 @@ class Replay:
     `identical` when every decision, the finish reason and the output were the same byte for byte; under another
     policy, when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference;
     `tape_ended` names the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand;
-    `steps` counts model replies. `decisions`, under another policy, are {strand, n, tool, recorded, now,
-    counterfactual, why} of each call: those after the first change are counterfactual, since the run would not have
-    come there. `why` says what made the first difference: of a policy, the rule with its key and value.
+    `steps` counts model replies. `decisions`, under another policy, are those about each call: what comes after the
+    first change is counterfactual, since the run would not have come there. `why` says what made the first difference:
+    of a policy, the rule with its key and value.
     """
 
     identical: bool
@@ -39,7 +40,7 @@ class Replay:
     tape_ended: str | None
     outputs: dict[str, Any]
     steps: int
-    decisions: tuple[Json, ...] = ()
+    decisions: tuple[PolicyDecision, ...] = ()
     why: str | None = None
 
 

@@ -62,7 +62,7 @@ def _pause_before(strand: Strand, effect: CallModel | ToolCall, before: Slot | N
     """The run was paused before the act: it stays unasked, unless it was asked before the process died."""
     if before is not None:
         strand.step_back(before)
-    return Suspended("paused", ({"strand": strand.path, "n": strand.n, **describe_act(effect), "reason": "paused"},))
+    return Suspended("paused", (describe_act(effect, strand.path, strand.n, "paused"),))
 
 
 def _write_received(strand: Strand, reply: Received, before: Slot) -> Received:

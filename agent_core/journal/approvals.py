@@ -10,11 +10,11 @@ from agent_core.effects import (
     Cancelled,
     Failed,
     FinishReason,
-    Json,
     Suspended,
     ToolCall,
     ToolReply,
     Wait,
+    WaitingCall,
 )
 from agent_core.journal.path import item
 from agent_core.journal.record import Record
@@ -79,7 +79,7 @@ def read_decision(strand: Strand, effect: CallModel | ToolCall, reason: FinishRe
     n = strand.n - 1
     record = strand.take("resolved", "cancelled")
     if record is None:
-        return Suspended(reason, ({"strand": strand.path, "n": n, **describe_act(effect), "reason": reason},))
+        return Suspended(reason, (describe_act(effect, strand.path, n, reason),))
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else record
 
 
@@ -95,11 +95,12 @@ def settle_doubt(resolved: Record, language: str = "en") -> Answer:
             return Failed("abandoned", "a person ended the run here: the write is in doubt", at, 0.0)
 
 
-def describe_act(effect: CallModel | ToolCall) -> Json:
-    """What a person reads of an act."""
-    match effect:
-        case ToolCall(tool=tool, args=args, origins=origins, question=question):
-            told = {"origins": dict(origins) if origins else None, "message": question}
-            return {"tool": tool, "args": args, **{key: value for key, value in told.items() if value}}
-        case CallModel(model=model):
-            return {"tool": model, "args": {}}
+def describe_act(effect: CallModel | ToolCall, strand: str, n: int, reason: FinishReason) -> WaitingCall:
+    """Return what a person reads of an act, which waits in a strand as its record `n`."""
+    tool, args = (effect.tool, effect.args) if isinstance(effect, ToolCall) else (effect.model, {})
+    waiting: WaitingCall = {"strand": strand, "n": n, "tool": tool, "args": args, "reason": reason}
+    if isinstance(effect, ToolCall) and effect.origins:
+        waiting["origins"] = dict(effect.origins)
+    if isinstance(effect, ToolCall) and effect.question:
+        waiting["message"] = effect.question
+    return waiting

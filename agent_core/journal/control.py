@@ -1,14 +1,18 @@
 """The rows that a person appends: decisions, messages, and who paused, resumed or cancelled a run. Pure."""
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, cast
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
+from agent_core.effects import ReadMessage, WaitingCall
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import parent_of, root_of
+from agent_core.journal.reader import Received, Resolved, Waiting, read_record
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
+from agent_core.journal.started import read_started
+from agent_core.records import AddedMessage, Started
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
@@ -53,23 +57,38 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
             raise DecisionError(f"{decision!r} is no decision; write {expected}")
 
 
-def waiting_calls(tape: Tape) -> list[Record]:
-    """What waits for a person, in order of strands: {strand, n, reason, tool, args, origins?, message?}."""
-    last = {path: rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)}
-    records = {path: row.record() for path, row in last.items()}
-    told = ("reason", "tool", "args", "origins", "message")
-    return [
-        {"strand": path, "n": last[path].n, **{key: record[key] for key in told if key in record}}
-        for path, record in records.items()
-        if record["kind"] == "waiting" and "tool" in record
-    ]
+def waiting_calls(tape: Tape) -> list[WaitingCall]:
+    """Return what waits for a person, in order of strands."""
+    ends = [rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)]
+    return [_describe_waiting(row, waiting) for row in ends if (waiting := read_waiting(row)) is not None]
 
 
-def start_of(tape: Tape, strand: str) -> Record:
-    """How the run began that a strand belongs to."""
-    while strand not in tape or tape[strand][0].record()["kind"] != "run_started":
+def read_waiting(row: Row) -> Waiting | None:
+    """Return the call that a row says waits for a person; None for any other row."""
+    waiting = read_record(row.record()) if row.kind == "waiting" else None
+    return waiting if isinstance(waiting, Waiting) and waiting.tool is not None else None
+
+
+def _describe_waiting(row: Row, waiting: Waiting) -> WaitingCall:
+    call: WaitingCall = {
+        "strand": row.path,
+        "n": row.n,
+        "reason": waiting.reason,
+        "tool": str(waiting.tool),
+        "args": waiting.args,
+    }
+    if waiting.origins is not None:
+        call["origins"] = dict(waiting.origins)
+    if waiting.message:
+        call["message"] = waiting.message
+    return call
+
+
+def start_of(tape: Tape, strand: str) -> Started:
+    """Return how the run began that a strand belongs to."""
+    while strand not in tape or tape[strand][0].kind != "run_started":
         strand = parent_of(strand)
-    return tape[strand][0].record()
+    return cast(Started, read_started(tape[strand][0]))
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
@@ -89,22 +108,28 @@ def _next_row(run: str, tape: Tape, record: Record) -> Row:
 
 def last_control(tape: Tape) -> str | None:
     """The last request about a run: pause, resume or cancel; None when there was none."""
-    records = (row.record() for row in reversed(tape.get(CONTROL, [])))
-    return next((str(record["decision"]) for record in records if record["kind"] == "resolved"), None)
+    facts = (read_record(row.record()) for row in reversed(tape.get(CONTROL, [])))
+    return next((fact.decision for fact in facts if isinstance(fact, Resolved)), None)
 
 
-def unread_messages(tape: Tape) -> list[Record]:
-    """The messages that were added to a run and that no agent has read, {role, content, by, n} each."""
+def unread_messages(tape: Tape) -> list[ReadMessage]:
+    """Return the messages that were added to a run and that no agent has read."""
     added = [row for row in tape.get(CONTROL, []) if row.kind == "message"]
-    received = [row.record() for rows in tape.values() for row in rows if added and row.kind == "received"]
-    read = {message.get("n") for record in received for message in record["messages"]}
+    received = [row for rows in tape.values() for row in rows if added and row.kind == "received"]
+    read = {message.get("n") for row in received for message in read_messages(row)}
     return [read_message(row) for row in added if row.n not in read]
 
 
-def read_message(row: Row) -> Record:
-    """A message that was added to a run, as an agent receives it."""
-    record = row.record()
-    return {**{key: record[key] for key in ("role", "content", "by")}, "n": row.n}
+def read_messages(row: Row) -> Sequence[ReadMessage]:
+    """Return the messages that an agent received by a row."""
+    fact = read_record(row.record())
+    return fact.messages if isinstance(fact, Received) else ()
+
+
+def read_message(row: Row) -> ReadMessage:
+    """Return a message that was added to a run, as an agent receives it."""
+    record = cast(AddedMessage, row.record())
+    return {"role": record["role"], "content": record["content"], "by": record["by"], "n": row.n}
 
 
 def cancel_rows(tape: Tape, *, at: str) -> list[Row]:
@@ -115,8 +140,8 @@ def cancel_rows(tape: Tape, *, at: str) -> list[Row]:
 
 def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, at: str) -> Row:
     rows = tape.get(strand, [])
-    record = rows[n].record() if 0 <= n < len(rows) else None
-    if record is None or record["kind"] != "waiting" or "tool" not in record:
+    waiting = read_waiting(rows[n]) if 0 <= n < len(rows) else None
+    if waiting is None:
         raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}")
     if is_closed(tape, strand):
         ended = "this run" if is_finished(tape, root_of(strand)) else "the run that this call belongs to"
@@ -124,7 +149,7 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
         raise kind(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
         raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled")
-    in_doubt = record["reason"] == "in_doubt"
+    in_doubt = waiting.reason == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
         expected = "retry, skip or fail" if in_doubt else "approve, deny or edit"
         raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}")

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
-from agent_core.effects import Failed, FinishReason, Json, ModelReply, ToolReply
+from agent_core.effects import Failed, FinishReason, Json, ModelReply, ReadMessage, ToolReply
 from agent_core.errors import Damaged
 from agent_core.journal.path import child, is_below, name_of, parent_of
 from agent_core.journal.record import Record, Row, Tape
@@ -34,7 +34,6 @@ from agent_core.records import (
     JudgedCall,
     Kind,
     PlanStatus,
-    ReadMessage,
     RunOrigin,
     TurnNote,
     UnreadableReply,
@@ -200,6 +199,7 @@ class Waiting(_Fact):
     reason: FinishReason
     tool: str | None
     args: Json
+    origins: Mapping[str, str] | None
     tools: Sequence[str]
     message: str
     seconds: float | None
@@ -493,8 +493,18 @@ def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
 
 
 def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
-    calls = (record.get("tool"), record.get("args", {}), record.get("tools", ()))
-    return Waiting(*where, record["reason"], *calls, record.get("message", ""), record.get("seconds"), asked)
+    read = record.get
+    return Waiting(
+        *where,
+        reason=record["reason"],
+        tool=read("tool"),
+        args=read("args", {}),
+        origins=read("origins"),
+        tools=read("tools", ()),
+        message=read("message", ""),
+        seconds=read("seconds"),
+        asked=asked,
+    )
 
 
 def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Failed, FinishReason, Json, Result, ToolReply
+from agent_core.effects import Failed, FinishReason, Json, Result, ToolReply, WaitingCall
 from agent_core.loop.judge import Verdict
 from agent_core.words.catalogue import ENGLISH, Words, words_in
 
@@ -58,7 +58,7 @@ class AgentOutcome:
     output: Json
     primary: str
     spent: Json
-    waiting: tuple[Json, ...] = ()
+    waiting: tuple[WaitingCall, ...] = ()
     added: Sequence[Json] = ()
 
     def finished(self) -> Json:

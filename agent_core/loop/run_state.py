@@ -4,7 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from agent_core.effects import CallModel, CallReply, Failed, FinishReason, Json, ModelReply, Result, ToolCall, ToolReply
+from agent_core.effects import (
+    CallModel,
+    CallReply,
+    Failed,
+    FinishReason,
+    Json,
+    ModelReply,
+    ReadMessage,
+    Result,
+    ToolCall,
+    ToolReply,
+    WaitingCall,
+)
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict
 from agent_core.loop.masked import marks_of
@@ -180,7 +192,7 @@ class RunState:
 
     # ── recording ─────────────────────────────────────────────────────────────────────────────────
 
-    def add_messages(self, messages: Sequence[Json]) -> None:
+    def add_messages(self, messages: Sequence[ReadMessage]) -> None:
         """Messages that somebody added: part of the conversation from the next question on."""
         for each in messages:
             message = {"role": each["role"], "content": each["content"]}
@@ -350,7 +362,7 @@ class RunState:
         return self.end("final", answer=step.answer)
 
     def end(
-        self, reason: FinishReason, message: str = "", *, answer: Any = None, waiting: tuple[Json, ...] = ()
+        self, reason: FinishReason, message: str = "", *, answer: Any = None, waiting: tuple[WaitingCall, ...] = ()
     ) -> AgentOutcome:
         """The outcome, with everything gathered so far."""
         output = {

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from agent_core.effects import Cancelled, Classify, InDoubt, Json
+from agent_core.effects import Cancelled, Classify, InDoubt, ReadMessage
 from agent_core.errors import Lost
 from agent_core.journal.operations import Act, Begin
 from agent_core.journal.record import Row
@@ -36,7 +36,7 @@ class Backend(Protocol):
         """What a call would do: "read", "write" or "nested"."""
         ...
 
-    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+    async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
         """The messages for the question that a strand is about to ask."""
         ...
 
@@ -75,7 +75,7 @@ class LocalBackend:
     async def classify(self, classify: Classify) -> str:
         return self._executor.classify(classify)
 
-    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+    async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
         if self._inbox is None:
             return ()
         if self._inbox.stop.has_messages and self._inbox.accepts(strand):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from agent_core.effects import Json
 from agent_core.errors import DecisionError, DecisionTaken, Lost
@@ -14,8 +14,10 @@ from agent_core.journal.control import (
     control_row,
     decision_rows,
     message_row,
+    read_waiting,
     start_of,
 )
+from agent_core.journal.reader import Waiting
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import SEAL, Keys, sign
 from agent_core.journal.store import Journal
@@ -25,6 +27,8 @@ from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.references import GRAMMARS
 from agent_core.origins.sources import Sources
 from agent_core.protocol.errors import ProtocolError
+from agent_core.records import AgentStarted, FlowStarted, Started
+from agent_core.records import Resolved as ResolvedRecord
 from agent_core.rules import rules_of
 from agent_core.run.clock import now
 from agent_core.run.shown_tools import compare_with_shown
@@ -86,30 +90,36 @@ def append_decisions(
 
 def _check_edit(tape: Tape, row: Row) -> None:
     """Judge the arguments that a person wrote: whoever wrote them is told what is wrong, and the call waits on."""
-    decision, waiting = row.record(), tape[row.path][row.n - 1].record()
-    if decision["decision"] != "edit":
+    decision, waiting = cast(ResolvedRecord, row.record()), read_waiting(tape[row.path][row.n - 1])
+    args = decision.get("args")
+    if decision["decision"] != "edit" or args is None or waiting is None:
         return
-    if refusal := _refuse_edit(start_of(tape, row.path), waiting, decision["args"], decision.get("schema")):
+    if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
         raise DecisionError(f"nothing was decided. {refusal}")
 
 
-def _refuse_edit(started: Record, waiting: Record, args: Json, now: Json | None) -> str | None:
+def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:
     """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool, or by
     its schema as it is `now`, if that has changed."""
-    tool, tools = waiting["tool"], started["tools"]
-    if started["loop"] == "agent" and tool == PLAN and tool not in tools:
-        return _refuse_plan(started, args)
+    tool, marks = str(waiting.tool), marks_of(started)
     if started["loop"] == "agent":
-        tools = tools if now is None else with_schema(tools, tool, now)
-        proof, marks = Sources(comparison=rules_of(started)["comparison"]), marks_of(started)
-        verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True, marks=marks)
-        return verdict.message if verdict.verdict == "refuse" else None
-    masked = [] if tools[tool].get("inward") else marks_of(started).faults(args)
-    faults = masked or edit_faults(tools[tool]["schema"], waiting["args"], args, now)
+        return _refuse_agents_edit(cast(AgentStarted, started), tool, args, now)
+    node_tool = cast(FlowStarted, started)["tools"][tool]
+    masked = [] if node_tool.get("inward") else marks.faults(args)
+    faults = masked or edit_faults(node_tool["schema"], waiting.args, args, now)
     return refuse_arguments(tool, faults) if faults else None
 
 
-def _refuse_plan(started: Record, args: Json) -> str | None:
+def _refuse_agents_edit(started: AgentStarted, tool: str, args: Json, now: Json | None) -> str | None:
+    if tool == PLAN and tool not in started["tools"]:
+        return _refuse_plan(started, args)
+    tools = started["tools"] if now is None else with_schema(started["tools"], tool, now)
+    proof, marks = Sources(comparison=rules_of(started)["comparison"]), marks_of(started)
+    verdict = judge(tool, args, "write", tools=tools, made=0, proof=proof, edited=True, marks=marks)
+    return verdict.message if verdict.verdict == "refuse" else None
+
+
+def _refuse_plan(started: AgentStarted, args: Json) -> str | None:
     """Why a plan that a person wrote is refused."""
     words = words_of(started)
     steps = read_steps(args, words)

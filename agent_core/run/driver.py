@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from agent_core.effects import CallModel, Cancelled, Classify, Json, Received, Suspended
+from agent_core.effects import CallModel, Cancelled, Classify, ReadMessage, Received, Suspended, WaitingCall
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
@@ -137,7 +137,7 @@ class LiveDriver:
         if self.is_cancelled:
             return Cancelled(self._backend.now())
         if self._stop.requested == "pause":
-            waiting: Json = {"strand": path, "n": 0, "tool": name_of(path), "args": {}, "reason": "paused"}
+            waiting: WaitingCall = {"strand": path, "n": 0, "tool": name_of(path), "args": {}, "reason": "paused"}
             return Suspended("paused", (waiting,))
         return None
 
@@ -172,7 +172,7 @@ class LiveDriver:
                 return stop_reply
         return await self._backend.act(act, rows, admission, self._guard)
 
-    async def _take_messages(self, act: Act) -> tuple[Json, ...]:
+    async def _take_messages(self, act: Act) -> tuple[ReadMessage, ...]:
         """The messages for a question that is not asked yet."""
         is_new = isinstance(act.effect, CallModel) and bool(act.rows) and not self.is_cancelled
         return await self._backend.take_messages(act.slot.path) if is_new else ()

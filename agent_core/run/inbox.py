@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent_core.effects import Json
+from agent_core.effects import ReadMessage
 from agent_core.errors import JournalError
 from agent_core.journal.control import unread_messages
 from agent_core.journal.record import Tape
@@ -25,7 +25,7 @@ class Inbox:
     journal: Tapes
     stop: StopSignal
     accepts: Callable[[str], bool]
-    _unread: list[Json] = field(default_factory=list)
+    _unread: list[ReadMessage] = field(default_factory=list)
     _taken: set[int] = field(default_factory=set)
 
     def resume_from(self, tape: Tape) -> None:
@@ -41,10 +41,10 @@ class Inbox:
             self.stop.has_messages = True
             raise
 
-    def take(self, strand: str) -> tuple[Json, ...]:
+    def take(self, strand: str) -> tuple[ReadMessage, ...]:
         """The messages for the question that a strand is about to ask."""
         if not self.accepts(strand):
             return ()
-        taken = tuple(each for each in self._unread if each["n"] not in self._taken)
-        self._taken |= {each["n"] for each in taken}
+        taken = tuple(each for each in self._unread if each.get("n") not in self._taken)
+        self._taken |= {each["n"] for each in taken if "n" in each}
         return taken

@@ -7,11 +7,15 @@ from typing import Any
 from agent_core.decisions import Approve, Decision, Edit, Retry
 from agent_core.effects import Json
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Decisions, start_of
-from agent_core.journal.record import Record, Tape
+from agent_core.journal.control import Decisions, read_waiting, start_of
+from agent_core.journal.reader import Waiting
+from agent_core.journal.record import Tape
 from agent_core.loop.plan_check import PLAN
+from agent_core.policy import ToolPolicy
+from agent_core.records import NodeTool
 from utools.registry import ToolRegistry
 
+Tools = Mapping[str, ToolPolicy] | Mapping[str, NodeTool]
 OURS = ("x-preset", "x-author")
 """Marks on an argument that the host or the author sets, and that nobody was shown."""
 
@@ -28,16 +32,16 @@ def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry)
 def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
     """The tools of the calls that these decisions keep from being made: the host need not have them any more."""
     refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
-    return {waiting["tool"] for key in refused if (waiting := _waiting_at(tape, key)) is not None}
+    return {str(waiting.tool) for key in refused if (waiting := _waiting_at(tape, key)) is not None}
 
 
 def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -> Decision:
     waiting = _waiting_at(tape, key)
     if waiting is None or not isinstance(decision, Approve | Edit | Retry):
         return decision  # what fits nothing is told elsewhere
-    tools, tool = start_of(tape, key[0])["tools"], waiting["tool"]
+    tools, tool = start_of(tape, key[0])["tools"], str(waiting.tool)
     if tool == PLAN and tool not in tools:
-        _check_plan(tools, decision.args if isinstance(decision, Edit) else waiting["args"], registry)
+        _check_plan(tools, decision.args if isinstance(decision, Edit) else waiting.args, registry)
     elif change := _change_of(tools, tool, registry):
         if not isinstance(decision, Edit) or not _has(registry, tool):
             raise DecisionError(f"nothing was decided. {change}")
@@ -45,15 +49,14 @@ def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -
     return decision
 
 
-def _waiting_at(tape: Tape, key: Any) -> Record | None:
+def _waiting_at(tape: Tape, key: Any) -> Waiting | None:
     match key:
         case (str(strand), int(n)) if 0 <= n < len(tape.get(strand, ())):
-            record = tape[strand][n].record()
-            return record if record["kind"] == "waiting" and record.get("ask") == "tool" else None
+            return read_waiting(tape[strand][n])
     return None
 
 
-def _check_plan(tools: Json, plan: Json, registry: ToolRegistry) -> None:
+def _check_plan(tools: Tools, plan: Json, registry: ToolRegistry) -> None:
     steps = plan.get("steps")
     for step in steps if isinstance(steps, list) else ():
         tool = step.get("tool") if isinstance(step, dict) else None
@@ -61,7 +64,7 @@ def _check_plan(tools: Json, plan: Json, registry: ToolRegistry) -> None:
             raise DecisionError(f"nothing was decided. {change}")
 
 
-def _change_of(tools: Json, tool: str, registry: ToolRegistry) -> str | None:
+def _change_of(tools: Tools, tool: str, registry: ToolRegistry) -> str | None:
     """How a tool differs from the one that was shown, and what can be done; None where it is the same."""
     shown = tools.get(tool)
     if shown is None or shown["effect"] == "nested":  # a run of its own is shown as a run

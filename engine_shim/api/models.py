@@ -7,8 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from agent_core.agents.chat import TURN_TOKENS
 from agent_core.agents.reply import ReplyReason
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
+from agent_core.effects import WaitingCall
 from agent_core.errors import DefinitionError
-from agent_core.outputs import RunError, WaitingCall
+from agent_core.outputs import PolicyDecision, RunError
 from engine_shim.statuses import ListedStatus, RunStatus
 
 Json = dict[str, Any]
@@ -228,7 +229,7 @@ class ReplayedRun(BaseModel):
     divergence: Json | None
     tape_ended: str | None
     steps: int
-    decisions: list[Json]
+    decisions: list[PolicyDecision]
 
 
 class ChatRequest(_In):

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agent_core.effects import WaitingCall
+
 Message = dict[str, Any]
 """{role, content, …} as `messages_json` has them: system, user, assistant (with tool_calls) and tool messages."""
 
@@ -70,7 +72,7 @@ class ExecutionResult:
     execution_path: list[NodeRecord]
     final_message: str | None
     iterations: int
-    waiting: list[dict[str, Any]]
+    waiting: list[WaitingCall]
     error: dict[str, Any] | None
 
     @property

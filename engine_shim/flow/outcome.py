@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import orjson
 
-from agent_core.effects import FinishReason, Json, ToolReply
+from agent_core.effects import FinishReason, Json, ToolReply, WaitingCall
 from agent_core.words.catalogue import words_in
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
@@ -40,7 +40,7 @@ class FlowOutcome:
     nodes: Json
     declared: Json | None
     gives_declared: bool
-    waiting: tuple[Json, ...] = ()
+    waiting: tuple[WaitingCall, ...] = ()
     failed: tuple[Key, ...] = ()
     messages: Sequence[Json] = ()
 
@@ -123,7 +123,7 @@ def error_of(error: DefinitionError) -> Json:
     return {"kind": "definition", "message": message_of(error), "where": error.where}
 
 
-def _status(state: State, failed: bool, waiting: tuple[Json, ...]) -> RunStatus:
+def _status(state: State, failed: bool, waiting: tuple[WaitingCall, ...]) -> RunStatus:
     """A pause comes first: what it delays may still change how the run ends."""
     if any(entry["reason"] == "paused" for entry in waiting):
         return "paused"

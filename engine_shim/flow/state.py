@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, ToolCall
+from agent_core.effects import Json, ToolCall, WaitingCall
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.masked import marks_of
 from agent_core.rules import rules_of
@@ -49,7 +49,7 @@ class VisitState:
     has_output: bool = False
     failure: Json | None = None
     error: Json | None = None
-    waiting: tuple[Json, ...] = ()
+    waiting: tuple[WaitingCall, ...] = ()
     depth: int = 0
     joined: tuple[Key, ...] = ()
     messages: Sequence[Json] = ()

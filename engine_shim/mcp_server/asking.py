@@ -11,7 +11,7 @@ from mcp_types import ElicitRequest, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from agent_core.effects import Json
+from agent_core.effects import WaitingCall
 from engine_shim.mcp_server.callers import Context
 from engine_shim.mcp_server.questions import form_of, key_of
 
@@ -44,7 +44,9 @@ def can_be_asked(context: Context) -> bool:
     return _asks_by_rounds(context) or context.session.can_send_request
 
 
-async def ask(context: Context, calls: Collection[Json], state: CallState) -> Mapping[str, Any] | InputRequiredResult:
+async def ask(
+    context: Context, calls: Collection[WaitingCall], state: CallState
+) -> Mapping[str, Any] | InputRequiredResult:
     """The answers of the person, by call; or the result by which a client is told to ask, and to call again."""
     if _asks_by_rounds(context):
         requests = {key_of(call): ElicitRequest(params=form_of(call, state.run)) for call in calls}
@@ -52,7 +54,7 @@ async def ask(context: Context, calls: Collection[Json], state: CallState) -> Ma
     return {key_of(call): await _ask_now(context, call, state.run) for call in calls}
 
 
-async def _ask_now(context: Context, call: Json, run: str) -> ElicitResult | None:
+async def _ask_now(context: Context, call: WaitingCall, run: str) -> ElicitResult | None:
     """What the person answers; None where the client cannot ask after all."""
     request = ElicitRequest(params=form_of(call, run))
     metadata = ServerMessageMetadata(related_request_id=context.request_id)

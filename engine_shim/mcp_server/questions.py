@@ -7,7 +7,7 @@ import orjson
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.protocol.clip import clip
 
 LONGEST_ARGS: Final = 8_000
@@ -16,24 +16,24 @@ APPROVAL: Final = ("approve", "deny")
 IN_DOUBT: Final = ("retry", "skip", "fail")
 
 
-def key_of(call: Json) -> str:
+def key_of(call: WaitingCall) -> str:
     """How a question is named: the place of the call that waits."""
     return f"{call['strand']}:{call['n']}"
 
 
-def choices_of(call: Json) -> tuple[str, ...]:
+def choices_of(call: WaitingCall) -> tuple[str, ...]:
     """What may be decided about a call."""
     return IN_DOUBT if call["reason"] == "in_doubt" else APPROVAL
 
 
-def describe_call(call: Json) -> str:
+def describe_call(call: WaitingCall) -> str:
     """A call that waits, for the person who decides: its tool, its arguments, and why."""
     why = "may or may not have happened" if call["reason"] == "in_doubt" else f"needs your decision ({call['reason']})"
-    more = f": {call['message']}" if call.get("message") else ""
+    more = f": {message}" if (message := call.get("message")) else ""
     return f"{call['tool']} {clip(orjson.dumps(call['args']).decode(), LONGEST_ARGS)} {why}{more}"
 
 
-def form_of(call: Json, run: str) -> ElicitRequestFormParams:
+def form_of(call: WaitingCall, run: str) -> ElicitRequestFormParams:
     """The question about a call."""
     choices = choices_of(call)
     properties: Json = {"decision": {"type": "string", "title": "Decision", "enum": list(choices)}}
@@ -44,7 +44,7 @@ def form_of(call: Json, run: str) -> ElicitRequestFormParams:
     return ElicitRequestFormParams(message=f"{describe_call(call)}, in run {run}", requested_schema=schema)
 
 
-def read_decision(call: Json, answer: ElicitResult) -> Decision | None:
+def read_decision(call: WaitingCall, answer: ElicitResult) -> Decision | None:
     """What the person decided; None for one who did not, and for an answer that is no choice.
 
     Who declines the form denies the call; a call in doubt waits on then.
@@ -58,7 +58,7 @@ def read_decision(call: Json, answer: ElicitResult) -> Decision | None:
     return Deny(str(content.get("message") or "")) if choice == "deny" else WITHOUT_FIELDS[str(choice)]()
 
 
-def read_decisions(calls: Iterable[Json], answers: Mapping[str, object]) -> dict[tuple[str, int], Decision]:
+def read_decisions(calls: Iterable[WaitingCall], answers: Mapping[str, object]) -> dict[tuple[str, int], Decision]:
     """The decisions in the answers to several questions, each under the key of its call."""
     found = {}
     for call in calls:

@@ -7,7 +7,7 @@ import orjson
 from mcp_types import CallToolResult, TextContent
 
 from agent_core.agents.reply import ChatReply
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.protocol.clip import clip
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.mcp_server.questions import choices_of, describe_call, key_of
@@ -67,7 +67,7 @@ def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
         yield f"{name}: {clip(text, LONGEST)}"
 
 
-def _waiting_text(run: str, waiting: Sequence[Json]) -> str:
+def _waiting_text(run: str, waiting: Sequence[WaitingCall]) -> str:
     """What waits in a run, and how it is decided."""
     lines = [f"run {run} waits for a person's decision:"]
     for call in waiting:

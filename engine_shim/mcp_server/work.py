@@ -6,7 +6,7 @@ from typing import Final
 from mcp_types import CallToolResult
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from engine_shim.definition.errors import problem_of, refuse
@@ -32,7 +32,7 @@ class Work:
         if self._workflow is None:
             self._conversations().host.choose_agent(target.name)
 
-    async def find_waiting(self) -> list[Json]:
+    async def find_waiting(self) -> list[WaitingCall]:
         """The calls that wait for a person, once it is at rest."""
         return (await self._tenant.view(self.run)).waiting
 

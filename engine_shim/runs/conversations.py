@@ -13,7 +13,7 @@ from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
 from agent_core.agents.turn_tool import count_spent
 from agent_core.config import AgentConfig
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
 from engine_shim.definition.errors import refuse
@@ -56,7 +56,7 @@ class RestingRun(Protocol):
     def nodes(self) -> Mapping[str, Any]: ...
 
     @property
-    def waiting(self) -> Sequence[Json]: ...
+    def waiting(self) -> Sequence[WaitingCall]: ...
 
     @property
     def error(self) -> Json | None: ...

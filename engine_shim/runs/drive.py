@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
@@ -48,7 +48,7 @@ class RunResult:
     status: RunStatus
     outputs: dict[str, Any]
     path: list[str]
-    waiting: list[dict[str, Any]]
+    waiting: list[WaitingCall]
     journal: dict[str, Any]
     error: dict[str, Any] | None
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)

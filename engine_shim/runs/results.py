@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_core.effects import Classify, Suspended
+from agent_core.effects import Classify, Suspended, WaitingCall
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
@@ -47,7 +47,7 @@ def _suspend(operation: Operation) -> Any:
             path, n = slot.path, slot.n
         case _:
             path, n = operation.path if isinstance(operation, Begin | Sleep) else "", 0
-    waiting = {"strand": path, "n": n, "tool": name_of(path), "args": {}, "reason": "paused"}
+    waiting: WaitingCall = {"strand": path, "n": n, "tool": name_of(path), "args": {}, "reason": "paused"}
     return Suspended("paused", (waiting,))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.agents.turn import NODE
-from agent_core.effects import Json
+from agent_core.effects import Json, WaitingCall
 from agent_core.errors import Divergence
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
@@ -39,7 +39,7 @@ class RunView:
     submitted_by: str | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
     path: list[str] = field(default_factory=list)
-    waiting: list[Json] = field(default_factory=list)
+    waiting: list[WaitingCall] = field(default_factory=list)
     error: Json | None = None
     journal: Json | None = None
     why_paused: str | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
+from agent_core.effects import WaitingCall
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.run.run_id import new_run_id
@@ -28,7 +29,7 @@ from utools.document import parse_json
 MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
 """Keys of an agent's config that are meant for the model of the definition, and for no other."""
 log = logging.getLogger("engine_shim")
-MakeDecisions = Callable[[list[dict[str, Any]]], Decisions]
+MakeDecisions = Callable[[list[WaitingCall]], Decisions]
 
 
 def run_workflow(file: Path, pairs: list[str], inputs: str | None, model: str | None, options: Options) -> int:
@@ -56,18 +57,18 @@ def resume_run(run_id: str, options: Options) -> int:
 def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
     """Decide on a call that waits, and resume its run; without a decision the person edits the arguments."""
 
-    def decide(calls: list[dict[str, Any]]) -> Decisions:
+    def decide(calls: list[WaitingCall]) -> Decisions:
         strand, n = _find_call(at, calls)
         return {(strand, n): decision or _ask_edit(next(filter(_is_at(strand, n), calls), None))}
 
     return _resume(run_id, decide, options)
 
 
-def _is_at(strand: str, n: int) -> Callable[[dict[str, Any]], bool]:
+def _is_at(strand: str, n: int) -> Callable[[WaitingCall], bool]:
     return lambda call: (call["strand"], call["n"]) == (strand, n)
 
 
-def _ask_edit(call: dict[str, Any] | None) -> Decision:
+def _ask_edit(call: WaitingCall | None) -> Decision:
     edited = ask_arguments(call) if call is not None else {}
     if edited is None:
         raise typer.Abort
@@ -167,7 +168,7 @@ def read_decision(word: str, message: str, args: str | None, *, attended: bool =
     return decode_decision({"decision": word, "message": message, "args": edited})
 
 
-def _find_call(at: str | None, calls: list[dict[str, Any]]) -> tuple[str, int]:
+def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
     """The strand and record of the call that `at` names, or of the only one that waits."""
     if at is None:
         if len(calls) == 1:

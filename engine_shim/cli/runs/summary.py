@@ -119,8 +119,8 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
             yield from map(_step_row, entry["args"]["steps"])
         else:
             yield "waiting", " ".join([entry["tool"], as_text(entry["args"]), why, *list_origins(entry, "({})")])
-            if entry.get("message"):
-                yield "because", entry["message"]
+            if because := entry.get("message"):
+                yield "because", because
         yield "decide", f"{options.command('decide', result.run_id, first, *location)}   (or {others})"
 
 

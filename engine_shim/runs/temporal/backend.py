@@ -10,7 +10,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
-from agent_core.effects import Cancelled, Classify, Failed, InDoubt, Json
+from agent_core.effects import Cancelled, Classify, Failed, InDoubt, ReadMessage
 from agent_core.errors import Lost
 from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Act, Begin, started_body
@@ -76,7 +76,7 @@ class TemporalBackend:
         with AT_HAND.holding(self.run, reference, classify):
             return str(await self._perform("classify", reference))
 
-    async def take_messages(self, strand: str) -> tuple[Json, ...]:
+    async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
         if self._stop.has_messages:
             told: Rows = await self._perform("read_strand", CONTROL)
             self.tape[CONTROL] = list(told.rows)
