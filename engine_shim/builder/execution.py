@@ -16,6 +16,7 @@ from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
+from engine_shim.statuses import RunStatus
 
 STATUSES = {"failed": ExecutionStatus.ERROR}
 """The engine's words for a status that have another one here."""
@@ -138,7 +139,7 @@ class Execution:
         return self._engine.store.journal.load(self.id)
 
 
-def _status_of(status: str) -> ExecutionStatus:
+def _status_of(status: RunStatus) -> ExecutionStatus:
     return STATUSES.get(status) or ExecutionStatus(status)
 
 

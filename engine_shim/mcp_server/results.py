@@ -12,6 +12,7 @@ from agent_core.protocol.clip import clip
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.mcp_server.questions import choices_of, describe_call, key_of
 from engine_shim.service.run_view import RunView
+from engine_shim.statuses import RunStatus
 
 LONGEST: Final = 4_000
 """Characters of one output in the text; the structured result has all of it."""
@@ -76,7 +77,7 @@ def _waiting_text(run: str, waiting: Sequence[WaitingCall]) -> str:
     return "\n".join(lines)
 
 
-def _ending(status: str) -> str:
+def _ending(status: RunStatus) -> str:
     return "was cancelled" if status == "cancelled" else status
 
 

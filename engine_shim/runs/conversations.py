@@ -25,6 +25,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
+from engine_shim.statuses import ListedStatus
 from engine_shim.store.conversations import find_newest_turn
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore
@@ -50,7 +51,7 @@ class RestingRun(Protocol):
     def run_id(self) -> str: ...
 
     @property
-    def status(self) -> str: ...
+    def status(self) -> ListedStatus: ...
 
     @property
     def nodes(self) -> Mapping[str, Any]: ...

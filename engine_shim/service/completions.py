@@ -24,6 +24,7 @@ from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.statuses import ListedStatus
 
 AGENT, WORKFLOW = "agent/", "workflow/"
 SHOWN_S: Final = 1.0
@@ -209,7 +210,7 @@ def _show_piece(event: Event, pieces: Pieces) -> None:
         pieces.put_nowait(TAKEN_BACK)
 
 
-def _not_answered(run: str, status: str, error: Json | None, *, is_waiting: bool) -> NotAnswered:
+def _not_answered(run: str, status: ListedStatus, error: Json | None, *, is_waiting: bool) -> NotAnswered:
     """Why a run has no answer."""
     if is_waiting:
         return NotAnswered(run, "awaiting_approval", f"a call waits for a person's decision, at /runs/{run}/decide")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from engine_shim.statuses import NotifiedStatus
+from engine_shim.statuses import NotifiedStatus, RunStatus
 from engine_shim.store.database import Database
 
 BACKOFF_S: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
@@ -45,7 +45,7 @@ class Deliveries:
                 SELECT ?, coalesce(max(seq), 0) FROM run_events WHERE true ON CONFLICT DO NOTHING"""
             db.execute(query, (self.hook,))
 
-    def collect(self, is_wanted: Callable[[str, str], bool]) -> int:
+    def collect(self, is_wanted: Callable[[str, RunStatus], bool]) -> int:
         """Take up the events since the last time whose run and status are wanted; gives how many there were."""
         known = self.database.rows("webhook_cursors", "SELECT event FROM webhook_cursors WHERE hook = ?", self.hook)
         query = "SELECT seq, run, status FROM run_events WHERE seq > ? ORDER BY seq LIMIT ?"

@@ -23,6 +23,7 @@ from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.intervals import WEBHOOK_INTERVAL_S
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
+from engine_shim.statuses import RunStatus
 from engine_shim.store.database import Database
 from utools.words.text import error_words
 
@@ -68,7 +69,7 @@ class WebhookSender:
         await asyncio.gather(*(self._send(client, delivery) for delivery in due))
         return len(due)
 
-    def _is_wanted(self, run: str, status: str) -> bool:
+    def _is_wanted(self, run: str, status: RunStatus) -> bool:
         if status not in self._hook.statuses:
             return False
         try:

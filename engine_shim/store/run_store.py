@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, read_status
+from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
@@ -309,7 +309,7 @@ class DatabaseRunStore:
         found = self.database.rows(table, f"SELECT {column} FROM {table} WHERE run = ?", run)
         return found[0][0] if found else None
 
-    def _add_event(self, db: "Transaction", run: str, status: str, records: int) -> None:
+    def _add_event(self, db: "Transaction", run: str, status: RunStatus, records: int) -> None:
         """Note what webhooks tell of. Numbers are given in the order in which others see the events."""
         self.database.lock(db, "events")
         event = (run, status, records, datetime.now(UTC).isoformat())

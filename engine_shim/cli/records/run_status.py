@@ -4,7 +4,7 @@ from typing import Final
 
 from agent_core.journal.control import waiting_calls
 from engine_shim.cli.records.recorded import Recorded
-from engine_shim.statuses import ENDED
+from engine_shim.statuses import ENDED, ListedStatus
 
 OPEN: Final = {
     "waiting": "it waits for a person",
@@ -16,7 +16,7 @@ OPEN: Final = {
 """By the status of a run without an end, what a person reads."""
 
 
-def find_status(recorded: Recorded, records: int | None = None) -> str | None:
+def find_status(recorded: Recorded, records: int | None = None) -> ListedStatus | None:
     """The status of a run without an end, one of OPEN; None where the store knows that it had one.
 
     None as well where the store knows more than these `records`.

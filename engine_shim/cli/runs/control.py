@@ -18,7 +18,7 @@ from engine_shim.cli.runs.summary import report
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.statuses import ENDED
+from engine_shim.statuses import ENDED, RunStatus
 
 StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 """What starts a run of this id on an engine, with a listener."""
@@ -70,11 +70,11 @@ def _drive_new(run_id: str, options: Options, start: StartNew) -> int:
     return report(result, workflow, options)
 
 
-def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], options: Options) -> int:
+def _stop(run_id: str, wanted: RunStatus, stop: Callable[[Engine], Awaitable[RunStatus]], options: Options) -> int:
     """Stop a run, and write its status then; it may still be running when a call takes long."""
     engine = open_engine(options, run=run_id)
 
-    async def stop_and_close() -> str:
+    async def stop_and_close() -> RunStatus:
         try:
             return await stop(engine)
         finally:
@@ -88,7 +88,7 @@ def _stop(run_id: str, wanted: str, stop: Callable[[Engine], Awaitable[str]], op
     return output.OK
 
 
-def _describe_stop(status: str, wanted: str) -> str:
+def _describe_stop(status: RunStatus, wanted: str) -> str:
     """The status that a run has once it was to be stopped, and what became of the request."""
     if status == wanted:
         return status
