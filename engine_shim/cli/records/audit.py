@@ -16,11 +16,11 @@ from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
 from engine_shim.cli.host.settings import read_settings
 from engine_shim.cli.records.recorded import Recorded, find_recorded
-from engine_shim.cli.records.run_status import OPEN, find_status
+from engine_shim.cli.records.run_status import OPEN, OpenStatus, find_status
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
-from engine_shim.statuses import STOPPED, ListedStatus
+from engine_shim.statuses import STOPPED
 from utools.databases.store_address import StoreAddress
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in
@@ -50,7 +50,7 @@ def verify_run(
     return output.WAITING if is_intact and status in STOPPED else output.AUDIT
 
 
-def _describe_verification(found: Verification, status: ListedStatus | None) -> str:
+def _describe_verification(found: Verification, status: OpenStatus | None) -> str:
     """What was found in a sentence; `status` is that of an intact run without an end."""
     if status is not None:
         whole = "ok" if found.ok else "intact"

@@ -1,12 +1,15 @@
 """find_status(): why a recorded run has no end: it waits, is paused, is being driven, or was interrupted."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from agent_core.journal.control import waiting_calls
 from engine_shim.cli.records.recorded import Recorded
-from engine_shim.statuses import ENDED, ListedStatus
+from engine_shim.statuses import ENDED
 
-OPEN: Final = {
+OpenStatus = Literal["waiting", "paused", "running", "interrupted", "unfinished"]
+"""Why a run has no end. `interrupted`: its driver is gone; `unfinished`: only its journal is at hand."""
+OPEN: Final[Mapping[OpenStatus, str]] = {
     "waiting": "it waits for a person",
     "paused": "it is paused",
     "running": "it is running",
@@ -16,8 +19,8 @@ OPEN: Final = {
 """By the status of a run without an end, what a person reads."""
 
 
-def find_status(recorded: Recorded, records: int | None = None) -> ListedStatus | None:
-    """The status of a run without an end, one of OPEN; None where the store knows that it had one.
+def find_status(recorded: Recorded, records: int | None = None) -> OpenStatus | None:
+    """Return the status of a run without an end; None where the store knows that it had one.
 
     None as well where the store knows more than these `records`.
     """
