@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Json = dict[str, Any]
+from agent_core.outputs import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,20 +18,11 @@ from typing import Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
+from agent_core.outputs import FinishReason, Json, WaitingCall
 from utools.tool import Effect as ToolEffect
 
-FinishReason = Literal[
-    "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
-    "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
-    "awaiting_approval", "in_doubt", "paused",
-]  # fmt: skip
 VerdictKind = Literal["run", "wait", "refuse"]
 """What a call may do: run, wait for a person, or go back to the model as refused."""
-Json = dict[str, Any]
-JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
-"""A value of JSON, to be taken apart."""
-
-
 OriginKind = Literal["author", "user", "vouched", "person", "tool", "other"]
 """Who wrote a text; `vouched` is what the author's `trusted_text` holds, `other` what it leaves out."""
 
@@ -271,19 +262,6 @@ class InDoubt:
     message: str
     at: str
     seconds: float
-
-
-class WaitingCall(TypedDict):
-    """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
-    `origins` where the values of its arguments come from, by JSON pointer."""
-
-    strand: str
-    n: int
-    tool: str
-    args: Json
-    reason: FinishReason
-    message: NotRequired[str]
-    origins: NotRequired[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,17 @@
 """The parts of a node's output as types: what callers read, records hold, and the API describes."""
 
-from typing import NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from agent_core.effects import Json
+Json = dict[str, Any]
+JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
+"""A value of JSON, to be taken apart."""
+FinishReason = Literal[
+    "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
+    "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
+    "awaiting_approval", "in_doubt", "paused",
+]  # fmt: skip
 
 
 class RunUsage(TypedDict):
@@ -56,6 +63,19 @@ class UsedTool(TypedDict):
 
     count: int
     total_ms: float
+
+
+class WaitingCall(TypedDict):
+    """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
+    `origins` where the values of its arguments come from, by JSON pointer."""
+
+    strand: str
+    n: int
+    tool: str
+    args: Json
+    reason: FinishReason
+    message: NotRequired[str]
+    origins: NotRequired[dict[str, str]]
 
 
 class JournalEnd(TypedDict):

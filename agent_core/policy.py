@@ -7,8 +7,8 @@ from typing import Any, NotRequired, cast
 from typing_extensions import TypedDict
 
 from agent_core.config import AgentConfig, AllowedTool
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.tool import Effect as ToolEffect

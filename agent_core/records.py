@@ -25,8 +25,6 @@ from agent_core.effects import (
     Answer,
     CallModel,
     Failed,
-    FinishReason,
-    Json,
     ModelReply,
     ReadMessage,
     SourceRecord,
@@ -34,7 +32,7 @@ from agent_core.effects import (
     ToolReply,
     VerdictKind,
 )
-from agent_core.outputs import RunError, RunUsage, UsedTool
+from agent_core.outputs import FinishReason, Json, RunError, RunUsage, UsedTool
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RecordedRules
 from utools.tool import Effect as ToolEffect

@@ -7,8 +7,8 @@ from typing import Any
 
 from agent_core.agents.definition import AgentDefinition, McpPolicy, config_of, read_agent
 from agent_core.agents.errors import AgentNotFound
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json
 from agent_core.records import AgentNote
 from utools.document import Document, read_document
 from utools.problems import Problem, gathering, problems_in, refuse

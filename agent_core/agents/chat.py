@@ -13,11 +13,11 @@ from agent_core.agents.history import join_turns, mark_messages, read_turns, und
 from agent_core.agents.reply import ChatReply, read_reply, refuse_spent
 from agent_core.agents.result import ConversationResult
 from agent_core.agents.turn_tool import count_spent
-from agent_core.effects import Json
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from agent_core.run.arguments import open_journal
 from agent_core.run.blocking import run_blocking
 from agent_core.run.control import withdraw_pending

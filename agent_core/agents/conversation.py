@@ -10,11 +10,11 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
 from agent_core.agents.result import ConversationResult, read_result
 from agent_core.agents.turn import narrow_limits
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
+from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.node import run_agent
 from agent_core.run.row_listener import Observe

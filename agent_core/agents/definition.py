@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agent_core.config import AgentConfig, AllowedTool, problems_of, read_config
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.policy import find_tools, has_wildcard
 from agent_core.records import AgentNote
 from utools.problems import DefinitionErrors, Problem, gathering, refuse

@@ -8,8 +8,8 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.definition import AgentDefinition
 from agent_core.agents.errors import AgentNotFound
 from agent_core.agents.narrow import narrow_agent
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json
 from utools.problems import DefinitionErrors, Problem, problems_in, refuse
 
 AGENT = "agent_core"

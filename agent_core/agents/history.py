@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.reader import RecordedRun, read_runs
+from agent_core.journal.facts import RecordedRun
+from agent_core.journal.reader import read_runs
 from agent_core.journal.record import Tape
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from agent_core.agents.definition import AgentDefinition
 from agent_core.config import AgentConfig
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json
 from agent_core.records import AgentNote
 from utools.problems import Problem, refuse
 

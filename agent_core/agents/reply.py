@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from agent_core.agents.result import ConversationResult
-from agent_core.effects import FinishReason, Json, WaitingCall
+from agent_core.outputs import FinishReason, Json, WaitingCall
 from agent_core.protocol.clip import as_text
 
 ReplyReason = Literal[FinishReason, "conversation_budget"]

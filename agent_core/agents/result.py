@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
 from agent_core.run.node import AgentOutput
 

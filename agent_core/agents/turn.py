@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.config import AgentConfig
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.records import TURN_TOOL, AgentNote
 
 NODE: Final = "agent_core"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from agent_core.audit.normalize import RunNames, find_changes, normalize, run_names
 from agent_core.audit.order import Order
 from agent_core.audit.stats import RunStats, count_run
-from agent_core.effects import Json
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import split_own_strands
+from agent_core.outputs import Json
 
 
 @dataclass(frozen=True, slots=True)

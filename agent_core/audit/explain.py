@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.journal.reader import Decided
+from agent_core.journal.facts import Decided
 from agent_core.loop.judge import narrowing_faults, refuse_count
 from agent_core.origins.rules import read_rule
 from agent_core.protocol.clip import clip

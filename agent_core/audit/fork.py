@@ -10,28 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
-from agent_core.effects import Classify, InDoubt, Json, ReadMessage, Received, Suspended
+from agent_core.effects import Classify, InDoubt, ReadMessage, Received, Suspended
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
+from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Fact, Question, Resolved, RunStarted, Waiting
+from agent_core.journal.facts import Received as ReceivedFact
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Cancelled,
-    Decided,
-    Fact,
-    Question,
-    Resolved,
-    RunStarted,
-    Waiting,
-    read_record,
-)
-from agent_core.journal.reader import Received as ReceivedFact
+from agent_core.journal.reader import read_record
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.recorder import record_run
 from agent_core.journal.signature import head_and_count, split_own_strands
 from agent_core.journal.strand import Loops, Run
+from agent_core.outputs import Json
 from agent_core.records import RunOrigin, encode_asked
 
 

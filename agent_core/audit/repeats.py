@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
-from agent_core.journal.path import item, last_segment, parent_of, parse_segment
-from agent_core.journal.reader import (
+from agent_core.journal.facts import (
     Answered,
     Batch,
     Call,
@@ -19,9 +17,11 @@ from agent_core.journal.reader import (
     Resolved,
     RunFinished,
     Waiting,
-    read_strands,
 )
+from agent_core.journal.path import item, last_segment, parent_of, parse_segment
+from agent_core.journal.reader import read_strands
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 
 Place = tuple[str, int]
 """A strand, and the number of a record in it."""

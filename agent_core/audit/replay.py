@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.audit.explain import explain_difference
 from agent_core.audit.whatif import WhatIf, has_outlived
-from agent_core.effects import Classify, Json
+from agent_core.effects import Classify
 from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.kinds import LOOP_OF_START, beginning
@@ -18,7 +18,7 @@ from agent_core.journal.source import Source, load_run
 from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import AGENT_LOOPS
-from agent_core.outputs import PolicyDecision
+from agent_core.outputs import Json, PolicyDecision
 
 _MODEL_ANSWERED = beginning("answered", reply="said")
 

@@ -5,21 +5,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from agent_core.effects import Json, ModelReply, ToolReply
+from agent_core.effects import ModelReply, ToolReply
+from agent_core.journal.facts import Answered, Call, Fact, Resolved, RunFinished, RunStarted, Waiting
 from agent_core.journal.path import parent_of
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Fact,
-    Resolved,
-    RunFinished,
-    RunStarted,
-    Waiting,
-    find_agents,
-    leave_nested,
-    read_strands,
-)
+from agent_core.journal.reader import find_agents, leave_nested, read_strands
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 
 Strands = Mapping[str, Sequence[Fact]]
 

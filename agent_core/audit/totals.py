@@ -6,15 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.effects import Failed, ModelReply, ToolReply
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Fact,
-    RecordedRun,
-    RunFinished,
-    RunStarted,
-    read_tape,
-)
+from agent_core.journal.facts import Answered, Call, Fact, RecordedRun, RunFinished, RunStarted
+from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
 from agent_core.records import Kind
 

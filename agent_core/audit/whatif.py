@@ -9,19 +9,9 @@ from agent_core.audit.explain import explain_call, explain_difference, explain_l
 from agent_core.config import AgentConfig, AllowedTool, read_config
 from agent_core.effects import Inherited, SourceRecord, ToolReply
 from agent_core.errors import DefinitionError, Divergence
+from agent_core.journal.facts import Answered, Call, Decided, Fact, Question, Received, RunFinished
 from agent_core.journal.path import is_within, parse_segment, segments
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Decided,
-    Fact,
-    Question,
-    Received,
-    RunFinished,
-    find_agents,
-    read_record,
-    read_strands,
-)
+from agent_core.journal.reader import find_agents, read_record, read_strands
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
 from agent_core.loop.budget import limits_of

@@ -4,21 +4,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from agent_core.decisions import Decision, decode_decision
-from agent_core.effects import (
-    Answer,
-    CallModel,
-    Cancelled,
-    Failed,
-    FinishReason,
-    Suspended,
-    ToolCall,
-    ToolReply,
-    Wait,
-    WaitingCall,
-)
+from agent_core.effects import Answer, CallModel, Cancelled, Failed, Suspended, ToolCall, ToolReply, Wait
 from agent_core.journal.path import item
 from agent_core.journal.record import Record
 from agent_core.journal.strand import Strand
+from agent_core.outputs import FinishReason, WaitingCall
 from agent_core.records import Waiting, decode_answer, encode_ask
 from agent_core.words.catalogue import words_in
 

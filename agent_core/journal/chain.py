@@ -7,12 +7,12 @@ from typing import Final, get_args
 
 import orjson
 
-from agent_core.effects import JsonValue
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.kinds import LOOP_OF_START
 from agent_core.journal.path import is_within, parent_of
 from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
 from agent_core.journal.started import STARTED
+from agent_core.outputs import JsonValue
 from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
 

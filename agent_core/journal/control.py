@@ -4,14 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
-from agent_core.effects import ReadMessage, WaitingCall
+from agent_core.effects import ReadMessage
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
+from agent_core.journal.facts import Received, Resolved, Waiting
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import parent_of, root_of
-from agent_core.journal.reader import Received, Resolved, Waiting, read_record
+from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
 from agent_core.journal.started import read_started
+from agent_core.outputs import WaitingCall
 from agent_core.records import AddedMessage, Started
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor

@@ -16,8 +16,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.effects import CallModel, Classify, Inherited, Json, ToolCall
+from agent_core.effects import CallModel, Classify, Inherited, ToolCall
 from agent_core.journal.record import Row, chain_row
+from agent_core.outputs import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from agent_core.effects import (
     Effect,
     Failed,
     Items,
-    Json,
     ModelReply,
     Outcome,
     Result,
@@ -36,6 +35,7 @@ from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sl
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
 from agent_core.journal.strand import Run, Strand
+from agent_core.outputs import Json
 from agent_core.records import (
     Answered,
     FailureAnswered,

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent_core.effects import Inherited, Json, Loop
+from agent_core.effects import Inherited, Loop
 from agent_core.errors import Divergence
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head
 from agent_core.journal.started import read_started
+from agent_core.outputs import Json
 from agent_core.records import AnyRecord
 
 Loops = Mapping[str, Callable[[Record], Loop]]

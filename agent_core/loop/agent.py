@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from agent_core.effects import Json, Loop
+from agent_core.effects import Loop
 from agent_core.loop.plan import plan
 from agent_core.loop.react import react
+from agent_core.outputs import Json
 
 
 def agent(started: Json) -> Loop:

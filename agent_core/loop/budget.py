@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_core.config import AgentConfig
-from agent_core.effects import Failed, FinishReason, Inherited, Json, ModelReply, ToolReply
-from agent_core.outputs import RunUsage
+from agent_core.effects import Failed, Inherited, ModelReply, ToolReply
+from agent_core.outputs import FinishReason, Json, RunUsage
 from agent_core.records import LimitsRecord, SpentRecord
 
 

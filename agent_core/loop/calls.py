@@ -12,8 +12,6 @@ from agent_core.effects import (
     Classify,
     Decided,
     Effect,
-    FinishReason,
-    Json,
     Result,
     Stop,
     Suspended,
@@ -23,6 +21,7 @@ from agent_core.effects import (
 from agent_core.loop.judge import RUN, Verdict, judge, with_schema
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
+from agent_core.outputs import FinishReason, Json
 from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.parse import Action
 from agent_core.records import DecidedBody, JudgedCall

@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from agent_core.config import AfterUntrusted
-from agent_core.effects import FinishReason, Json, VerdictKind
+from agent_core.effects import VerdictKind
 from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
+from agent_core.outputs import FinishReason, Json
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import ENGLISH, Words

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, JsonValue
+from agent_core.outputs import Json, JsonValue
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.faults import Fault, shown

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy
 from agent_core.protocol.step_schema import with_action
 from agent_core.protocol.tools_dialect import write_function

@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Failed, FinishReason, Json, Result, ToolReply, WaitingCall
+from agent_core.effects import Failed, Result, ToolReply
 from agent_core.loop.judge import Verdict
+from agent_core.outputs import FinishReason, Json, WaitingCall
 from agent_core.words.catalogue import ENGLISH, Words, words_in
 
 CallResult = Result | Verdict

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
-from agent_core.effects import Decided, Effect, Json, Loop, ModelReply, Stop, Wait
+from agent_core.effects import Decided, Effect, Loop, ModelReply, Stop, Wait
 from agent_core.loop.calls import CallOutcomes, ask_person, find_limit, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import Verdict
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
@@ -16,6 +16,7 @@ from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.react import ask, check_answer, end_at_limit, handle_unreadable, stop_run, weigh_failures
 from agent_core.loop.references import MissingValue, fill_references
 from agent_core.loop.run_state import RunState
+from agent_core.outputs import Json
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError
 from agent_core.protocol.reading import read_step
 from agent_core.records import AgentStarted, DecidedBody, PlanStatus

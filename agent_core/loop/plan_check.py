@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from agent_core.effects import FinishReason, Json
 from agent_core.loop.judge import Verdict, judge, refuse_arguments
 from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
+from agent_core.outputs import FinishReason, Json
 from agent_core.policy import Policies, ToolPolicy, arguments_of, effect_of
 from agent_core.protocol.errors import ProtocolError, check_object
 from agent_core.protocol.parse import PlanStep

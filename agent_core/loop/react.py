@@ -3,24 +3,12 @@
 from collections.abc import Generator, Sequence
 from typing import Any, cast
 
-from agent_core.effects import (
-    Cancelled,
-    Decided,
-    Effect,
-    Failed,
-    FinishReason,
-    Json,
-    Loop,
-    ModelReply,
-    Received,
-    Stop,
-    Suspended,
-    ToolCall,
-)
+from agent_core.effects import Cancelled, Decided, Effect, Failed, Loop, ModelReply, Received, Stop, Suspended, ToolCall
 from agent_core.loop.calls import Judged, ask_person, find_limit, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import list_faults
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
 from agent_core.loop.run_state import RunState
+from agent_core.outputs import FinishReason, Json
 from agent_core.protocol.dialect import Reading
 from agent_core.protocol.parse import Action, Final, ProtocolError
 from agent_core.records import AgentStarted, DecidedBody

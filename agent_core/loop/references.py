@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agent_core.effects import Json, JsonValue
+from agent_core.outputs import Json, JsonValue
 from agent_core.protocol.clip import as_text
 from agent_core.words.catalogue import Words
 from utools.schema.pointer import pointer_of

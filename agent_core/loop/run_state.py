@@ -4,19 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from agent_core.effects import (
-    CallModel,
-    CallReply,
-    Failed,
-    FinishReason,
-    Json,
-    ModelReply,
-    ReadMessage,
-    Result,
-    ToolCall,
-    ToolReply,
-    WaitingCall,
-)
+from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, Result, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.judge import Verdict
 from agent_core.loop.masked import marks_of
@@ -27,7 +15,7 @@ from agent_core.loop.references import GRAMMARS
 from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
-from agent_core.outputs import UsedTool
+from agent_core.outputs import FinishReason, Json, UsedTool, WaitingCall
 from agent_core.policy import Policies, arguments_of
 from agent_core.protocol.clip import as_text, clip, clip_value
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation

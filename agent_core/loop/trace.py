@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_core.effects import Json
-from agent_core.outputs import TraceAction, TraceStep, UsedTool
+from agent_core.outputs import Json, TraceAction, TraceStep, UsedTool
 from agent_core.protocol.clip import clip, clip_args
 
 

@@ -6,7 +6,7 @@ from typing import overload
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from agent_core.protocol.dialect import Entry
 from agent_core.protocol.strict_json import compact

@@ -4,11 +4,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from agent_core.effects import Failed, Json, ModelReply
+from agent_core.effects import Failed, ModelReply
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.record import Row
 from agent_core.journal.source import load_run
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.outputs import Json
 from agent_core.records import decode_answer
 
 Tape = Mapping[str, Sequence[Row]]

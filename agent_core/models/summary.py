@@ -7,10 +7,10 @@ from string import Template
 
 import orjson
 
-from agent_core.effects import Json
 from agent_core.models.client import ModelClient, ModelError, Question
 from agent_core.models.finish_reasons import DONE, FILTERED, MALFORMED, read_finish_reason
 from agent_core.models.usage import count_usage
+from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.wrappings import after_thinking

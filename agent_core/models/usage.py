@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agent_core.effects import Json
 from agent_core.models.client import Completion
+from agent_core.outputs import Json
 from agent_core.protocol.tokens import estimate
 
 MAX_TOKENS = 2**40

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from utools.schema.pointer import escape, value_at
 
 MOST_NESTED = 8

@@ -14,9 +14,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.origins.kinds import UpTo
 from agent_core.origins.source import OPENED, Origin
+from agent_core.outputs import Json
 from utools.schema.pointer import unescape
 
 WORDS = ("author", "user", "person", "trusted", "any")

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agent_core.effects import Json, OriginKind
+from agent_core.effects import OriginKind
 from agent_core.origins.amounts import read_number
 from agent_core.origins.dates import find_spans
 from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spelled
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
+from agent_core.outputs import Json
 from utools.schema.pointer import escape
 
 BETWEEN = "\n\0\n"

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
-from agent_core.effects import Inherited, Json, SourceRecord
+from agent_core.effects import Inherited, SourceRecord
 from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
 from agent_core.origins.kinds import Probe, UpTo, probes_of
 from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
 from agent_core.origins.source import OPENED, Origin, Source
+from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy
 from agent_core.rules import CURRENT
 

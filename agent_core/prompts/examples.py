@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_core.config import Example, ExampleCall
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.policy import Policies, ToolPolicy, arguments_of
 from agent_core.protocol.clip import as_text
 from agent_core.protocol.feedback import Feedback

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from typing_extensions import TypedDict
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.pointer import unescape

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from utools.schema.shape import resolver
 
 Schema = dict[str, Any]

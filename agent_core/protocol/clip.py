@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from agent_core.words.catalogue import ENGLISH, Words
 
 LEFT_OUT: Final = "…"

@@ -7,7 +7,8 @@ a dialect is the same for both.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from agent_core.effects import Json, ModelReply, ToolCall
+from agent_core.effects import ModelReply, ToolCall
+from agent_core.outputs import Json
 from agent_core.protocol.feedback import Status
 from agent_core.protocol.parse import Action, Final, Mode, ProtocolError
 

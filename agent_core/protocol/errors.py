@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import orjson
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from agent_core.protocol.strict_json import Flaw, Malformed
 from agent_core.words.catalogue import Words
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, assert_never
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import ENGLISH, Words
 

@@ -10,7 +10,8 @@ from itertools import takewhile
 
 import orjson
 
-from agent_core.effects import Json, ModelReply
+from agent_core.effects import ModelReply
+from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, JsonValue
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json, JsonValue
 
 ROLES = ("system", "user", "assistant", "tool")
 OTHER_ROLES = {"developer": "system", "function": "tool"}

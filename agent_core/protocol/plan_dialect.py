@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import orjson
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.protocol.dialect import Entry
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect, Line, find_answers, lines_of, merge_lines

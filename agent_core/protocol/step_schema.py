@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from agent_core.protocol.alternatives import split_alternatives
 
 Schema = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE
 from utools.schema.pointer import escape
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.effects import JsonValue
+from agent_core.outputs import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE, after_thinking
 
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, JsonValue, ModelReply
+from agent_core.effects import ModelReply
+from agent_core.outputs import Json, JsonValue
 from agent_core.protocol.alternatives import flatten_alternatives
 from agent_core.protocol.clip import clip, clip_args
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading

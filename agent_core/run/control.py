@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from agent_core.effects import Json
 from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
     Control,
@@ -17,7 +16,7 @@ from agent_core.journal.control import (
     read_waiting,
     start_of,
 )
-from agent_core.journal.reader import Waiting
+from agent_core.journal.facts import Waiting
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import SEAL, Keys, sign
 from agent_core.journal.store import Journal
@@ -26,6 +25,7 @@ from agent_core.loop.masked import marks_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.references import GRAMMARS
 from agent_core.origins.sources import Sources
+from agent_core.outputs import Json
 from agent_core.protocol.errors import ProtocolError
 from agent_core.records import AgentStarted, FlowStarted, Started
 from agent_core.records import Resolved as ResolvedRecord

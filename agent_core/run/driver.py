@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from agent_core.effects import CallModel, Cancelled, Classify, ReadMessage, Received, Suspended, WaitingCall
+from agent_core.effects import CallModel, Cancelled, Classify, ReadMessage, Received, Suspended
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
@@ -15,6 +15,7 @@ from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
 from agent_core.journal.strand import Loops, Run
+from agent_core.outputs import WaitingCall
 from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender
 from agent_core.run.backend import Backend, LocalBackend

@@ -5,20 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agent_core.effects import Failed, FinishReason, ModelReply, ToolReply
+from agent_core.effects import Failed, ModelReply, ToolReply
+from agent_core.journal.facts import Answered, Call, Decided, Fact, Question, RecordedRun, RunFinished, Waiting
 from agent_core.journal.path import name_of
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Decided,
-    Fact,
-    Question,
-    Reader,
-    RecordedRun,
-    RunFinished,
-    Waiting,
-)
+from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
+from agent_core.outputs import FinishReason
 from agent_core.protocol.clip import as_text, clip
 from agent_core.records import PlanStatus
 from agent_core.run import events

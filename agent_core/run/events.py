@@ -19,8 +19,7 @@ from typing import Any, Literal, NotRequired, final
 
 from typing_extensions import TypedDict
 
-from agent_core.effects import FinishReason, Json
-from agent_core.outputs import RunError, RunUsage
+from agent_core.outputs import FinishReason, Json, RunError, RunUsage
 
 
 class Place(TypedDict):

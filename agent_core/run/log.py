@@ -5,19 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from agent_core.effects import Failed, Json, ModelReply, ToolReply
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Decided,
-    Question,
-    Reader,
-    RecordedRun,
-    RunFinished,
-    RunStarted,
-    Waiting,
-)
+from agent_core.effects import Failed, ModelReply, ToolReply
+from agent_core.journal.facts import Answered, Call, Decided, Question, RecordedRun, RunFinished, RunStarted, Waiting
+from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
+from agent_core.outputs import Json
 from agent_core.records import AgentNote
 from agent_core.run.row_listener import ActListener
 from utools.secrets.redaction import Redactor

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.config import AgentConfig, read_config
-from agent_core.effects import FinishReason, Inherited, Json, WaitingCall
+from agent_core.effects import Inherited
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
@@ -24,7 +24,7 @@ from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
-from agent_core.outputs import JournalEnd, RunError, RunUsage, TraceStep, UsedTool
+from agent_core.outputs import FinishReason, JournalEnd, Json, RunError, RunUsage, TraceStep, UsedTool, WaitingCall
 from agent_core.records import AgentStartedBody
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking

@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel
 
 from agent_core.config import AgentConfig, Document, Example, read_config
-from agent_core.effects import Inherited, Json
+from agent_core.effects import Inherited
 from agent_core.errors import DefinitionError
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
@@ -20,6 +20,7 @@ from agent_core.loop.plan_check import PLAN
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources, shown_text
+from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.prompts.examples import examples_of_tools, show_turns, write_turns
 from agent_core.prompts.limits import describe_limits

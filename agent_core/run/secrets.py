@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.journal.signature import VARIABLE as KEYS_VARIABLE
 from agent_core.journal.signature import Keys
+from agent_core.outputs import Json
 from utools.errors import ToolError
 from utools.secrets.key_formats import NAMES, check_format
 from utools.secrets.patterns import check_patterns

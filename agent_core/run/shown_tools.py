@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.decisions import Approve, Decision, Edit, Retry
-from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions, read_waiting, start_of
-from agent_core.journal.reader import Waiting
+from agent_core.journal.facts import Waiting
 from agent_core.journal.record import Tape
 from agent_core.loop.plan_check import PLAN
+from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy
 from agent_core.records import NodeTool
 from utools.registry import ToolRegistry

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
-from agent_core.effects import Json
 from agent_core.errors import DefinitionError
 from agent_core.loop.judge import without_filled
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.origins.rules import rule_problems
+from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy, binding_of, find_tools, has_wildcard
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse

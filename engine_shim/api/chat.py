@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS

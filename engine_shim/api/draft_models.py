@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine_shim.api.models import Json, Name, Text, _In
+from agent_core.outputs import Json
+from engine_shim.api.models import Name, Text, _In
 
 FormatName = Literal["yaml", "json"]
 EXAMPLE = "id: hello\nnodes:\n  - {id: say, tool: echo, config: {text: Hello}}\n"

@@ -7,13 +7,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from agent_core.agents.chat import TURN_TOKENS
 from agent_core.agents.reply import ReplyReason
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
-from agent_core.effects import WaitingCall
 from agent_core.errors import DefinitionError
-from agent_core.outputs import PolicyDecision, RunError
+from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
 from engine_shim.statuses import ListedStatus, RunStatus
 
-Json = dict[str, Any]
-"""Of a run that only its journal knows, a list says less."""
 Text = Annotated[str, Field(max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 

@@ -1,14 +1,14 @@
 """What goes in and out of the routes in OpenAI's shape."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.errors import DefinitionError
+from agent_core.outputs import Json
 from agent_core.protocol.messages import is_empty, read_messages
 from engine_shim.api.models import Name, Text
 
-Json = dict[str, Any]
 SYSTEM = ("system", "developer")
 REFUSED = ("tools", "functions", "audio", "logprobs", "response_format", "modalities", "prediction")
 """Parameters that would change the form of the answer, and that no agent heeds."""

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_core.outputs import RunError
-from engine_shim.api.models import Json, _In
+from agent_core.outputs import Json, RunError
+from engine_shim.api.models import _In
 from engine_shim.statuses import RunStatus
 from utools.tool import Effect
 

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from agent_core.audit.order import Order
 from agent_core.effects import ToolReply
+from agent_core.journal.facts import Answered, Call, Cancelled, Fact, RunFinished, Waiting
 from agent_core.journal.path import nesting_depth, parse_segment, segments
-from agent_core.journal.reader import Answered, Call, Cancelled, Fact, RunFinished, Waiting, read_strands, time_of
+from agent_core.journal.reader import read_strands, time_of
 from agent_core.journal.record import Tape
 from engine_shim.builder.state import ExecutionStatus, NodeRecord, ToolCallRecord
 from engine_shim.definition.model import ROOT

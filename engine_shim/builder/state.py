@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agent_core.effects import WaitingCall
+from agent_core.outputs import WaitingCall
 
 Message = dict[str, Any]
 """{role, content, …} as `messages_json` has them: system, user, assistant (with tool_calls) and tool messages."""

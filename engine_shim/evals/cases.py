@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent_core.config import AllowedTool
-from agent_core.effects import FinishReason
+from agent_core.outputs import FinishReason
 from engine_shim.evals.matching import Expected, Pattern
 
 Language = Literal["en", "zh"]

@@ -1,11 +1,13 @@
 """example_of_run(): a recorded run as an example in a prompt: its request, its successful calls, its answer. Pure."""
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.reader import RunFinished, read_run, read_strands
+from agent_core.journal.facts import RunFinished
+from agent_core.journal.reader import read_run, read_strands
 from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
+from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text, clip
-from engine_shim.evals.from_run import Json, find_agent, find_question
+from engine_shim.evals.from_run import find_agent, find_question
 from engine_shim.evals.recorded import find_calls
 
 LONGEST = 500

@@ -6,9 +6,8 @@ from typing import Any
 from agent_core.journal.path import parent_of
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from engine_shim.definition.template import placeholders
-
-Json = dict[str, Any]
 
 
 def find_fillings(tape: Tape, strand: str, config: Mapping[str, Any], outputs: Mapping[str, Any]) -> Json:

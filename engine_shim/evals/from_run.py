@@ -8,26 +8,17 @@ import orjson
 
 from agent_core.config import AgentConfig
 from agent_core.errors import DefinitionError
+from agent_core.journal.facts import Fact, RecordedRun, Resolved, RunFinished, Waiting
 from agent_core.journal.path import is_within
-from agent_core.journal.reader import (
-    Fact,
-    RecordedRun,
-    Resolved,
-    RunFinished,
-    Waiting,
-    find_agents,
-    leave_nested,
-    read_run,
-    read_strands,
-)
+from agent_core.journal.reader import find_agents, leave_nested, read_run, read_strands
 from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
+from agent_core.outputs import Json
 from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import AWAITING, short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
 from engine_shim.evals.recorded import RecordedCall, find_calls, find_refused
 
-Json = dict[str, Any]
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
 """Endings that a case can expect, but for an answer."""
 NOT_KEPT = {

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_core.effects import ToolReply
+from agent_core.journal.facts import Answered, Batch, Call, Cancelled, Decided, Fact, Resolved
 from agent_core.journal.path import item
-from agent_core.journal.reader import Answered, Batch, Call, Cancelled, Decided, Fact, Resolved
 from engine_shim.evals.cases import AWAITING
 from utools.tool import Effect
 

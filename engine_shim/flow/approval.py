@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.decisions import Decision, Deny, Edit
-from agent_core.effects import CallReply, CallTools, Effect, Failed, Json, Stop, ToolCall, Wait
+from agent_core.effects import CallReply, CallTools, Effect, Failed, Stop, ToolCall, Wait
 from agent_core.loop.judge import edit_faults, refuse_arguments
+from agent_core.outputs import Json
 from agent_core.policy import effect_of
 from engine_shim.definition.model import Node
 from engine_shim.flow.call import refuse_masked

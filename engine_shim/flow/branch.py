@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
 from agent_core.journal.path import nesting_depth, parse_segment, segments
+from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT, INVOKE, Node

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_core.effects import Json, ToolCall
+from agent_core.effects import ToolCall
 from agent_core.loop.judge import refuse_arguments, without_filled
+from agent_core.outputs import Json
 from agent_core.policy import effect_of
 from engine_shim.definition.model import AGENT
 from engine_shim.definition.template import Names

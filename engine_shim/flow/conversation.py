@@ -7,7 +7,7 @@ is joined in the order of the edges.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.flow.state import Key, State, VisitState
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.effects import Cancelled, Failed, Json, Stop, Suspended, ToolCall, ToolReply
+from agent_core.effects import Cancelled, Failed, Stop, Suspended, ToolCall, ToolReply
+from agent_core.outputs import Json
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.flow.state import State
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agent_core.effects import Cancelled, Effect, Failed, Json, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
+from agent_core.effects import Cancelled, Effect, Failed, Outcome, Suspended, ToolCall, ToolReply, Visit, Visits
 from agent_core.loop.outcome import AgentOutcome
+from agent_core.outputs import Json
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError

@@ -9,7 +9,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.effects import Cancelled, Effect, Failed, Items, Json, Stop, Suspended, ToolCall, ToolReply, Visit
+from agent_core.effects import Cancelled, Effect, Failed, Items, Stop, Suspended, ToolCall, ToolReply, Visit
+from agent_core.outputs import Json
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.approval import ask_person, needs_person
 from engine_shim.flow.call import build_call, names_of

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import orjson
 
-from agent_core.effects import FinishReason, Json, ToolReply, WaitingCall
+from agent_core.effects import ToolReply
+from agent_core.outputs import FinishReason, Json, WaitingCall
 from agent_core.words.catalogue import words_in
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render

@@ -12,9 +12,10 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json, ToolCall, WaitingCall
+from agent_core.effects import ToolCall
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.masked import marks_of
+from agent_core.outputs import Json, WaitingCall
 from agent_core.rules import rules_of
 from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node

@@ -5,7 +5,7 @@ order, whichever branch is faster. So far from the limit branches run side by si
 that could come before it.
 """
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.flow.state import State
 
 

@@ -11,7 +11,7 @@ from mcp_types import ElicitRequest, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from agent_core.effects import WaitingCall
+from agent_core.outputs import WaitingCall
 from engine_shim.mcp_server.callers import Context
 from engine_shim.mcp_server.questions import form_of, key_of
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from mcp_types import Tool
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.mcp_server.names import Target, tool_name
 from engine_shim.service.tenants import Tenant

@@ -7,7 +7,7 @@ import orjson
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny
-from agent_core.effects import Json, WaitingCall
+from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
 
 LONGEST_ARGS: Final = 8_000

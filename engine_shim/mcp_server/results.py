@@ -7,7 +7,7 @@ import orjson
 from mcp_types import CallToolResult, TextContent
 
 from agent_core.agents.reply import ChatReply
-from agent_core.effects import Json, WaitingCall
+from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.mcp_server.questions import choices_of, describe_call, key_of

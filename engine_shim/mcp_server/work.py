@@ -6,9 +6,9 @@ from typing import Final
 from mcp_types import CallToolResult
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.effects import Json, WaitingCall
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
+from agent_core.outputs import Json, WaitingCall
 from engine_shim.definition.errors import problem_of, refuse
 from engine_shim.mcp_server.names import Target
 from engine_shim.mcp_server.offers import MESSAGE_SCHEMA

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Final
 
-from agent_core.effects import Json
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
+from agent_core.outputs import Json
 from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
 from engine_shim.intervals import CONTROL_INTERVAL_S

@@ -13,9 +13,9 @@ from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
 from agent_core.agents.turn_tool import count_spent
 from agent_core.config import AgentConfig
-from agent_core.effects import Json, WaitingCall
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
+from agent_core.outputs import Json, WaitingCall
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT, read_definition

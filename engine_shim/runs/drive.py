@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from agent_core.effects import Json, WaitingCall
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
+from agent_core.outputs import Json, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
 from agent_core.run.event_listener import EventListener

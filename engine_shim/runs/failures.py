@@ -6,19 +6,10 @@ from typing import Any, Final
 from agent_core.audit.repeats import Place
 from agent_core.effects import Failed
 from agent_core.errors import DecisionError, Divergence
+from agent_core.journal.facts import Answered, Batch, BatchAnswer, Call, Fact, Question, RunFinished, RunStarted
 from agent_core.journal.operations import Operation, Spec, walk
 from agent_core.journal.path import attempt, child, last_segment, parent_of, parse_segment
-from agent_core.journal.reader import (
-    Answered,
-    Batch,
-    BatchAnswer,
-    Call,
-    Fact,
-    Question,
-    RunFinished,
-    RunStarted,
-    read_strands,
-)
+from agent_core.journal.reader import read_strands
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
-from agent_core.effects import Json
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Row, Tape, by_path
+from agent_core.outputs import Json
 from agent_core.run.clock import now
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.model import ROOT

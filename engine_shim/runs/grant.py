@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from agent_core.journal.reader import RecordedRun
+from agent_core.journal.facts import RecordedRun
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.load import UNBOUND, Bounds, Workflow
 from engine_shim.definition.validate import CheckedWorkflow

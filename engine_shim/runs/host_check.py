@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.journal.chain import is_finished
-from agent_core.journal.reader import RecordedRun, read_runs
+from agent_core.journal.facts import RecordedRun
+from agent_core.journal.reader import read_runs
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT, read_definition

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Inherited, Json
+from agent_core.effects import Inherited
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
 from agent_core.models.client import ModelClient
+from agent_core.outputs import Json
 from agent_core.records import TurnNote
 from agent_core.rules import CURRENT
 from agent_core.run.clock import now

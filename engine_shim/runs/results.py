@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from agent_core.effects import Classify, Suspended, WaitingCall
+from agent_core.effects import Classify, Suspended
 from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
+from agent_core.outputs import WaitingCall
 from engine_shim.definition.model import ROOT
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.loops import LOOPS

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Json
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import chain_row, genesis
+from agent_core.outputs import Json
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow

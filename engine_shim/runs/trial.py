@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.audit.replay import Replay, replay_tape
-from agent_core.effects import Json
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
+from agent_core.outputs import Json
 from engine_shim.runs.loops import LOOPS
 from utools.words.text import error_words
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.definition.template import read_whole

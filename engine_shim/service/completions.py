@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_core.audit.totals import Totals
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.model import ROOT, Definition

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from agent_core.agents.reply import ChatReply
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import EngineError
 from engine_shim.runs.conversations import HostConversations, read_conversation_id, reply_of

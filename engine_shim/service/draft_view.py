@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.drawing import describe_graph
 from engine_shim.definition.errors import Problem

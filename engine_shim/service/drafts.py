@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.load import Workflow, load_parts
 from engine_shim.definition.validate import CheckedWorkflow, Examination

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.uses import uses_of

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.agents.turn import NODE
-from agent_core.effects import Json, WaitingCall
 from agent_core.errors import Divergence
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json, WaitingCall
 from agent_core.run.node import ROOT as AGENT_ROOT
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import RunNotFound

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from agent_core.effects import Json
 from agent_core.errors import JournalAway
+from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
 from engine_shim.host.config import HostConfig
 from engine_shim.intervals import RECOVERY_INTERVAL_S, SOURCE_INTERVAL_S

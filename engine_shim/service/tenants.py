@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Json
 from agent_core.journal.jsonl_format import write_line
+from agent_core.outputs import Json
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig

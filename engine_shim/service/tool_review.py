@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.definition.errors import message_of
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.host.config import HostConfig

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 import orjson
 from standardwebhooks import Webhook
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.inputs import unlisted_inputs

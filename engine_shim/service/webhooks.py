@@ -15,8 +15,8 @@ import httpx2
 import orjson
 from standardwebhooks import Webhook
 
-from agent_core.effects import Json
 from agent_core.errors import JournalError
+from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from engine_shim.definition.errors import problems_in, refuse
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError

@@ -8,11 +8,12 @@ from typing import Any, Final
 import orjson
 
 from agent_core.journal.kinds import TOOL_OF_CALL, beginning
+from agent_core.outputs import Json
 from agent_core.records import TURN_TOOL
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.store.database import Database
 from engine_shim.store.entries import parse_time
-from engine_shim.store.run_list import ROOT_STRANDS, Json
+from engine_shim.store.run_list import ROOT_STRANDS
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""

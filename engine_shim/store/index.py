@@ -4,7 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_core.effects import Json
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import last_control, waiting_calls
@@ -12,6 +11,7 @@ from agent_core.journal.intact import check_intact, check_signer
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
+from agent_core.outputs import Json
 from agent_core.run.secrets import verifying_keys
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_core.outputs import Json
 from engine_shim.statuses import ListedStatus, read_ended_status
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, parse_time
 from engine_shim.store.run_store import DatabaseRunStore
@@ -16,9 +17,6 @@ ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
 _BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {ROOT_STRANDS}"
 _FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
 _LAST = f"SELECT data FROM rows WHERE run = ? AND {ROOT_STRANDS} ORDER BY n DESC LIMIT 1"
-
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

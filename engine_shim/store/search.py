@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from agent_core.journal.kinds import beginning
+from agent_core.outputs import Json
 from engine_shim.errors import DefinitionError
 from engine_shim.store.conversations import NewestTurn, list_newest_turns
 from engine_shim.store.database import Database, Dialect
 from engine_shim.store.digest import RunDigest, digest_runs, read_calls
 from engine_shim.store.entries import RunEntry, RunFilter, select_entries
-from engine_shim.store.run_list import ROOT_STRANDS, Json, complete_entry, read_beginning, read_record
+from engine_shim.store.run_list import ROOT_STRANDS, complete_entry, read_beginning, read_record
 from engine_shim.store.run_store import DatabaseRunStore
 
 SEARCH_S: Final = 3.0

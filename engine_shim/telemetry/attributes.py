@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agent_core.effects import ModelReply, ToolReply
-from agent_core.journal.reader import Answered, RunFinished
+from agent_core.journal.facts import Answered, RunFinished
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Ended, Operation, Source
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.effects import Json, ModelReply, ToolReply
-from agent_core.journal.reader import Answered, RunFinished
+from agent_core.effects import ModelReply, ToolReply
+from agent_core.journal.facts import Answered, RunFinished
+from agent_core.outputs import Json
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Ended, Operation
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from agent_core.effects import Failed
-from agent_core.journal.reader import Answered, Cancelled, Fact, RunFinished, Waiting
+from agent_core.journal.facts import Answered, Cancelled, Fact, RunFinished, Waiting
 
 
 class Ending(NamedTuple):

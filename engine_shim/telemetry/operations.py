@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from agent_core.effects import ModelReply
-from agent_core.journal.reader import Answered, Call, Fact, RecordedRun
+from agent_core.journal.facts import Answered, Call, Fact, RecordedRun
 
 Kind = Literal["invoke_workflow", "invoke_agent", "plan", "chat", "execute_tool"]
 """The names that the semantic conventions give to operations."""

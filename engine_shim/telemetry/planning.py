@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_core.journal.reader import Decided
+from agent_core.journal.facts import Decided
 from engine_shim.telemetry.operations import Operation
 
 

@@ -11,8 +11,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from agent_core.effects import Json, ToolReply
-from agent_core.journal.reader import Answered, Fact, RunFinished
+from agent_core.effects import ToolReply
+from agent_core.journal.facts import Answered, Fact, RunFinished
+from agent_core.outputs import Json
 from engine_shim.statuses import status_of_reason
 from engine_shim.telemetry.operations import Ended, Source
 from engine_shim.telemetry.series import PREFIX, Series

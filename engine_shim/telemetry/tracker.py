@@ -4,18 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Question, RunFinished, RunStarted, Waiting
 from agent_core.journal.path import is_within, parent_of
-from agent_core.journal.reader import (
-    Answered,
-    Call,
-    Cancelled,
-    Decided,
-    Question,
-    Reader,
-    RunFinished,
-    RunStarted,
-    Waiting,
-)
+from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row
 from engine_shim.telemetry.endings import ending_of
 from engine_shim.telemetry.operations import Began, Change, Ended, Operation, Place

@@ -8,23 +8,11 @@ import pytest
 
 from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.errors import Damaged
-from agent_core.journal import reader
+from agent_core.journal import facts, reader
+from agent_core.journal.facts import Answered, Batch, Call, Fact, Question, RunFinished, RunStarted
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.kinds import KINDS, beginning
-from agent_core.journal.reader import (
-    Answered,
-    Batch,
-    Call,
-    Fact,
-    Question,
-    Reader,
-    RunFinished,
-    RunStarted,
-    find_agents,
-    leave_nested,
-    read_run,
-    read_strands,
-)
+from agent_core.journal.reader import Reader, find_agents, leave_nested, read_run, read_strands
 from agent_core.journal.record import Row, Tape, by_path
 
 TRANSCRIPTS = sorted((Path(__file__).parents[2] / "fixtures" / "transcripts").rglob("*.jsonl"))
@@ -80,7 +68,7 @@ def test_records_of_the_documentation_are_read() -> None:
     for n, example in enumerate(examples):
         record = orjson.loads(example)
         fact = named.read(Row("agent", n, b"", orjson.dumps(record)))
-        assert type(fact).__name__ in vars(reader)
+        assert type(fact).__name__ in vars(facts)
 
 
 def answer(reply: dict[str, object], asked: dict[str, object]) -> Answered:

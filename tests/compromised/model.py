@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from agent_core.models.client import Completion, ModelInfo, Question
+from agent_core.outputs import Json
 from engine_shim.store.run_store import RunStore
 from support.samples import sample
 from utools.schema.compiled import compile_schema

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.models.finish_reasons import MALFORMED, find_reason
+from agent_core.outputs import Json
 
 # ── a wait that is only in the text ──────────────────────────────────────────────────────────────
 

@@ -8,12 +8,13 @@ from agent_core.audit.replay import replay
 from agent_core.errors import DefinitionError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from engine_shim.definition.model import ROOT
 from engine_shim.evals.append import append_case
 from engine_shim.evals.fillings import find_fillings
-from engine_shim.evals.from_run import Json, KnownTool, case_of_run, find_agent
+from engine_shim.evals.from_run import KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS

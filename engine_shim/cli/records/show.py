@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains
-from agent_core.journal.reader import (
+from agent_core.journal.facts import (
     Added,
     Answered,
     Batch,
@@ -24,8 +24,8 @@ from agent_core.journal.reader import (
     RunStarted,
     Sealed,
     Waiting,
-    read_record,
 )
+from agent_core.journal.reader import read_record
 from agent_core.journal.record import Tape
 from agent_core.records import JudgedCall
 from engine_shim.cli import output

@@ -11,9 +11,9 @@ from typing import Any
 import typer
 
 from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
-from agent_core.effects import WaitingCall
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
+from agent_core.outputs import WaitingCall
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agent_core.effects import Json
 from agent_core.loop.plan_check import PLAN
+from agent_core.outputs import Json
 from engine_shim.cli.output import (
     DEFINITION,
     FAILED,

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from support.crash.matrix_attempt import Attempts, child, ended, read
 from support.crash.matrix_judge import differences, done_again, happened_again, many_keys, too_often
 from support.crash.matrix_workflows import CASES, Case

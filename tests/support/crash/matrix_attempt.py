@@ -12,9 +12,9 @@ import orjson
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
 from agent_core.decisions import Decision, Retry, Skip
-from agent_core.effects import Json
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
+from agent_core.outputs import Json
 from engine_shim import Engine, RunNotFound, Workflow, load_workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.host.config import TemporalConfig

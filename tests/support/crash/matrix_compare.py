@@ -7,9 +7,9 @@ tried again, a second `asked`. They are folded away, and the strands that are na
 from collections.abc import Iterator
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.journal.approvals import settle_doubt
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from agent_core.records import encode_answer
 
 _TIMES = {"at", "seconds", "total_ms", "elapsed_ms", "timestamp", "started_at", "ended_at", "closes", "journal"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.effects import Json
+from agent_core.outputs import Json
 from support.crash.matrix_compare import timeless
 from support.crash.matrix_workflows import Case
 

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from agent_core.decisions import Approve, Decision, Deny, Edit
-from agent_core.effects import Json
 from agent_core.models import Completion
+from agent_core.outputs import Json
 from support.crash.matrix_world import Scripts
 
 

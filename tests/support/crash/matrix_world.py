@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.effects import Json
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
 from agent_core.models import Completion, ModelError, ModelInfo, Question
+from agent_core.outputs import Json
 from engine_shim import SqliteRunStore
 from engine_shim.runs.prepare import with_runs
 from engine_shim.store.entries import RunEntry

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent_core.effects import Json
 from agent_core.errors import JournalError
+from agent_core.outputs import Json
 from engine_shim import SqliteRunStore
 from engine_shim.errors import RunBusy
 from engine_shim.store.leases import TTL, MemoryLeases

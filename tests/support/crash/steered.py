@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from agent_core.effects import Json
 from agent_core.errors import DecisionError
+from agent_core.outputs import Json
 from engine_shim import Engine
 from engine_shim.errors import RunBusy
 from support.crash.matrix import Undisturbed, home_of

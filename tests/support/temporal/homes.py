@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 
-from agent_core.effects import Json
 from agent_core.journal.record import Tape
+from agent_core.outputs import Json
 from engine_shim import Engine, RunResult
 from engine_shim.host.config import TemporalConfig
 from engine_shim.store.open import store_of

@@ -15,9 +15,9 @@ from typing import Final
 import orjson
 from temporalio.client import WorkflowHistory
 
-from agent_core.effects import Json
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.record import Row
+from agent_core.outputs import Json
 from support.crash.matrix_workflows import CASES, Case
 from support.temporal.worked import read_histories, worked
 from support.temporal_server import temporal_server
