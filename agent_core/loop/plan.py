@@ -11,6 +11,7 @@ from agent_core.decisions import Deny, Edit
 from agent_core.effects import Decided, Effect, Loop, ModelReply, Stop, Wait
 from agent_core.loop.calls import CallOutcomes, ask_person, find_limit, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import Verdict
+from agent_core.loop.observe import observe_step
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
 from agent_core.loop.react import ask, check_answer, end_at_limit, handle_unreadable, stop_run, weigh_failures
@@ -217,7 +218,7 @@ def _read_result(
     state: RunState, planned: Planned, step: PlanStep, made: CallOutcomes, timing: ModelReply
 ) -> Generator[Effect, Any, AgentOutcome | None]:
     call, result = made.results[0]
-    text = state.observe_step(timing, step, call, result)
+    text = observe_step(state, timing, step, call, result)
     if not has_succeeded(result):
         yield from _close_step(state, planned, step, "failed", result, text)
         if outcome := _find_ending(state, result):

@@ -6,6 +6,7 @@ from typing import Any, cast
 from agent_core.effects import Cancelled, Decided, Effect, Failed, Loop, ModelReply, Received, Stop, Suspended, ToolCall
 from agent_core.loop.calls import Judged, ask_person, find_limit, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import list_faults
+from agent_core.loop.observe import observe_calls
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import FinishReason, Json
@@ -122,7 +123,7 @@ def _feed_back(
     state: RunState, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]
 ) -> AgentOutcome | None:
     """Send the observations to the model, errors too, or end the run over a failure."""
-    step = state.observe(reply, thought, results)
+    step = observe_calls(state, reply, thought, results)
     failures = [result for _, result in results if not has_succeeded(result)]
     outcome = weigh_failures(state, failures)
     if outcome is None:

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, Result, ToolCall, ToolReply
+from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, Result, ToolCall
 from agent_core.loop.budget import Budget, Limits
-from agent_core.loop.judge import Verdict
 from agent_core.loop.masked import marks_of
 from agent_core.loop.options import Models, Stage
-from agent_core.loop.outcome import AgentOutcome, CallResult, error_in, error_of, has_tool_failure, output_of
+from agent_core.loop.outcome import AgentOutcome, CallResult, error_of, has_tool_failure
 from agent_core.loop.reading import READ_OBSERVATION, CutObservations
 from agent_core.loop.references import GRAMMARS
 from agent_core.loop.trace import Trace
@@ -17,12 +16,11 @@ from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
 from agent_core.outputs import FinishReason, Json, UsedTool, WaitingCall
 from agent_core.policy import Policies, arguments_of
-from agent_core.protocol.clip import as_text, clip, clip_value
+from agent_core.protocol.clip import as_text
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
-from agent_core.protocol.feedback import Feedback, Repair, Status
+from agent_core.protocol.feedback import Feedback, Repair
 from agent_core.protocol.json_dialect import JsonDialect
-from agent_core.protocol.messages import action_message, tool_message
-from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError, render
+from agent_core.protocol.parse import Action, Final, Plan, ProtocolError, render
 from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
@@ -36,7 +34,7 @@ UNKNOWN_TOOL: Mapping[str, Any] = {"preset": {}}
 """The policy of a tool that is not on the whitelist, for a call that judge will refuse."""
 
 
-class Step(NamedTuple):
+class ObservedStep(NamedTuple):
     """What became of the calls of one reply: as the model reads it, and as neutral messages."""
 
     observations: list[Observation]
@@ -67,7 +65,7 @@ class RunState:
         self.plan: list[Json] | None = None
         rules = rules_of(started)
         self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
-        self._keeps_json = rules["cuts"] > 3
+        self.keeps_json = rules["cuts"] > 3
         self.rules = rules["replies"]
         self.dialect = _dialect_of(started, self.feedback)
         self._run = started["run"]
@@ -75,8 +73,8 @@ class RunState:
         self._first_step = self.budget.steps
         self._made_room_in: int | None = None
         self.models = Models(self.config, started["options"])
-        self._reading = started.get("reading")
-        limit = self.config["observation_max_len"] if self._reading else None
+        self.reading_policy = started.get("reading")
+        limit = self.config["observation_max_len"] if self.reading_policy else None
         self.cut_observations = CutObservations(limit, self.words)
         self.transcript = self._open_transcript(started)
 
@@ -172,7 +170,7 @@ class RunState:
 
     def reads_on(self, tool: str) -> bool:
         """Whether it is the loop's own tool."""
-        return self._reading is not None and tool == READ_OBSERVATION
+        return self.reading_policy is not None and tool == READ_OBSERVATION
 
     def calls_made(self, tool: str) -> int:
         used = self.trace.tools.get(tool)
@@ -214,71 +212,6 @@ class RunState:
                 origins=call.origins,
             )
 
-    def observe(self, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]) -> Step:
-        """What the model reads of each call; trace, sums and the neutral conversation are updated."""
-        observations = [self._observe(reply, thought, index, *made) for index, made in enumerate(results, start=1)]
-        action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
-        answers = [tool_message(each.call.id, each.call.tool, each.text) for each in observations]
-        self.transcript.record(action, *answers)
-        return Step(observations, action, answers)
-
-    def _observe(
-        self, reply: ModelReply, thought: str | None, index: int, call: ToolCall, result: CallResult
-    ) -> Observation:
-        """What the model reads of call `index` of the reply."""
-        limit = self.config["observation_max_len"]
-        status: Status = "refused"
-        seconds, is_failure, cached, hint = 0.0, True, False, ""
-        if isinstance(result, Verdict):
-            text = result.message
-        else:
-            error = error_in(result, self.words)
-            is_failure = error is not None
-            status = "failed" if is_failure else "seen"
-            whole = error or as_text(output_of(result))
-            text, seconds = clip(whole, limit, self.words), result.seconds
-            hint = self._hint_at_rest(index, call, whole)
-            cached = isinstance(result, ToolReply) and result.cached
-            self._count_call(call, index, result, is_failure=is_failure)
-        shown = clip(text, limit, self.words)
-        if not isinstance(result, Verdict) and status == "seen" and self._keeps_json:
-            shown = clip_value(output_of(result), limit, self.words)
-        self.trace.add(
-            self.budget.steps,
-            at=reply.at,
-            seconds=reply.seconds + seconds,
-            tool=call.tool,
-            args=call.args,
-            observation=shown,
-            thought=thought,
-            error=shown if is_failure else None,
-            cached=cached,
-            origins=call.origins,
-        )
-        return Observation(call, text, status, hint)
-
-    def _hint_at_rest(self, index: int, call: ToolCall, whole: str) -> str:
-        """How the model reads on in what it sees cut; from the first such observation on, it may."""
-        if self.reads_on(call.tool):
-            rest = self.cut_observations.rest_of(call.args)
-        else:
-            rest = self.cut_observations.add(self.budget.steps, index, whole)
-        if rest is None:
-            return ""
-        reading = self._reading
-        if reading is not None and READ_OBSERVATION not in self.tools:
-            self.tools = {**self.tools, READ_OBSERVATION: reading}
-            self.models.offer(READ_OBSERVATION, reading)
-        return self.feedback.reading(**asdict(rest))
-
-    def _count_call(self, call: ToolCall, index: int, result: Result, *, is_failure: bool) -> None:
-        self.at = max(self.at, result.at)
-        self.trace.count_call(call.tool, result.seconds)
-        if not is_failure and not self.reads_on(call.tool):
-            place = f"{self.budget.steps}.{index}" if index > 1 else str(self.budget.steps)
-            trusted = self.tools[call.tool]["trusted"]
-            self.proof.add_answer(call.tool, place, output_of(result), trusted=trusted)
-
     # ── feeding back ──────────────────────────────────────────────────────────────────────────────
 
     def feed_protocol_error(self, reply: ModelReply, error: ProtocolError) -> None:
@@ -288,7 +221,9 @@ class RunState:
         self.transcript.append(own, [{"role": "assistant", "content": echoed}], step=self.budget.steps)
         self._append_feedback(feedback, (), Repair(self.feedback.error(error.message), tool_failed=False))
 
-    def feed_results(self, reply: ModelReply, thought: str | None, step: Step, failures: Sequence[CallResult]) -> None:
+    def feed_results(
+        self, reply: ModelReply, thought: str | None, step: ObservedStep, failures: Sequence[CallResult]
+    ) -> None:
         """Send what became of the calls, errors too."""
         own, feedback = self.dialect.write_results(reply, thought, step.observations)
         self.transcript.append(own, [step.action], step=self.budget.steps)
@@ -327,13 +262,6 @@ class RunState:
         """Note what became of a step of the plan."""
         assert self.plan is not None
         self.plan[number - 1]["status"] = status
-
-    def observe_step(self, reply: ModelReply, step: PlanStep, call: ToolCall, result: CallResult) -> str:
-        """What the model will read of a step's call; trace, sums and the neutral conversation are updated."""
-        seen = self._observe(reply, step.description, step.step, call, result)
-        action = action_message([(call.id, call.tool, call.args)], step.description)
-        self.transcript.record(action, tool_message(call.id, call.tool, seen.text))
-        return seen.text
 
     def feed_report(self, template: str, report: Sequence[str]) -> None:
         """Tell the model what became of the plan's steps, and what is wanted of it now."""

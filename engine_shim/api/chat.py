@@ -8,8 +8,8 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.outputs import Json
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
+from engine_shim.api.chat_models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
-from engine_shim.api.models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.service.conversations import ConversationService, ConversationSpent

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.outputs import Json
-from engine_shim.api.models import Name, Text, _In
+from engine_shim.api.models import Name, RequestBody, Text
 
 FormatName = Literal["yaml", "json"]
 EXAMPLE = "id: hello\nnodes:\n  - {id: say, tool: echo, config: {text: Hello}}\n"
 
 
-class DraftRequest(_In):
+class DraftRequest(RequestBody):
     """A definition as it is written."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": EXAMPLE, "format": "yaml"}]})

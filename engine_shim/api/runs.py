@@ -18,7 +18,9 @@ from agent_core.run.secrets import verifying_keys
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.held_stream import HeldStream
-from engine_shim.api.models import (
+from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
+from engine_shim.api.run_models import (
     DecideRequest,
     ForkRequest,
     MessageRequest,
@@ -29,8 +31,6 @@ from engine_shim.api.models import (
     RunStatusView,
     Verdict,
 )
-from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed_merge import Position
 from engine_shim.statuses import OPEN, ListedStatus

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.outputs import Json, RunError
-from engine_shim.api.models import _In
+from engine_shim.api.models import RequestBody
 from engine_shim.statuses import RunStatus
 from utools.tool import Effect
 
@@ -48,7 +48,7 @@ class ToolList(BaseModel):
     left_out: list[LeftOutSource]
 
 
-class ExecuteRequest(_In):
+class ExecuteRequest(RequestBody):
     """The arguments of a call, beside what the operator presets."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"args": {"expression": "2 * 21"}}]})
@@ -101,7 +101,7 @@ class ToolChanges(BaseModel):
     faults: list[SourceFault]
 
 
-class ApproveRequest(_In):
+class ApproveRequest(RequestBody):
     """The digest of the changes that somebody has looked at."""
 
     digest: Annotated[str, Field(min_length=1, max_length=128)]

@@ -6,8 +6,9 @@ from fastapi import APIRouter, Header, Request, Response
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
-from engine_shim.api.models import RunStatusView, TriggerList
+from engine_shim.api.models import TriggerList
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_models import RunStatusView
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.triggers import refuse_caller
 

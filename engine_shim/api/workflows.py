@@ -7,9 +7,10 @@ from fastapi import APIRouter, Response
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import SaveRequest, WorkflowSource
-from engine_shim.api.models import RunRequest, WorkflowDetail, WorkflowList
+from engine_shim.api.models import WorkflowDetail, WorkflowList
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Key, Nodes, Wait, answer_run
+from engine_shim.api.run_models import RunRequest
 from engine_shim.definition.validate import CheckedWorkflow
 
 SAVED: dict[int | str, dict[str, Any]] = {

@@ -1,0 +1,211 @@
+"""What goes in and out of the routes about runs."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
+from agent_core.errors import DefinitionError
+from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
+from engine_shim.api.models import Name, RequestBody, Text, Whole
+from engine_shim.statuses import ListedStatus, RunStatus
+
+
+class RunRequest(RequestBody):
+    """The inputs of a run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"external": {"message": "Where is order 17?"}}]})
+
+    external: Json = Field(default={})
+
+
+class JournalEnd(BaseModel):
+    """The head of a run's journal and how many records it has: what `agent-core verify --head --count` asks for."""
+
+    head: str
+    count: int
+
+
+class Run(BaseModel):
+    """A run of a workflow, or a turn of a conversation with an agent.
+
+    `outputs` are those that the workflow declares, `{}` unless it has completed; where it declares none, they are by
+    node. `nodes`, with `?nodes=true`, are those of all nodes.
+    """
+
+    run_id: str
+    status: RunStatus
+    workflow: str | None
+    version: str | None
+    agent: str | None
+    conversation: str | None
+    started_at: str | None
+    submitted_by: str | None
+    outputs: Json
+    path: list[str]
+    waiting: list[WaitingCall]
+    error: RunError | None
+    journal: JournalEnd | None
+    why_paused: str | None = Field(description="Why nobody takes it up by itself any more.")
+    nodes: Json = Field(default={}, description="The outputs of all nodes, with `?nodes=true` alone.")
+
+
+class RunSummary(BaseModel):
+    """A run as a list shows it. The status of a run that only its journal knows is `unfinished` or `unreadable`.
+
+    `seconds` is null until its end, `agent` unless it is a turn with one, and `cost` (USD) where no price is known.
+    `reasons` are why its agents ended, `tools` those that it asked, `asked` the beginning of its first input.
+    """
+
+    run_id: str
+    workflow: str
+    version: str
+    status: ListedStatus
+    started_at: str
+    seconds: float | None
+    reasons: list[str]
+    tools: list[str]
+    asked: str
+    agent: str | None
+    tokens: int
+    cost: float | None
+
+
+class RunList(BaseModel):
+    """The newest runs first. `next` is where the following page begins, by `before`; null where there is none."""
+
+    runs: list[RunSummary]
+    next: str | None
+
+
+class RunStatusView(BaseModel):
+    """A run's status once a request has reached it; it may still be running when a call takes long."""
+
+    run_id: str
+    status: RunStatus
+
+
+class RecordRef(RequestBody):
+    """A record of a run, as in `flow/agent_core.1:4`."""
+
+    strand: Name
+    n: Whole = Field(ge=0, le=2**31)
+
+
+def _only_with(decision: str, key: str, schema: Json) -> Json:
+    """What JSON Schema says of a key that one decision alone may have."""
+    return {
+        "if": {"properties": {"decision": {"const": decision}}},
+        "then": schema,
+        "else": {"properties": {key: {"type": "null"}}},
+    }
+
+
+class DecideRequest(RequestBody):
+    """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`, `message` that
+    of `deny`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                _only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
+                _only_with("deny", "message", {}),
+            ],
+            "examples": [
+                {"decision": "approve"},
+                {"decision": "deny", "message": "Not this month."},
+                {"decision": "edit", "args": {"pieces": 2}},
+            ],
+        }
+    )
+    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
+    at: RecordRef | None = None
+    message: Text | None = None
+    args: Json | None = None
+
+    @model_validator(mode="after")
+    def _check_args(self) -> "DecideRequest":
+        if (self.args is not None) != (self.decision == "edit"):
+            raise ValueError("args belong to the decision edit, and to no other")
+        if self.message is not None and self.decision != "deny":
+            raise ValueError("a message belongs to the decision deny, and to no other")
+        return self
+
+    def read(self) -> Decision:
+        """The decision. DefinitionError for one that no call can have."""
+        match self.decision:
+            case "approve":
+                return Approve()
+            case "deny":
+                return Deny(self.message or "")
+            case "edit":
+                if self.args is None:
+                    raise DefinitionError("edit needs args", where="args")
+                return Edit(self.args)
+            case "retry":
+                return Retry()
+            case "skip":
+                return Skip()
+        return Fail()
+
+
+class ForkRequest(RequestBody):
+    """Where a new run leaves the past of this one; without it, where a failed run failed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": {"strand": "flow/agent_core.1", "n": 4}}]})
+
+    at: RecordRef | None = None
+    repeat_writes: bool = False
+
+
+class MessageRequest(RequestBody):
+    """A message for the next question of one of the run's agents."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Look at order 18 as well."}]})
+
+    content: Text
+    role: Literal["user", "assistant"] = "user"
+
+
+class Verdict(BaseModel):
+    """Whether a run's records are whole: chains, end, and seal where the host has a key; `seal` says what was checked
+    of that, `why` why it is not ok."""
+
+    ok: bool
+    complete: bool
+    head: str
+    count: int
+    first_bad: Json | None
+    why: str | None
+    seal: str
+
+
+class ReplayRequest(RequestBody):
+    """Another policy to judge the run by, in all its agents or in that of one strand; without one, its own."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"policy": {"deny_tools": ["order"]}}]})
+
+    policy: Json | None = None
+    strand: Name | None = None
+
+
+class RecordPlace(BaseModel):
+    """Where a record stands in its run."""
+
+    strand: str
+    n: int
+
+
+class ReplayedRun(BaseModel):
+    """What came of a replay. Under another policy, `decisions` has both verdicts on each call."""
+
+    outcome: Literal[
+        "identical", "diverged", "unfinished", "damaged", "unreadable", "changed", "outlived", "inapplicable"
+    ]
+    identical: bool
+    place: RecordPlace | None
+    why: str | None
+    divergence: Json | None
+    tape_ended: str | None
+    steps: int
+    decisions: list[PolicyDecision]
