@@ -18,7 +18,8 @@ from engine_shim.api.answers import MANNERS
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.conversations import ConversationNotFound
-from engine_shim.service.run_service import KeyReused, ServerEnds
+from engine_shim.service.driven_runs import ServerEnds
+from engine_shim.service.run_service import KeyReused
 from engine_shim.service.shares import OverShare, TooManyRuns
 from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
 from engine_shim.service.triggers import NotSigned

@@ -6,37 +6,32 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from time import monotonic
 from typing import Any, Final, TypedDict, TypeVar
 
-from agent_core.errors import Abandoned, Damaged, DecisionError
+from agent_core.errors import Damaged, DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, EngineAway, EngineError, RunBusy, RunNotFound
+from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
 from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
-from engine_shim.service.backoff import Backoff
+from engine_shim.service.driven_runs import Drive, DrivenRuns, ServerEnds
 from engine_shim.service.feed import Feeds
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
-from engine_shim.statuses import ENDED, OPEN, STOPPED
+from engine_shim.statuses import OPEN, STOPPED
 from engine_shim.store.async_store import AsyncRunStore
 from utools.words.text import error_words
 
-MAX_RESULTS: Final = 256
-"""How many results of runs that have ended are kept in memory."""
 AWAIT_S: Final = 15.0
 """How long a run is awaited before its status is read again."""
 MAX_POLLS: Final = 50
 """How often a run at rest is tried that its driver has not released."""
-Drive = Callable[[Callable[[], None]], Coroutine[Any, Any, RunResult]]
-"""Drives a run, and calls what it is given once nothing refuses that."""
 T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
@@ -46,13 +41,6 @@ class Submitted(TypedDict):
 
     submitter: str
     on_begin: Callable[[str], None]
-
-
-class ServerEnds(EngineError):
-    """This process is about to end, and begins nothing more."""
-
-    def __init__(self) -> None:
-        super().__init__("this server is about to end; try again in a moment")
 
 
 class KeyReused(EngineError):
@@ -72,14 +60,8 @@ class RunService:
     def __init__(self, engine: Engine, *, share: Share | None = None, tenant: str | None = None) -> None:
         self.engine, self.feeds = engine, Feeds(engine.store)
         self.store = AsyncRunStore(engine.store)
-        self._share, self._tenant = share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant
-        self._open: dict[str, asyncio.Task[RunResult]] = {}
-        self._beginning: set[asyncio.Task[RunResult]] = set()
-        self._results: dict[str, RunResult] = {}
-        self._taken_over: set[str] = set()
-        self._backoff = Backoff()
+        self.driven = DrivenRuns(engine, self.feeds, share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant)
         self._recovery = Recovery(engine, self.store, self.drives)
-        self._is_closing = asyncio.Event()
         engine.watch(self.feeds.watch)
 
     # ── beginning and going on ────────────────────────────────────────────────────────────────────
@@ -112,7 +94,7 @@ class RunService:
             try:
                 if not takes_unlisted:
                     refuse(unlisted_inputs(workflow.definition, external))
-                await self._launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by)
+                await self.driven.launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by)
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self.store.has_started(run)):
                     raise
@@ -121,7 +103,7 @@ class RunService:
                 return run, True
         if not await self.store.run_blocking(self.engine.has_begun_with, run, workflow, external=external):
             raise KeyReused(key)
-        if run not in self._open and (await self.view(run)).status in OPEN:
+        if run not in self.driven and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
 
@@ -146,14 +128,14 @@ class RunService:
         """Begin a run with the past of another one; gives its id. Raises what `Engine.fork` does."""
         new, handed_in = new_run_id(), self._submitted(by, trace)
         fork = partial(self.engine.fork, run, at, new_id=new, repeat_writes=repeat_writes, **handed_in)
-        await self._launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed, by)
+        await self.driven.launch(new, lambda on_taken: fork(on_taken=on_taken), is_followed, by)
         return new
 
     async def retry_failed(self, run: str, *, by: str, trace: str | None = None, is_followed: bool = False) -> str:
         """Begin a run where a failed one failed; gives its id. Raises what `Engine.retry_failed` does."""
         new = f"{run}-retry"
         retry = partial(self.engine.retry_failed, run, **self._submitted(by, trace))
-        await self._launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed, by)
+        await self.driven.launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed, by)
         return new
 
     def _submitted(self, by: str, trace: str | None) -> Submitted:
@@ -175,7 +157,7 @@ class RunService:
         """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
         for left in reversed(range(MAX_POLLS)):
             try:
-                await self._launch(run, drive, is_followed, by)
+                await self.driven.launch(run, drive, is_followed, by)
                 break
             except RunBusy:
                 if not left or not await self.store.run_blocking(self._is_settled, run):
@@ -186,83 +168,12 @@ class RunService:
         """Whether a run waits, by its journal, which knows it first, or is paused."""
         return self.engine.result(run) is not None or self.engine.status(run) in STOPPED
 
-    async def _launch(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
-        """Drive in the background. Raises what is refused, and goes on when its caller goes away."""
-        if self._is_closing.is_set():
-            raise ServerEnds
-        token = None if by == RECOVERY else by
-        self._share.check(self._tenant, token)
-        if is_followed:
-            self.feeds.expect(run)
-        self._share.add(self._tenant, token)
-        taken = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken)), name=run)
-        self._beginning.add(task)
-        task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
-        task.add_done_callback(lambda done: self._note_begun(done, taken))
-        await taken
-
-    def _note_taken(self, run: str, task: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
-        """Keep a run that nothing refuses, and let its caller go on."""
-        self._beginning.discard(task)  # it counts once
-        self._open[run] = task
-        task.add_done_callback(lambda done: self._close(run, done))
-        if self._is_closing.is_set():
-            self.engine.release()
-        if not taken.done():
-            taken.set_result(None)
-
-    def _note_begun(self, done: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
-        """Tell the caller what came of a run that was not taken; a caller who went away hears nothing."""
-        self._beginning.discard(done)
-        error = None if done.cancelled() else done.exception()  # of each, so that none counts as never retrieved
-        if taken.done():
-            return
-        if done.cancelled():
-            taken.cancel()
-        elif error is not None:
-            taken.set_exception(error)
-        else:
-            self._keep(done.result())
-            taken.set_result(None)
-
-    def _close(self, run: str, done: "asyncio.Task[RunResult]") -> None:
-        if self._open.get(run) is done:
-            del self._open[run]
-        error = None if done.cancelled() else done.exception()
-        if not done.cancelled() and error is None:
-            self._keep(done.result())
-            self._backoff.forget(run)
-        elif isinstance(error, Abandoned):
-            self._taken_over.add(run)
-        elif error is not None:
-            self._note_failure(run, error)
-
-    def _note_failure(self, run: str, error: BaseException) -> None:
-        self._backoff.note_failure(run)
-        if isinstance(error, EngineAway):
-            log.warning("run %s waits: %s", run, error)
-        else:
-            log.error("run %s cannot be driven on: %s", run, error_words(error), exc_info=error)
-
-    def _keep(self, result: RunResult) -> None:
-        """Keep the result of a run that has ended, which nothing changes any more: as a rule somebody asks for it."""
-        if result.status in ENDED:
-            self._results[result.run_id] = result
-            if len(self._results) > MAX_RESULTS:
-                del self._results[next(iter(self._results))]
-
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
 
     async def wait(self, run: str, seconds: float) -> None:
         """Wait until a run that somebody drives has ended or waits, or the time is over."""
         until = asyncio.get_running_loop().time() + seconds
-        if task := self._open.get(run):
-            closing = asyncio.create_task(self._is_closing.wait())
-            try:
-                await asyncio.wait([task, closing], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                closing.cancel()
+        if await self.driven.wait(run, seconds):
             return
         while await self.store.holder(run) and not self.is_closing:
             if (left := until - asyncio.get_running_loop().time()) <= 0:
@@ -286,11 +197,11 @@ class RunService:
 
     def drives(self, run: str) -> bool:
         """Whether this process drives the run, or will when its turn comes."""
-        return run in self._open
+        return run in self.driven
 
     @property
     def is_closing(self) -> bool:
-        return self._is_closing.is_set()
+        return self.driven.is_closing
 
     async def view(self, run: str) -> RunView:
         """A run. RunNotFound when the store has no such run."""
@@ -298,7 +209,7 @@ class RunService:
 
     def read(self, run: str) -> RunView:
         """What `view` gives, to whoever may wait for the store."""
-        return view_run(self.engine.store, run, self.engine.host, self._results.get(run))
+        return view_run(self.engine.store, run, self.engine.host, self.driven.result(run))
 
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
@@ -334,14 +245,14 @@ class RunService:
             except RunBusy:
                 continue
             except Exception as error:  # one run that cannot go on must not keep the others from it
-                self._backoff.note_failure(run)
+                self.driven.backoff.note_failure(run)
                 log.error("run %s cannot be taken up: %s", run, error_words(error))
         return taken
 
     async def _find_left(self) -> list[str]:
         """The runs that nobody drives, the oldest first: those of servers that ended, and those that another server has
         taken over from this one, which it may have left before an answer came to this one."""
-        store, taken_over = self.engine.store, set(self._taken_over)
+        store, taken_over = self.engine.store, set(self.driven.taken_over)
 
         def read() -> tuple[list[str], set[str]]:
             held = store.leases.held(taken_over)
@@ -349,8 +260,8 @@ class RunService:
             return list(dict.fromkeys([*store.list_orphaned(self.engine.host), *again])), held
 
         left, held = await self.store.run_blocking(read)
-        self._taken_over -= taken_over - held
-        return [run for run in left if run not in self._open and self._backoff.is_due(run)]
+        self.driven.taken_over -= taken_over - held
+        return [run for run in left if run not in self.driven and self.driven.backoff.is_due(run)]
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: nobody was told of it."""
@@ -359,25 +270,11 @@ class RunService:
 
     def let_go(self) -> None:
         """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""
-        self._is_closing.set()
-        self.feeds.close()
-        self.engine.release()
+        self.driven.let_go()
 
     async def close(self, grace: float) -> None:
         """End what is driven, so that another process can go on with it: what is under way has the grace to answer."""
-        self.let_go()
-        until = monotonic() + grace
-        if self._beginning:
-            await asyncio.wait(self._beginning, timeout=grace)
-        late = set(self._open.values())
-        if late:
-            _, late = await asyncio.wait(late, timeout=until - monotonic())
-        if late:
-            log.warning("%d runs are left in the middle of a call; the next start takes them up", len(late))
-            self.engine.abandon()
-            for task in late:
-                task.cancel()
-            await asyncio.wait(late)
+        await self.driven.close(grace)
 
 
 def key_to_id(workflow: str, key: str) -> str:

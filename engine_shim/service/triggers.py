@@ -22,7 +22,8 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.intervals import TRIGGER_INTERVAL_S
 from engine_shim.service.changed_files import FileStamps
-from engine_shim.service.run_service import RunService, ServerEnds, key_to_id
+from engine_shim.service.driven_runs import ServerEnds
+from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
