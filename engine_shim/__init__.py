@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from engine_shim.errors import RunNotFound as RunNotFound
     from engine_shim.runs.drive import RunResult as RunResult
     from engine_shim.runs.engine import Engine as Engine
-    from engine_shim.store.run_store import MemoryRunStore as MemoryRunStore
     from engine_shim.store.run_store import SqliteRunStore as SqliteRunStore
+    from engine_shim.store.run_store_memory import MemoryRunStore as MemoryRunStore
 
 HOMES = {
     "AgentBuilder": "engine_shim.builder.builder",
@@ -24,7 +24,7 @@ HOMES = {
     "DefinitionError": "engine_shim.errors",
     "Engine": "engine_shim.runs.engine",
     "EngineError": "engine_shim.errors",
-    "MemoryRunStore": "engine_shim.store.run_store",
+    "MemoryRunStore": "engine_shim.store.run_store_memory",
     "RunBusy": "engine_shim.errors",
     "RunNotFound": "engine_shim.errors",
     "RunResult": "engine_shim.runs.drive",

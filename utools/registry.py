@@ -2,31 +2,35 @@
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from utools.call_results import (
+    check_result,
+    execute_whole,
+    failure,
+    for_the_model,
+    is_cut_off,
+    list_faults,
+    lost_result,
+)
 from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ResultError, ToolError, UnknownTool
 from utools.host_policy import HostPolicy
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
-from utools.schema.json_value import NotJson, as_json
 from utools.threads import DaemonThreads
-from utools.tool import Args, Execute, Tool, ToolContext, ToolResult, is_async
+from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
 from utools.words.catalogue import ENGLISH, Words, words_in
-from utools.words.text import leaves_of, translate
+from utools.words.text import leaves_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "utools.tools"
-FAULTS_LISTED = 20
-MARKS = ("transient", "permanent", "cut_off")
-"""What a failure's metadata may tell the host: another try may help; the call was sent and no answer came back."""
-
 ReadDocument = Callable[[Mapping[str, Any]], Awaitable[str]]
 """Reads a document, {uri} or {name, arguments}; ToolError, or an OSError, when it cannot be read."""
 
@@ -63,7 +67,7 @@ class ToolRegistry:
         self._outputs: dict[str, ConfigSchema] = {}
         self._threads = DaemonThreads(threads)
         for index, each in enumerate(tools):
-            self._check_tool(each, f"tools/{index}")
+            _check_tool(each, f"tools/{index}")
             self.register(each, known_good=known_good)
 
     @classmethod
@@ -111,7 +115,7 @@ class ToolRegistry:
             each.register(tool)
 
     def _register(self, tool: Tool, *, known_good: bool) -> None:
-        self._check_tool(tool, "tools")
+        _check_tool(tool, "tools")
         where = f"tools.{tool.code}"
         if tool.code in self._tools or tool.code in self._refused:
             raise DefinitionError("another tool already has this code", where=where)
@@ -130,31 +134,9 @@ class ToolRegistry:
             )
             self._outputs[tool.code] = output
         if tool.examples:
-            self._check_examples(tool, schema)
+            _check_examples(tool, schema, self.policy)
         self._schemas[tool.code] = schema
         self._tools = {**self._tools, tool.code: tool}  # a source that comes back is added while others read
-
-    def _check_examples(self, tool: Tool, schema: ConfigSchema) -> None:
-        """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
-        where = f"tools.{tool.code}.examples"
-        hidden = author_keys(schema.schema) | set(self.policy.presets.get(tool.code, ()))
-        own = ConfigSchema(visible(schema.schema, hidden), foreign=True, where=where, known_good=True)
-        for index, example in enumerate(tool.examples):
-            if authored := sorted(hidden & set(example["args"])):
-                raise DefinitionError(
-                    "is set by the author or the host, and shown to no model; leave it out",
-                    where=f"{where}/{index}/args/{authored[0]}",
-                )
-            for fault in own.faults(example["args"]):
-                raise DefinitionError(fault.message, where=f"{where}/{index}/args")
-
-    @staticmethod
-    def _check_tool(tool: Any, where: str) -> None:
-        """DefinitionError for what is no Tool, with what to write for a function."""
-        if inspect.isfunction(tool):
-            raise DefinitionError(f"{tool.__name__} is a function: write @tool from utools above it", where=where)
-        if not isinstance(tool, Tool):
-            raise DefinitionError("must be a Tool", where=where, value=tool)
 
     def get(self, code: str) -> Tool:
         """The tool of this code; UnknownTool, a KeyError, if there is none."""
@@ -228,15 +210,15 @@ class ToolRegistry:
         tool, context = self.get(code), context or ToolContext()
         words = words_in(context.language)
         if not validated and (faults := self.validate(code, args, words)):
-            return _failure(words.invalid_arguments.format(faults=_list_faults(faults, words)))
+            return failure(words.invalid_arguments.format(faults=list_faults(faults, words)))
         try:
             value = await self._call(tool, args, context)
         except ResultError as error:
-            return _lost_result(tool, args, context, error)
+            return lost_result(tool, args, context, error)
         except ToolError as error:
-            return _failure(_for_the_model(error, context), transient=error.transient)
+            return failure(for_the_model(error, context), transient=error.transient)
         except DefinitionError as error:  # in what an author set
-            return _failure(_for_the_model(error, context))
+            return failure(for_the_model(error, context))
         except (CancelledError, KeyboardInterrupt):  # the host wants the call to end, the operator the process
             raise
         except BaseException as error:  # the edge to foreign code: no mistake in a tool may end the run
@@ -249,39 +231,21 @@ class ToolRegistry:
             transient = all(isinstance(each, TimeoutError | ConnectionError) for each in errors)
             if not transient:
                 context.log.warning("the tool %s failed: %s", code, failed_at(error))
-            cut_off = any(map(_is_cut_off, errors))
+            cut_off = any(map(is_cut_off, errors))
             text = scrub(describe(error, context.language), os.environ)
-            return _failure(text, transient=transient, cut_off=cut_off)
+            return failure(text, transient=transient, cut_off=cut_off)
         try:
-            return self._check_result(tool, value, context)
+            return check_result(tool, value, context, self._outputs.get(tool.code))
         except ResultError as error:
-            return _lost_result(tool, args, context, error)
+            return lost_result(tool, args, context, error)
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
         if is_async(tool.execute):
             return await tool.execute(args, context)
-        value = await self._threads.run(_execute_whole, tool.execute, args, context)
+        value = await self._threads.run(execute_whole, tool.execute, args, context)
         if isinstance(value, AsyncIterator):
             return [each async for each in value]
         return await value if inspect.isawaitable(value) else value
-
-    def _check_result(self, tool: Tool, value: Any, context: ToolContext) -> ToolResult:
-        """The result as plain JSON; ResultError for a success that cannot be kept."""
-        result, words = value if isinstance(value, ToolResult) else ToolResult(output=value), words_in(context.language)
-        error_text = None if result.error is None else _clean(_for_the_model(result.error, context))
-        if not result.success and not error_text:
-            error_text = words.failed_silently.format(tool=tool.code)
-        metadata = _metadata_of(result)
-        try:
-            output = _to_json(result.output)
-        except NotJson as error:
-            if not result.success:
-                return _failure(str(error_text), **{name: bool(metadata.get(name)) for name in MARKS})
-            raise ResultError(words.not_json.format(tool=tool.code, reason=error.explain(words))) from None
-        schema = self._outputs.get(tool.code)
-        if result.success and schema and (faults := schema.faults(output, words)):
-            raise ResultError(words.breaks_schema.format(tool=tool.code, faults=_list_faults(faults, words)))
-        return ToolResult(result.success, output, error_text, metadata)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
         """Register the built-in tools that are not there yet, below the working directory, and those of installed
@@ -310,72 +274,24 @@ class ToolRegistry:
         return [each.code for _, each in found]
 
 
-def _is_cut_off(error: BaseException) -> bool:
-    """Whether an error says that an answer did not come, so that the call may have been made."""
-    is_lost = isinstance(error, TimeoutError | ConnectionError | EOFError)
-    return is_lost and not isinstance(error, ConnectionRefusedError)
+def _check_tool(tool: Any, where: str) -> None:
+    """DefinitionError for what is no Tool, with what to write for a function."""
+    if inspect.isfunction(tool):
+        raise DefinitionError(f"{tool.__name__} is a function: write @tool from utools above it", where=where)
+    if not isinstance(tool, Tool):
+        raise DefinitionError("must be a Tool", where=where, value=tool)
 
 
-def _list_faults(faults: list[Fault], words: Words) -> str:
-    more = len(faults) - FAULTS_LISTED
-    listed = " ".join(each.message for each in faults[:FAULTS_LISTED])
-    return words.more_faults.format(faults=listed, count=more) if more > 0 else listed
-
-
-def _for_the_model(message: str | BaseException, context: ToolContext) -> str:
-    """A tool's message about its failure, in the model's language, without paths and environment values of the host."""
-    from utools.secrets.scrub import scrub_words
-
-    return scrub_words(translate(message, context.language), os.environ)
-
-
-def _execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
-    """What a sync tool gives; of a generator, which does its work when it is read, all items."""
-    value = execute(args, context)
-    return list(value) if isinstance(value, Iterator) else value
-
-
-def _to_json(value: Any) -> Any:
-    """The value as plain JSON; NotJson if it cannot be converted."""
-    try:
-        try:
-            return as_json(value)
-        except NotJson:
-            from utools.schema.conversion import convert  # imports pydantic
-
-            return as_json(value, convert=convert)
-    except NotJson:
-        raise
-    except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
-        raise NotJson("reading", type=type(value).__name__, error=type(error).__name__) from None
-
-
-def _metadata_of(result: ToolResult) -> dict[str, Any]:
-    """A result's metadata as plain JSON; the marks alone where the rest is none: the output is not lost over it."""
-    given: Any = result.metadata if isinstance(result.metadata, dict) else {}
-    try:
-        metadata: dict[str, Any] = _to_json(given)
-        return metadata
-    except NotJson:
-        return {name: True for name in MARKS if given.get(name)}
-
-
-def _lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultError) -> ToolResult:
-    """The result in place of one that cannot be kept.
-
-    For a read, a failure. A write was made: a failure would have a model, or an edge for errors, make it again.
-    """
-    text = _for_the_model(error, context)
-    if tool.effect_of(args) == "read":
-        return _failure(text)
-    context.log.warning("the tool %s was called, and its result could not be kept; the record says why", tool.code)
-    return ToolResult(output=_clean(words_in(context.language).result_lost.format(reason=text)))
-
-
-def _failure(error: str, **marks: bool) -> ToolResult:
-    """A failure with those of the `MARKS` that hold."""
-    return ToolResult(success=False, error=_clean(error), metadata={name: True for name in MARKS if marks.get(name)})
-
-
-def _clean(text: str) -> str:
-    return str(text).encode("utf-8", "replace").decode()
+def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> None:
+    """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
+    where = f"tools.{tool.code}.examples"
+    hidden = author_keys(schema.schema) | set(policy.presets.get(tool.code, ()))
+    own = ConfigSchema(visible(schema.schema, hidden), foreign=True, where=where, known_good=True)
+    for index, example in enumerate(tool.examples):
+        if authored := sorted(hidden & set(example["args"])):
+            raise DefinitionError(
+                "is set by the author or the host, and shown to no model; leave it out",
+                where=f"{where}/{index}/args/{authored[0]}",
+            )
+        for fault in own.faults(example["args"]):
+            raise DefinitionError(fault.message, where=f"{where}/{index}/args")

@@ -17,6 +17,7 @@ from typing import Any, Final
 import orjson
 
 from agent_core.outputs import JsonValue
+from agent_core.protocol.call_markers import CHILD, MARK, is_bracketed, is_marked, skip_brackets, skip_space
 from agent_core.protocol.wrappings import WHITE_SPACE, after_thinking
 
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
@@ -32,24 +33,6 @@ PREFIXES = ("functions.", "function.", "default_api.", "tools.", "tool.", "api."
 MAX_LEADS = 20
 """Places in a text that are tried as the beginning of a call below words."""
 
-_MARKED = r"""
-    tool_?calls?|tool_?use|tool_?code|tool_?request|tool_?invocation|use_mcp_tool|execute_tool|call_tool
-    |function_?calls?|functioncall|invoke|python_(?:tag|start|end)|start_action|end_action|action_start|action_end|plugin
-    |tool_?sep|tool_?call_argument
-""".replace("\n", "").replace(" ", "")
-_MARK = re.compile(
-    rf"<[\w:.|/-]{{0,40}}?(?:{_MARKED})[\w:.|/-]{{0,80}}(?:[\s=][^<>\n]*)?>"
-    r"|</?function(?:[=\s][^<>\n]+)?>|<<function>>"
-    r"|\[/?(?:END_)?(?:TOOL_CALLS?|TOOL_REQUEST|ARGS|CALL_ID)\]|functools(?=\s*[\[{])|✿(?:FUNCTION|ARGS|RESULT|RETURN)✿\s*:?"
-    r"|<\|(?:recipient|content|from)\|>",
-    re.IGNORECASE,
-)
-"""A marker in which a chat template puts a call, as it opens or closes; `｜` and `▁` are read as `|` and `_`."""
-_CHILD = re.compile(r"</?([\w:.|-]*\w)(?=[\s=>/])[^<>\n]*>")
-_NAME = re.compile(r"(?:call:)?[\w./:-]+")
-_AFTER_NAME = re.compile(r"\s*(?:```\w*\s*)?(?=[({\[<=✿]|$)")
-_SPACE = re.compile(r"[\s,;]*(?:```)?[\s,;]*")
-_CLOSERS = re.compile(r"[\s\])}>;]*$")
 _HEAD = re.compile(
     r"""[\[{(\s]*+(?:["'](?:id|type|index|tool_calls|function_call|tool_call|function)["']\s*+:\s*+"""
     r"""(?:["'][^"'\n]*+["']\s*+,|\d++\s*+,|[\[{][\[{\s]*+)\s*+)*"""
@@ -112,7 +95,7 @@ def has_mark(text: str, names: Collection[str]) -> bool:
     bare = _bare(text)
     head = _HEAD.match(bare)
     begun = head is not None and _is_offered(head["name"], names)
-    return begun or is_call(text, names) or _MARK.search(bare) is not None or "to=functions." in bare
+    return begun or is_call(text, names) or MARK.search(bare) is not None or "to=functions." in bare
 
 
 def _bare(text: str) -> str:
@@ -130,8 +113,8 @@ def _bare(text: str) -> str:
 
 
 def _is_whole_call(text: str, names: Collection[str]) -> bool:
-    if _MARK.match(text):
-        return _is_marked(text)
+    if MARK.match(text):
+        return is_marked(text)
     if "to=" in text[:80] and (harmony := _HARMONY.match(text)):
         return _is_harmony(harmony, names)
     if text.startswith(("```", "~~~")):
@@ -147,7 +130,7 @@ def _ends_in_call(text: str, names: Collection[str]) -> bool:
     for _, lead in zip(range(MAX_LEADS), _LEAD.finditer(text), strict=False):
         above, below = text[: lead.start()].rstrip(), text[lead.end() :]
         is_lead = above.endswith(_SENTENCE_END) and _OF_ITSELF.search(above) and not _OF_CALLS.search(above)
-        if is_lead and _mentions(below, names) and (_is_marked(below) or _is_react(below, names, alone=True)):
+        if is_lead and _mentions(below, names) and (is_marked(below) or _is_react(below, names, alone=True)):
             return True
     return False
 
@@ -158,7 +141,7 @@ def _is_harmony(call: re.Match[str], names: Collection[str]) -> bool:
     while following is not None:
         is_marked = following["token"] or following["channel"] or following["name"].startswith("functions.")
         rest = following["rest"]
-        end = _skip_brackets(rest, 0) if rest[:1] in ("{", "[") else 0
+        end = skip_brackets(rest, 0) if rest[:1] in ("{", "[") else 0
         if end is None or not (is_marked or _is_offered(following["name"], names)):
             return False
         rest = rest[end:].removeprefix("<|call|>").strip()
@@ -166,99 +149,6 @@ def _is_harmony(call: re.Match[str], names: Collection[str]) -> bool:
             return True
         following = _HARMONY.match(rest)
     return False
-
-
-# ── between markers ──────────────────────────────────────────────────────────────────────────────
-
-
-def _is_marked(text: str) -> bool:
-    """Whether a text consists of markers and of what they hold."""
-    at: int | None = 0
-    while at is not None and at < len(text):
-        mark = _MARK.match(text, at)
-        if mark is None:
-            return _CLOSERS.match(text, at) is not None
-        at = _skip_held(text, mark.end())
-    return at is not None
-
-
-def _skip_held(text: str, at: int) -> int | None:
-    """Where the next marker may stand after one: behind JSON, a name with arguments, or tags; None before words."""
-    while True:
-        at = _skip_space(text, at)
-        if at == len(text) or _MARK.match(text, at):
-            return at
-        if text[at] in "{[(":
-            end = _skip_brackets(text, at)
-        elif text[at] == "<":
-            end = _skip_child(text, at)
-        else:
-            end = _skip_name(text, at)
-        if end is None:
-            return None
-        at = end
-
-
-def _skip_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _skip_name(text: str, at: int) -> int | None:
-    """Behind a tool's name, where arguments follow it, or a marker, or nothing."""
-    name = _NAME.match(text, at)
-    after = name and _AFTER_NAME.match(text, name.end())
-    return after.end() + text.startswith("=", after.end()) if after else None
-
-
-def _skip_child(text: str, at: int) -> int | None:
-    """Behind a tag with a value, such as <parameter name="q">x</parameter>; at the end where it is not closed."""
-    child = _CHILD.match(text, at)
-    if child is None:
-        return None
-    if child[0].endswith("/>") or text.startswith("</", at):
-        return child.end()
-    close = text.find(f"</{child[1]}>", child.end())
-    return len(text) if close < 0 else close + len(child[1]) + 3
-
-
-def _skip_brackets(text: str, at: int) -> int | None:
-    """Behind a bracketed value, read with either quote; at the end where it is not closed; None where words end it."""
-    depth, quote, last = 0, "", at
-    index = at
-    while index < len(text):
-        char = text[index]
-        if quote:
-            if char == "\\":
-                index += 1
-            elif char == quote:
-                quote, last = "", index
-        elif char == '"' or (
-            char == "'" and text[max(0, index - 9) : index].rstrip()[-1:] in ("", "(", "[", "{", ",", ":", "=")
-        ):
-            quote = char
-        elif char in "{[(":
-            depth, last = depth + 1, index
-        elif char in "}])":
-            depth, last = depth - 1, index
-            if depth == 0:
-                return index + 1
-        elif char in ",:=":
-            last = index
-        index += 1
-    rest = text[last + 1 :].strip()
-    return len(text) if quote or re.fullmatch(r"[\w.+-]*", rest) else None
-
-
-def _is_bracketed(text: str) -> bool:
-    """Whether a text consists of bracketed values."""
-    at: int | None = 0
-    while at is not None and at < len(text):
-        if text[at] not in "{[(":
-            return _CLOSERS.match(text, at) is not None
-        end = _skip_brackets(text, at)
-        at = None if end is None else _skip_space(text, end)
-    return at is not None
 
 
 # ── by the name of an offered tool ───────────────────────────────────────────────────────────────
@@ -272,7 +162,7 @@ def _is_json_call(text: str, names: Collection[str]) -> bool:
         head = _HEAD.match(text)
     if head is None or not _is_offered(head["name"], names) or not _ARGUMENTS.search(text):
         return False
-    return _is_bracketed(text)
+    return is_bracketed(text)
 
 
 def _are_calls(value: JsonValue, names: Collection[str]) -> bool:
@@ -304,8 +194,8 @@ def _is_python_call(text: str, names: Collection[str]) -> bool:
         if call is None or not _is_offered(call["name"], names):
             return False
         bracket = text.find("[" if text.startswith("[", at) else "(", at)
-        end = _skip_brackets(text, bracket)
-        at = None if end is None else _skip_space(text, end)
+        end = skip_brackets(text, bracket)
+        at = None if end is None else skip_space(text, end)
     return at is not None
 
 
@@ -315,16 +205,16 @@ def _is_react(text: str, names: Collection[str], *, alone: bool = False) -> bool
     if react is None or not _is_offered(react["name"].strip("`*[]\"' "), names):
         return False
     given = react["input"]
-    end = _skip_brackets(given, 0) if given[:1] in ("{", "[") else given.find("\n") if "\n" in given else len(given)
+    end = skip_brackets(given, 0) if given[:1] in ("{", "[") else given.find("\n") if "\n" in given else len(given)
     return end is not None and (not given[end:].strip() or (not alone and _GONE_ON.match(given, end) is not None))
 
 
 def _is_named(text: str, names: Collection[str]) -> bool:
     """Whether a text is an offered tool's name with JSON below it, or a tag of that name."""
-    if tag := _CHILD.match(text):
+    if tag := CHILD.match(text):
         return _is_offered(tag[1], names) and text.endswith(f"</{tag[1]}>")
     named = _NAMED.match(text)
-    return named is not None and _is_offered(named["name"], names) and _is_bracketed(text[named.end() :])
+    return named is not None and _is_offered(named["name"], names) and is_bracketed(text[named.end() :])
 
 
 def _is_labelled(text: str, names: Collection[str]) -> bool:

@@ -59,7 +59,7 @@ class DrivenRuns:
         return self._is_closing.is_set()
 
     async def wait(self, run: str, seconds: float) -> bool:
-        """Wait until a run has ended or waits, the time is over, or this process ends; False if it is not driven here."""
+        """Wait until a run has ended or waits, the time is over, or this process ends; False if not driven here."""
         task = self._open.get(run)
         if task is None:
             return False

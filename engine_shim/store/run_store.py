@@ -1,9 +1,7 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
 import os
-import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +13,7 @@ from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_s
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
-from engine_shim.store.leases import Leases, MemoryLeases, StoreLeases
+from engine_shim.store.leases import Leases, StoreLeases
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
 
@@ -118,80 +116,6 @@ class RunStore(Protocol):
     def close(self) -> None:
         """Close files and connections; the next use opens them again."""
         ...
-
-
-class MemoryRunStore:
-    """Runs of this process, gone with it."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        from agent_core.journal.memory import MemoryJournal
-
-        self.journal: MemoryJournal = MemoryJournal()
-        self.leases: Leases = MemoryLeases(clock=clock)
-        self._entries: dict[str, RunEntry] = {}
-        self._submitters: dict[str, str] = {}
-        self._traces: dict[str, str] = {}
-
-    def save(self, entry: RunEntry) -> None:
-        self._entries[entry.run] = entry
-        if entry.submitter is not None:
-            self.save_submission(entry.run, entry.submitter)
-
-    def entry(self, run: str) -> RunEntry | None:
-        entry = self._entries.get(run)
-        return None if entry is None else replace(entry, submitter=self._submitters.get(run))
-
-    def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
-        chosen = filter(wanted.admits, self._entries.values())
-        return sorted(chosen, key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
-
-    def find(self, beginning: str, *, limit: int) -> list[str]:
-        runs = {*self._entries, *self.journal.runs()}
-        return sorted(run for run in runs if run.startswith(beginning))[:limit]
-
-    def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
-        return self.journal.tail(run, after)
-
-    def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
-        found = [entry for run in runs if (entry := self._entries.get(run))]
-        return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
-
-    def list_orphaned(self, host: str) -> list[str]:
-        found = [
-            each.run for each in reversed(self.entries(RunFilter(OPEN, host=host))) if each.run in self._submitters
-        ]
-        held = self.leases.held(found)
-        return [run for run in found if run not in held]
-
-    def save_submission(self, run: str, submitter: str) -> None:
-        self._submitters.setdefault(run, submitter)
-
-    def submitter(self, run: str) -> str | None:
-        return self._submitters.get(run)
-
-    def save_trace(self, run: str, traceparent: str) -> None:
-        self._traces.setdefault(run, traceparent)
-
-    def trace(self, run: str) -> str | None:
-        return self._traces.get(run)
-
-    def takeovers(self, run: str) -> int:
-        return 0  # nobody takes up what is gone with its process
-
-    def add_takeover(self, run: str) -> None:
-        pass
-
-    def forget_takeovers(self, run: str) -> None:
-        pass
-
-    def forget(self, run: str) -> bool:
-        journaled = self.journal.delete(run)
-        self._submitters.pop(run, None)
-        self._traces.pop(run, None)
-        return self._entries.pop(run, None) is not None or journaled
-
-    def close(self) -> None:
-        self.journal.close()
 
 
 class DatabaseRunStore:

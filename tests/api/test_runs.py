@@ -360,7 +360,7 @@ def test_decision_where_nothing_waits_says_so(host: Served) -> None:
 
 def test_run_beyond_what_the_server_takes_is_told_to_come_later(tmp_path: Path) -> None:
     with served(tmp_path) as host:
-        host.service.tenants[None].runs._share.most = 2
+        host.service.tenants[None].runs.driven._share.most = 2
         run = host.submit("wait", wait=False, until="room")["run_id"]
         answer = host.client.post("/workflows/count/runs", json={"external": {"sum": "1 + 1"}})
         assert fault_of(answer, 429)["kind"] == "too_many_runs"
@@ -417,7 +417,7 @@ def test_run_whose_records_are_damaged_is_a_problem_that_says_so(host: Served) -
     run = host.submit("count", sum="1 + 1")["run_id"]
     with host.store.database.writing() as db:
         db.execute("UPDATE rows SET data = x'ff00' WHERE run = ? AND n = 1", (run,))
-    host.service.tenants[None].runs._results.clear()
+    host.service.tenants[None].runs.driven._results.clear()
     answer = host.client.get(f"/runs/{run}")
     assert (answer.status_code, answer.json()["kind"]) == (409, "damaged")
 

@@ -16,7 +16,7 @@ from compromised.examples import Example, examples
 from compromised.model import OWN, PARENT, CompromisedModel
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 
 RUN = "attacked"
 CUTS, FORKS = 6, 3

@@ -21,7 +21,8 @@ from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.leases import TTL, Signal, new_driver
-from engine_shim.store.run_store import MemoryRunStore, RunStore, SqliteRunStore
+from engine_shim.store.run_store import RunStore, SqliteRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 
 ROOT = Path(__file__).parents[2]
 NOON = 43_200.0

@@ -13,7 +13,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from agent_core.models import ScriptedModel
 from engine_shim import Engine
-from engine_shim.store.run_store import MemoryRunStore, RunStore
+from engine_shim.store.run_store import RunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry.run_metrics import RunMetrics
 from engine_shim.telemetry.telemetry import Telemetry
 from utools import ToolError, ToolRegistry, tool

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent_core.models import create_model
 from engine_shim import Engine
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Source
 from engine_shim.telemetry.run_metrics import OpenRuns, RunMetrics

@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from agent_core.models import create_model
 from engine_shim import Engine
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry import names
 from engine_shim.telemetry.telemetry import Telemetry
 from support.by_hand import action, final

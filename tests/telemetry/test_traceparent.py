@@ -15,7 +15,7 @@ import pytest
 
 from agent_core.models import create_model
 from engine_shim import Engine
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry.ids import SAMPLED, TraceParent, read_traceparent, span_id_of, trace_id_of
 from support import mcp_servers
 from support.by_hand import action, final

@@ -12,7 +12,7 @@ from agent_core.run.control import StopSignal
 from engine_shim.intervals import QUIET_INTERVAL_S
 from engine_shim.runs.temporal.follow import LONGEST_S, SHORTEST_S, Follower, StoreWatch
 from engine_shim.store.entries import RunEntry
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 
 MANY = 200
 

@@ -1,13 +1,12 @@
 """Redactor: takes secrets out of text and JSON values, in the encodings in which they travel. Pure."""
 
 import json
-import math
 import operator
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import compress, count
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import orjson
@@ -15,7 +14,8 @@ import orjson
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
-from utools.secrets.json_values import Span, find_around, find_leaves, find_open, find_values
+from utools.secrets.json_edits import edit_leaves, number_duplicates
+from utools.secrets.json_values import Span, find_open, find_values
 from utools.secrets.key_formats import ARMOUR_END, find_keys, is_hinted, unsettled_key
 from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
 from utools.secrets.patterns import find_patterns
@@ -166,70 +166,19 @@ class Redactor:
             return [], []
         edits: list[Edit] = []
         values: list[Span] = []
+        mask_leaf = partial(self._mask, depth=depth - 1)
         starts, ends, as_text = [each.start for each in found], [each.end for each in found], [True] * len(found)
         for value in find_values(text, whole=whole) if depth else ():
             first, last = bisect_right(ends, value.start), bisect_left(starts, value.end)
             if first == last and not hides:
                 continue
-            new = self._edit_leaves(text, value, found[first:last], depth, hides=hides)
+            new = edit_leaves(text, value, found[first:last], self._numbers, mask_leaf, hides=hides)
             if new is not None:
                 as_text[first:last] = [False] * (last - first)
                 values.append(value)
                 edits += new
         edits += [Edit(each.start, each.end, mark_of(each.name)) for each in compress(found, as_text)]
         return sorted(edits), values
-
-    def _edit_leaves(
-        self, text: str, value: Span, found: Sequence[Find], depth: int, *, hides: bool
-    ) -> list[Edit] | None:
-        """The new leaves of a JSON value; None if what was `found` is more than one of them, or cannot be taken out.
-
-        With `hides`, leaves in which nothing was found are looked at as well.
-        """
-        leaves = find_leaves(text, value)
-        strings, starts = leaves.strings(), [each.start for each in found]
-        edits = [*self._edit_numbers(text, leaves.numbers), *self._edit_keys(text, leaves.keys, depth)]
-        for leaf in leaves.texts:
-            if not hides and bisect_left(starts, leaf.start) == bisect_left(starts, leaf.end):
-                continue
-            plain = json.loads(text[slice(*leaf)], strict=False)
-            if (clean := self._mask(plain, depth - 1)) != plain:
-                edits.append(Edit(*leaf, _quote(clean)))
-        taken = {each.start for each in edits}
-        for each in found:
-            around = find_around(strings, each.start - 1, each.end + 1)
-            if around is None:
-                if find_around(leaves.numbers, each.start, each.end) is None:
-                    return None
-            elif around.start not in taken:  # it is there only as it is written, not as it is read
-                rest = f"{text[around.start : each.start]}{mark_of(each.name)}{text[each.end : around.end]}"
-                if not _is_string(rest):
-                    return None
-                taken.add(around.start)
-                edits.append(Edit(*around, rest))
-        return edits
-
-    def _edit_numbers(self, text: str, numbers: Iterable[Span]) -> Iterator[Edit]:
-        for leaf in numbers if self._numbers else ():
-            number = _number(text[slice(*leaf)])
-            if number in self._numbers:
-                yield Edit(*leaf, _quote(mark_of(self._numbers[number])))
-
-    def _edit_keys(self, text: str, objects: Iterable[Sequence[Span]], depth: int) -> Iterator[Edit]:
-        """The new keys of each object: those that were equal still are, those that were not are not."""
-        for keys in objects:
-            plain = [json.loads(text[slice(*key)], strict=False) for key in keys]
-            different = list(dict.fromkeys(plain))
-            clean = [self._unchanged_or(key, self._mask(key, depth - 1)) for key in different]
-            if any(new is not key for new, key in zip(clean, different, strict=True)):
-                names = dict(zip(different, _distinct(clean, different), strict=True))
-                yield from (
-                    Edit(*leaf, _quote(names[key])) for leaf, key in zip(keys, plain, strict=True) if names[key] != key
-                )
-
-    @staticmethod
-    def _unchanged_or(old: str, new: str) -> str:
-        return old if new == old else new
 
     def _find(self, text: str) -> list[Find]:
         """Where secrets are in a text that is taken as text."""
@@ -315,7 +264,7 @@ class Redactor:
                 items = [self._clean_value(each, clean) for each in value]
                 return value if all(map(operator.is_, items, value)) else items
             case dict():
-                keys = _distinct([self._clean_value(key, clean) for key in value], value)
+                keys = number_duplicates([self._clean_value(key, clean) for key in value], value)
                 pairs = dict(zip(keys, (self._clean_value(each, clean) for each in value.values()), strict=True))
                 same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
                 return value if same else pairs
@@ -344,47 +293,6 @@ def _place_before(text: str, characters: int) -> int:
         if begin == 0:
             return 0
         size *= 4
-
-
-def _quote(text: str) -> str:
-    """The JSON of a text; a lone surrogate stays an escape."""
-    return json.dumps(text, ensure_ascii=not _is_encodable(text))
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_string(text: str) -> bool:
-    """Whether a text is the JSON of one text."""
-    try:
-        return isinstance(json.loads(text, strict=False), str)
-    except ValueError:
-        return False
-
-
-def _number(literal: str) -> int | float:
-    """The number that a literal says; not a number for one that is too long for a secret."""
-    if len(literal) > 30:
-        return math.nan
-    return int(literal) if literal.lstrip("-").isdigit() else float(literal)
-
-
-def _distinct(clean: Sequence[Any], keys: Iterable[Any]) -> Iterator[Any]:
-    """The cleaned keys of an object; keys that became equal are numbered from 2, unchanged keys stay as they are."""
-    pairs = list(zip(clean, keys, strict=True))
-    taken = {key for name, key in pairs if name is key}
-    numbers: dict[str, Iterator[int]] = {}
-    for name, key in pairs:
-        new = name
-        while name is not key and new in taken:
-            new = f"{name} {next(numbers.setdefault(name, count(2)))}"
-        taken.add(new)
-        yield new
 
 
 def _with_json(forms: Iterable[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 from agent_core import Approve, MemoryJournal, run_agent
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, load_workflow
-from engine_shim.store.run_store import MemoryRunStore
+from engine_shim.store.run_store_memory import MemoryRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolError, ToolRegistry, tool
