@@ -233,7 +233,7 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
         if isinstance(allowed, AllowedTool) and allowed.rate_limit is not None:
             problems: list[Problem] = []
             with gathering(problems):
-                RateLimit.of(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
+                RateLimit.from_text(allowed.rate_limit, where=f"{where}/allowed_tools/{index}/rate_limit")
             yield from problems
     if config.tool_choice != "auto" and config.protocol != "tools":
         message = "belongs to native function calling; leave it out, or set protocol: tools"

@@ -71,7 +71,7 @@ class ToolRegistry:
             self.register(each, known_good=known_good)
 
     @classmethod
-    def of(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
+    def from_tools(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
         """The registry itself, or a new one with these tools and calls. DefinitionError for what is neither."""
         if isinstance(tools, ToolRegistry):
             return tools

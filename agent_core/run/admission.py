@@ -47,4 +47,6 @@ async def wait_for_rate_limit(store: CallStore, call: ToolCall, began: float) ->
     if call.rate_limit is None:
         return None
     within = None if call.within is None else call.within * WAIT_SHARE - (perf_counter() - began)
-    return await acquire(store, call.tool, RateLimit.of(call.rate_limit), within=within, words=words_in(call.language))
+    return await acquire(
+        store, call.tool, RateLimit.from_text(call.rate_limit), within=within, words=words_in(call.language)
+    )

@@ -132,7 +132,7 @@ async def run_agent(
         return await in_own_task(
             _run_agent(
                 config,
-                ToolRegistry.of(registry),
+                ToolRegistry.from_tools(registry),
                 model_of(model),
                 opened,
                 run_id,
@@ -222,7 +222,7 @@ def agent_preparer(
 
 def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str | None = None) -> Tool:
     """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
-    registry, model = ToolRegistry.of(registry), model_of(model)
+    registry, model = ToolRegistry.from_tools(registry), model_of(model)
 
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         output = await run_agent(args, registry=registry, model=model)

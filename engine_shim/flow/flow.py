@@ -17,13 +17,13 @@ from engine_shim.flow.call import build_call
 from engine_shim.flow.ending import End, nested_output, read_end
 from engine_shim.flow.foreach import ForeachEnd, build_items, foreach
 from engine_shim.flow.outcome import error_of, outcome_of
-from engine_shim.flow.state import Key, Plan, State, VisitState
+from engine_shim.flow.state import CompiledFlow, Key, State, VisitState
 from engine_shim.flow.visit_limit import next_node
 
 
-def flow(started: Json, plan: Plan | None = None) -> Generator[Effect, Any, Outcome]:
-    """One workflow run, from its `run_started` record to its outcome. `plan` is the record's definition, if read."""
-    state = State(started, plan)
+def flow(started: Json, compiled: CompiledFlow | None = None) -> Generator[Effect, Any, Outcome]:
+    """One workflow run, from its `run_started` record to its outcome. `compiled` is the record's definition, if read."""
+    state = State(started, compiled)
     del started  # it may be large, and thousands of runs may be under way
     first = _start_visits(state)
     if first:

@@ -73,28 +73,28 @@ class VisitState:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompiledFlow:
     """A definition that was read, and its graph."""
 
     definition: Definition
     graph: Graph
 
 
-def read_plan(data: Json) -> Plan:
-    """The plan of a recorded definition; that of many runs is made once."""
-    return _plan_of(orjson.dumps(data))
+def read_compiled(data: Json) -> CompiledFlow:
+    """Return a recorded definition with its graph; that of many runs is made once."""
+    return _compile(orjson.dumps(data))
 
 
 @lru_cache(PLANS)
-def _plan_of(data: bytes) -> Plan:
+def _compile(data: bytes) -> CompiledFlow:
     definition = Definition.model_validate(orjson.loads(data))
-    return Plan(definition, graph_of(definition))
+    return CompiledFlow(definition, graph_of(definition))
 
 
 class State:
     """How far a run has come. It keeps no more of the `run_started` record than it needs."""
 
-    def __init__(self, started: Json, plan: Plan | None = None) -> None:
+    def __init__(self, started: Json, compiled: CompiledFlow | None = None) -> None:
         self.run, self.at = started["run"], started["at"]
         taken = started.get("taken", {}).get("visits", {})
         self.begun_in: dict[Key, str] = {(node, n): run for run, keys in taken.items() for node, n in keys}
@@ -104,8 +104,8 @@ class State:
         self.gives_declared = self.judges_answer = rules_of(started)["flow"] > 2
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
-        plan = plan or read_plan(started["definition"])
-        self.definition, self.graph = plan.definition, plan.graph
+        compiled = compiled or read_compiled(started["definition"])
+        self.definition, self.graph = compiled.definition, compiled.graph
         self.nodes: dict[str, Node] = {node.id: node for node in self.definition.nodes}
         self.index = {name: index for index, name in enumerate(self.nodes)}
         self.visits: dict[Key, VisitState] = {}

@@ -56,7 +56,7 @@ class RunResult:
     declared: dict[str, Any] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, ended: Ended) -> "RunResult":
+    def from_ended(cls, ended: Ended) -> "RunResult":
         """The result of a run that came to rest."""
         assert isinstance(ended.outcome, FlowOutcome)
         journal = {key: ended.journal[key] for key in ("head", "count")}
@@ -175,4 +175,4 @@ class RunDriver:
             inbox=inbox,
             patience=self._patience,
         )
-        return RunResult.of(ended)
+        return RunResult.from_ended(ended)

@@ -27,7 +27,7 @@ from engine_shim.definition.model import AGENT, INVOKE, ROOT, Definition, read_d
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.flow import flow
-from engine_shim.flow.state import Plan
+from engine_shim.flow.state import CompiledFlow
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.loops import LOOPS
 from utools.defaults import host_calls, host_registry
@@ -64,7 +64,7 @@ class Preparer:
         self.base, self.grant, self._catalog, self._begun = base, grant, catalog, begun
         self._registry, self._info = grant.registry, grant.models.info(base)
         self._redactor = grant.secrets.redactor()
-        self._plans: dict[str, Plan] = {}
+        self._compiled: dict[str, CompiledFlow] = {}
         if checked is not None:
             self._add_plan(checked)
 
@@ -74,7 +74,7 @@ class Preparer:
 
     def loops(self) -> Loops:
         """The loop of each kind of run; those of workflows start from what was checked here."""
-        return {**LOOPS, "flow": lambda started: flow(started, self._plans.get(_digest(started["definition"])))}
+        return {**LOOPS, "flow": lambda started: flow(started, self._compiled.get(_digest(started["definition"])))}
 
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
         """The `run_started` body of a workflow's run."""
@@ -82,7 +82,7 @@ class Preparer:
         return body if checked.agent is None else {**body, "turn": _note_turn(checked.agent, external)}
 
     def _add_plan(self, checked: CheckedWorkflow) -> None:
-        self._plans[_digest(checked.data)] = Plan(checked.definition, checked.graph)
+        self._compiled[_digest(checked.data)] = CompiledFlow(checked.definition, checked.graph)
 
     def _prepare_root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
         """The body of the run of {definition, external}."""
@@ -187,5 +187,5 @@ def open_registry(tools: ToolRegistry | Iterable[Tool] | None, database: "Postgr
     """The registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are in the
     Redis of REDIS_URL, else in the database if there is one."""
     if tools is not None:
-        return ToolRegistry.of(tools, calls=host_calls(database=database))
+        return ToolRegistry.from_tools(tools, calls=host_calls(database=database))
     return host_registry(database=database)

@@ -84,7 +84,7 @@ async def test_what_is_neither_is_refused_by_its_name(change: dict[str, Any], to
 
 def test_a_registry_of_a_registry_is_the_same() -> None:
     registry = ToolRegistry([look])
-    assert ToolRegistry.of(registry) is registry
+    assert ToolRegistry.from_tools(registry) is registry
 
 
 async def test_a_call_within_a_running_loop_is_made_in_another(tmp_path: Path) -> None:

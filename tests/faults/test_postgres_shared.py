@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 PATIENCE_S = 0.5
 OUTAGE_S = 1.0
-LIMIT = RateLimit.of("5/h")
+LIMIT = RateLimit.from_text("5/h")
 Fault = Callable[[BadLink], None]
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.exhaustive
 SOON_S = 0.3
 """How long the server may take to answer here."""
 PASSWORD = "hunter22"
-LIMIT = RateLimit.of("5/h")
+LIMIT = RateLimit.from_text("5/h")
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ async def test_a_token_goes_over_http_to_the_networks_that_the_author_names_and_
     async def public(host: str, port: int) -> Sequence[str]:
         return ["93.184.216.34"]
 
-    guard = NetworkGuard.of(allowed_domains=["a.example"], allow_cidrs=["10.0.0.0/8"], resolve=public)
+    guard = NetworkGuard.from_settings(allowed_domains=["a.example"], allow_cidrs=["10.0.0.0/8"], resolve=public)
     with pytest.raises(NetworkError, match=r"outside of allow_cidrs: a request with a token goes over https"):
         await guard.for_token("http://a.example/").addresses("a.example", 80)
     assert await guard.for_token("https://a.example/").addresses("a.example", 443) == ["93.184.216.34"]
@@ -258,7 +258,7 @@ async def test_a_name_is_resolved_once_for_each_connection_and_that_answer_is_us
         return answers.pop(0)
 
     async with serving(leads_to("http://other.example/")) as server:
-        guard = NetworkGuard.of(allow_cidrs=["127.0.0.1/32"], resolve=rebinding)
+        guard = NetworkGuard.from_settings(allow_cidrs=["127.0.0.1/32"], resolve=rebinding)
         with pytest.raises(NetworkError, match=r"10\.0\.0\.1"):
             await fetch(guard, "GET", f"http://name.example:{server.port}/", limit=100)
     assert server.requests[0].headers["host"] == f"name.example:{server.port}"
@@ -368,7 +368,7 @@ async def test_others_have_their_turn_between_the_pieces_of_a_body() -> None:
 
     async with serving(http(200, gzip.compress(bytes(size)), content_encoding="gzip")) as server:
         others = asyncio.create_task(turn())
-        guard = NetworkGuard.of(allow_cidrs=["127.0.0.1/32"])
+        guard = NetworkGuard.from_settings(allow_cidrs=["127.0.0.1/32"])
         answer = await fetch(guard, "GET", f"http://127.0.0.1:{server.port}/", limit=size)
         others.cancel()
     assert (len(answer.body), turns >= 100) == (size, True)

@@ -167,7 +167,7 @@ def test_whatever_the_values_are_the_request_keeps_its_shape(args: dict[str, str
     except ToolError:
         return
     url = urlsplit(request.url)
-    NetworkGuard.of(allowed_domains=["api.example.com"]).target(request.url)
+    NetworkGuard.from_settings(allowed_domains=["api.example.com"]).target(request.url)
     assert (url.scheme, url.netloc, url.fragment) == ("https", "api.example.com", "")
     version, a, b = url.path.removeprefix("/").split("/")
     assert (version, unquote(a), unquote(b)) == ("v1", args["a"], f"x-{args['b']}")

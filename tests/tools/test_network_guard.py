@@ -166,7 +166,7 @@ DOMAINS: dict[tuple[str, str], bool] = {
 
 @pytest.mark.parametrize(("domain", "host", "fits"), [(*key, fits) for key, fits in DOMAINS.items()])
 def test_a_domain_allows_itself_and_a_star_what_is_below(domain: str, host: str, fits: bool) -> None:
-    guard = NetworkGuard.of(allowed_domains=[domain])
+    guard = NetworkGuard.from_settings(allowed_domains=[domain])
     if fits:
         assert guard.target(f"https://{host}/").port == 443
     else:
@@ -176,18 +176,18 @@ def test_a_domain_allows_itself_and_a_star_what_is_below(domain: str, host: str,
 
 def test_an_empty_list_of_domains_allows_none() -> None:
     with pytest.raises(NetworkError):
-        NetworkGuard.of(allowed_domains=[]).target("https://example.com")
+        NetworkGuard.from_settings(allowed_domains=[]).target("https://example.com")
 
 
 def test_only_the_allowed_ports_are_reached() -> None:
-    guard = NetworkGuard.of(allowed_ports=[443, 8443])
+    guard = NetworkGuard.from_settings(allowed_ports=[443, 8443])
     assert guard.target("https://example.com:8443").port == 8443
     with pytest.raises(NetworkError, match="port 80"):
         guard.target("http://example.com")
 
 
 async def test_an_intranet_that_is_meant_is_reached_and_no_other() -> None:
-    guard = NetworkGuard.of(allow_cidrs=["10.0.0.0/24", "fd12::/16"], resolve=answering(PRIVATE))
+    guard = NetworkGuard.from_settings(allow_cidrs=["10.0.0.0/24", "fd12::/16"], resolve=answering(PRIVATE))
     assert await guard.addresses("wiki.corp.example", 80) == [PRIVATE]
     assert await guard.addresses("fd12::7", 80) == ["fd12::7"]
     assert await guard.addresses("::ffff:10.0.0.9", 80) == ["::ffff:a00:9"]
@@ -200,7 +200,7 @@ async def test_an_intranet_that_is_meant_is_reached_and_no_other() -> None:
                                    {"allow_cidrs": ["10.0.0.0/33"]}, {"allow_cidrs": ["10.0.0.5/8"]}])  # fmt: skip
 def test_what_is_no_domain_or_network_is_the_authors_mistake(wrong: dict[str, list[str]]) -> None:
     with pytest.raises(DefinitionError):
-        NetworkGuard.of(**wrong)
+        NetworkGuard.from_settings(**wrong)
 
 
 async def test_a_name_that_nobody_knows_may_be_known_later() -> None:
@@ -229,7 +229,7 @@ async def test_a_token_goes_by_https_to_a_known_port_or_to_an_intranet_that_is_m
 ) -> None:
     cidrs = ["10.0.0.0/24"] if intranet else []
     for answer in (PUBLIC, PRIVATE):
-        guard = NetworkGuard.of(allow_cidrs=cidrs, allowed_ports=ports, resolve=answering(answer))
+        guard = NetworkGuard.from_settings(allow_cidrs=cidrs, allowed_ports=ports, resolve=answering(answer))
         target = read_url(url)
         if answer == reached:
             assert await guard.for_token(url).addresses(target.host, target.port) == [answer]

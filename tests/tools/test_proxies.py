@@ -83,6 +83,6 @@ async def test_socks_proxy_is_never_passed_over(monkeypatch: pytest.MonkeyPatch,
 
 async def test_tool_that_cannot_reach_its_host_says_that_it_takes_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    guard = NetworkGuard.of(allow_cidrs=["127.0.0.0/8"], allowed_ports=[9])
+    guard = NetworkGuard.from_settings(allow_cidrs=["127.0.0.0/8"], allowed_ports=[9])
     with pytest.raises(ToolError, match=r"cannot be reached: .*; HTTP_PROXY names a proxy, which is not used for this"):
         await fetch(guard, "GET", "http://127.0.0.1:9/", limit=10)

@@ -46,7 +46,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 @pytest.mark.parametrize(("text", "count", "seconds"), [("10/min", 10, 60), ("1/s", 1, 1), ("999999/h", 999999, 3600)])
 def test_limit_is_a_count_and_a_span(text: str, count: int, seconds: float) -> None:
-    limit = RateLimit.of(text)
+    limit = RateLimit.from_text(text)
     assert (limit.count, limit.seconds) == (count, seconds)
 
 
@@ -55,7 +55,7 @@ def test_limit_is_a_count_and_a_span(text: str, count: int, seconds: float) -> N
 )
 def test_what_is_no_limit_is_told_where_it_stands(text: str) -> None:
     with pytest.raises(DefinitionError, match=r"^here: write a count and a span, such as 10/min, 2/s or 500/h \(got '"):
-        RateLimit.of(text, where="here")
+        RateLimit.from_text(text, where="here")
 
 
 async def test_places_come_up_as_the_limit_allows(backend: Backend) -> None:
@@ -144,7 +144,7 @@ class Scripted(MemoryCallStore):
 
 
 async def test_who_can_wait_waits_and_who_cannot_is_told_until_when() -> None:
-    limit = RateLimit.of("1/min")
+    limit = RateLimit.from_text("1/min")
     assert await acquire(Scripted(0.01), "look", limit, within=1) is None
     told = await acquire(Scripted(42), "look", limit, within=30)
     assert re.fullmatch(
@@ -156,7 +156,7 @@ async def test_who_can_wait_waits_and_who_cannot_is_told_until_when() -> None:
 
 async def test_who_is_cancelled_while_waiting_gives_the_place_back() -> None:
     store = Scripted(60)
-    waiting = asyncio.create_task(acquire(store, "look", RateLimit.of("1/min"), within=None))
+    waiting = asyncio.create_task(acquire(store, "look", RateLimit.from_text("1/min"), within=None))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

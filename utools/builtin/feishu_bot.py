@@ -157,7 +157,7 @@ async def _post(url: str, data: bytes, args: Args) -> dict[str, Any]:
     from utools.net.guard import NetworkGuard
     from utools.net.transport import fetch
 
-    guard = NetworkGuard.of(allow_cidrs=args.get("allow_cidrs", ()))
+    guard = NetworkGuard.from_settings(allow_cidrs=args.get("allow_cidrs", ()))
     try:
         answer = await fetch(
             guard, "POST", url, headers={"content-type": "application/json"}, content=data, limit=MAX_REPLY, redirects=0

@@ -86,7 +86,7 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
         from utools.builtin.health_checks import redis_check
         from utools.net.guard import NetworkGuard
 
-        guard = NetworkGuard.of(
+        guard = NetworkGuard.from_settings(
             allowed_domains=args.get("allowed_domains"),
             allow_cidrs=args.get("allow_cidrs", ()),
             allowed_ports=args.get("allowed_ports"),

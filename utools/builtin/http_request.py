@@ -191,7 +191,7 @@ def _guard(args: Args) -> "NetworkGuard":
     """What this call may reach; with a token, only hosts that may get it."""
     from utools.net.guard import NetworkGuard
 
-    guard = NetworkGuard.of(
+    guard = NetworkGuard.from_settings(
         allowed_domains=args.get("allowed_domains"),
         allow_cidrs=args.get("allow_cidrs", ()),
         allowed_ports=args.get("allowed_ports"),

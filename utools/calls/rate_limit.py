@@ -18,7 +18,7 @@ class RateLimit:
     unit: str
 
     @classmethod
-    def of(cls, text: str, *, where: str = "rate_limit") -> "RateLimit":
+    def from_text(cls, text: str, *, where: str = "rate_limit") -> "RateLimit":
         """Read `10/min`; DefinitionError for anything else."""
         found = RATE.fullmatch(text)
         if found is None:

@@ -135,7 +135,7 @@ def _check_arguments(args: Mapping[str, Any]) -> None:
 
 
 async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> ToolResult:
-    turns, window, usage = await _turns(store, args["session_id"]), Window.of(args.get("window")), None
+    turns, window, usage = await _turns(store, args["session_id"]), Window.from_value(args.get("window")), None
     system = args.get("system_prompt")
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
     left_out = len(split_at_window(turns, window)[0])
@@ -161,7 +161,7 @@ async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dic
 
 async def _load(store: ContextStore, args: Args) -> list[Message]:
     turns = await _turns(store, args["session_id"])
-    window = Window.of(args["window"]) if "window" in args else Window(None, None)
+    window = Window.from_value(args["window"]) if "window" in args else Window(None, None)
     return _split_messages(turns, len(split_at_window(turns, window)[0]))[1]
 
 

@@ -19,7 +19,7 @@ class Window:
     tokens: int | None = None
 
     @classmethod
-    def of(cls, value: Any) -> "Window":
+    def from_value(cls, value: Any) -> "Window":
         """From an argument: absent, a number of messages, or `{"messages", "tokens"}`; an absent key is no limit."""
         match value:
             case None:

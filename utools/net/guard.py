@@ -62,7 +62,7 @@ class NetworkGuard:
     resolve: Resolve = field(default=system_resolve, compare=False)
 
     @classmethod
-    def of(
+    def from_settings(
         cls,
         *,
         allowed_domains: Sequence[str] | None = None,

@@ -72,7 +72,7 @@ class HttpPolicy(BaseModel):
     @classmethod
     def _check_readable(cls, value: list[str] | None, field: ValidationInfo) -> list[str] | None:
         try:
-            NetworkGuard.of(**{str(field.field_name): value})  # type: ignore[arg-type]
+            NetworkGuard.from_settings(**{str(field.field_name): value})  # type: ignore[arg-type]
         except DefinitionError as error:
             raise ValueError(error.message) from None
         return value
@@ -80,7 +80,7 @@ class HttpPolicy(BaseModel):
     def guard(self, url: str) -> NetworkGuard:
         """The guard of calls to the host of `url`."""
         domains = [read_url(url).host, *(self.allowed_domains or ())]
-        return NetworkGuard.of(allowed_domains=domains, allow_cidrs=self.allow_cidrs)
+        return NetworkGuard.from_settings(allowed_domains=domains, allow_cidrs=self.allow_cidrs)
 
     def secrets(self, context: ToolContext) -> dict[str, str]:
         """The headers that carry secrets."""

@@ -58,7 +58,7 @@ class RunActivities:
     async def load(self, run: str, _: None) -> Rows:
         """All rows of a run that is about to be driven. Damaged where they are not whole, DefinitionErrors where this
         worker lacks what the run needs; with nothing written."""
-        self._hosts.of(run)
+        self._hosts.find(run)
         return await asyncio.to_thread(self._load, run)
 
     def _load(self, run: str) -> Rows:
@@ -101,7 +101,7 @@ class RunActivities:
     async def begin(self, run: str, reference: list[Any]) -> Any:
         """Prepare a nested run, and append what is pending and how it begins. {failed} where it cannot."""
         begin: Begin = AT_HAND.get(run, reference)
-        body = await self._hosts.of(run).executor.begin(begin)
+        body = await self._hosts.find(run).executor.begin(begin)
         if isinstance(body, Failed):
             return {"failed": asdict(body)}
         row = begin.slot.row(begin.started(body))
@@ -115,7 +115,7 @@ class RunActivities:
     async def classify(self, run: str, reference: list[Any]) -> str:
         """What a call would do."""
         classify: Classify = AT_HAND.get(run, reference)
-        return self._hosts.of(run).executor.classify(classify)
+        return self._hosts.find(run).executor.classify(classify)
 
     @activity.defn
     async def append(self, run: str, told: list[Any]) -> bool:
@@ -130,7 +130,7 @@ class RunActivities:
         *reference, may_rest = told
         async with beating():
             act = await self._find_act(run, reference)
-            host = self._hosts.of(run)
+            host = self._hosts.find(run)
             admission = await host.executor.admit(act)
             began = monotonic()
             is_claimed = bool(act.rows) and await self._append(run, act.rows)
@@ -153,7 +153,7 @@ class RunActivities:
             return act
         tape = await asyncio.to_thread(self._journal.load, run)
         try:
-            return find_on_tape(run, tape, reference, self._hosts.of(run).executor.classify)
+            return find_on_tape(run, tape, reference, self._hosts.find(run).executor.classify)
         except NotOnTape as error:
             raise _lost(reference[1], reference[2], str(error)) from error
 
@@ -232,7 +232,7 @@ class RunActivities:
         return Rows(run, (rows[slot.n],))
 
     async def _tell(self, run: str, rows: Sequence[Row]) -> None:
-        self._hosts.of(run).tell(rows, lambda: self._journal.load(run))
+        self._hosts.find(run).tell(rows, lambda: self._journal.load(run))
 
     def _appender(self, run: str, may_rest: bool | None) -> Appender:
         appender = _ThreadAppender(run, self._journal, self._keys, (), StopSignal(), 0)

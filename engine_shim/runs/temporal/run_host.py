@@ -56,7 +56,7 @@ class RunHosts:
         self._executor, self._most = executor, most
         self._hosts: OrderedDict[str, RunHost] = OrderedDict()
 
-    def of(self, run: str) -> RunHost:
+    def find(self, run: str) -> RunHost:
         if run not in self._hosts:
             self._hosts[run] = RunHost(run, self._executor(run))
             if len(self._hosts) > self._most:
