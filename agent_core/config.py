@@ -207,7 +207,7 @@ class AgentConfig(_Strict):
 
 
 def read_config(config: Any, *, where: str = "config") -> AgentConfig:
-    """The config as a model; DefinitionErrors for all its faults."""
+    """Return the config as a model; DefinitionErrors for all its faults."""
     try:
         read = config if isinstance(config, AgentConfig) else AgentConfig.model_validate(config)
     except ValidationError as error:
@@ -217,7 +217,7 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
 
 
 def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
-    """What is wrong with values that fit the schema."""
+    """Yield what is wrong with values that fit the schema."""
     if isinstance(config.agent, str):
         message = "names an agent, and there is no catalogue here: agents are in workflows of a host with agents/*.yaml"
         yield Problem(f"{where}/agent", str(DefinitionError(message, value=config.agent)))
@@ -247,7 +247,7 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], where: str) -> list[Problem]:
-    """What pydantic finds, one problem for each place: it tries each form that a value may have."""
+    """Return what pydantic finds, one problem for each place: it tries each form that a value may have."""
     problems: dict[str, Problem] = {}
     for fault in find_model_faults(error, keys_of(model)):
         if fault.position[-1:] == ("str",) and isinstance(fault.value, dict):

@@ -67,7 +67,7 @@ NAMES: Mapping[type[Decision], str] = {kind: name for name, kind in DECISIONS.it
 
 
 def encode_decision(decision: Decision) -> Json:
-    """The part of a `resolved` record that says what was decided; `decode_decision` is its inverse."""
+    """Return the part of a `resolved` record that says what was decided; `decode_decision` is its inverse."""
     match decision:
         case Deny(message):
             return {"decision": "deny", "message": message}
@@ -78,7 +78,7 @@ def encode_decision(decision: Decision) -> Json:
 
 
 def decode_decision(record: Mapping[str, Any]) -> Decision:
-    """The decision that a `resolved` record holds."""
+    """Return the decision that a `resolved` record holds."""
     match record["decision"]:
         case "deny":
             return Deny(record["message"], at=record.get("at", ""))

@@ -318,11 +318,11 @@ class Outcome(Protocol):
         ...
 
     def finished(self) -> Json:
-        """The body of the `run_finished` record."""
+        """Return the body of the `run_finished` record."""
         ...
 
     def answer(self, language: str = "en") -> ToolReply:
-        """The result for the loop that asked, in its language, when this run was nested under a call."""
+        """Return the result for the loop that asked, in its language, when this run was nested under a call."""
         ...
 
 

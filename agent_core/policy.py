@@ -57,12 +57,13 @@ Selected = dict[str, tuple[AllowedTool, str]]
 
 
 def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
-    """What a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset keys."""
+    """Return what a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset
+    keys."""
     return dict(args) if policy is None else {**policy["preset"], **args}
 
 
 def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None:
-    """What a call would do, as far as the policy can tell; None when only the tool itself knows."""
+    """Return what a call would do, as far as the policy can tell; None when only the tool itself knows."""
     if policy is None:
         return "write"
     effect = policy["effect"]
@@ -76,14 +77,14 @@ def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None
 
 
 def select_tools(config: AgentConfig, codes: Sequence[str]) -> Selected:
-    """The codes that a config allows. DefinitionErrors for the entries that cannot be used."""
+    """Return the codes that a config allows. DefinitionErrors for the entries that cannot be used."""
     selected, problems = find_tools(config, codes)
     refuse(problems)
     return selected
 
 
 def find_tools(config: AgentConfig, codes: Sequence[str]) -> tuple[Selected, list[Problem]]:
-    """The codes that a config allows, and what is wrong with its entries.
+    """Return the codes that a config allows, and what is wrong with its entries.
 
     An exact code outweighs a glob; deny wins. Wrong are an unknown code, a glob without a tool, a code that is listed
     twice, and two globs that bind one tool differently.
@@ -120,7 +121,7 @@ def _select(
 
 
 def has_wildcard(name: str) -> bool:
-    """Whether an entry of `allowed_tools` is a glob."""
+    """Return whether an entry of `allowed_tools` is a glob."""
     return any(char in name for char in "*?[")
 
 
@@ -132,7 +133,7 @@ def _check_same_binding(one: AllowedTool, other: AllowedTool, code: str, where: 
 
 
 def is_denied(code: str, config: AgentConfig) -> bool:
-    """Whether `deny_tools` names the tool."""
+    """Return whether `deny_tools` names the tool."""
     return any(fnmatchcase(code, glob) for glob in config.deny_tools)
 
 
@@ -145,13 +146,13 @@ def _check_known(matching: Sequence[str], name: str, codes: Sequence[str], where
 
 
 def _rules_of(allowed: AllowedTool) -> Json:
-    """The origins that each argument needs; those of all arguments stand under `*`."""
+    """Return the origins that each argument needs; those of all arguments stand under `*`."""
     written: Any = allowed.model_dump(exclude_none=True)["provenance"]
     return dict(written) if isinstance(written, dict) else {"*": written}
 
 
 def binding_of(allowed: AllowedTool, config: AgentConfig) -> ToolBinding:
-    """How a whitelist's entry and the node's defaults bind a tool."""
+    """Return how a whitelist's entry and the node's defaults bind a tool."""
     binding: ToolBinding = {
         "approval": allowed.approval or config.approval,
         "max_calls": allowed.max_calls,

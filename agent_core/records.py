@@ -496,7 +496,7 @@ REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
 
 
 def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
-    """The part of an `asked` or `waiting` record that says what is asked."""
+    """Return the part of an `asked` or `waiting` record that says what is asked."""
     if isinstance(effect, ToolCall):
         return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
     ask: ModelAsk = {
@@ -512,7 +512,7 @@ def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
 
 
 def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:
-    """The `asked` record of an act."""
+    """Return the `asked` record of an act."""
     ask = encode_ask(effect)
     if ask["ask"] == "tool":
         return {"kind": "asked", **ask}
@@ -520,7 +520,7 @@ def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:
 
 
 def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswered:
-    """The `answered` record of an answer; `decode_answer` is its inverse."""
+    """Return the `answered` record of an answer; `decode_answer` is its inverse."""
     match answer:
         case ModelReply():
             record: ModelAnswered = {
@@ -572,7 +572,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
 
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:
-    """The answer that an `answered` record holds."""
+    """Return the answer that an `answered` record holds."""
     fields = dict(record)
     for name in ("kind", "reply", "closes"):
         fields.pop(name, None)

@@ -88,7 +88,7 @@ EARLIEST: Final = cast(RuleVersions, dict.fromkeys(CURRENT, 1))
 
 
 def rules_of(started: Mapping[str, Any]) -> RuleVersions:
-    """The rules of a run, from its `run_started` record. Runs before `rules` named only `cuts`, or nothing."""
+    """Return the rules of a run, from its `run_started` record. Runs before `rules` named only `cuts`, or nothing."""
     named = started.get("rules") or {}
     cuts = {"cuts": started["cuts"]} if "cuts" in started else {}
     versions: Mapping[str, Any] = {**EARLIEST, **cuts, **named}
@@ -96,7 +96,7 @@ def rules_of(started: Mapping[str, Any]) -> RuleVersions:
 
 
 def unknown_rule(started: Mapping[str, Any]) -> str | None:
-    """The first set of rules that this version does not know, as a sentence; None when it knows all."""
+    """Return the first set of rules that this version does not know, as a sentence; None when it knows all."""
     named = started.get("rules") or {}
     if not isinstance(named, Mapping):
         return "it names no rules that can be read"

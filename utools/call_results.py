@@ -37,7 +37,7 @@ def check_result(tool: Tool, value: Any, context: ToolContext, schema: ConfigSch
 
 
 def is_cut_off(error: BaseException) -> bool:
-    """Whether an error says that an answer did not come, so that the call may have been made."""
+    """Return whether an error says that an answer did not come, so that the call may have been made."""
     is_lost = isinstance(error, TimeoutError | ConnectionError | EOFError)
     return is_lost and not isinstance(error, ConnectionRefusedError)
 
@@ -49,20 +49,21 @@ def list_faults(faults: list[Fault], words: Words) -> str:
 
 
 def for_the_model(message: str | BaseException, context: ToolContext) -> str:
-    """A tool's message about its failure, in the model's language, without paths and environment values of the host."""
+    """Return a tool's message about its failure, in the model's language, without paths and environment values of the
+    host."""
     from utools.secrets.scrub import scrub_words
 
     return scrub_words(translate(message, context.language), os.environ)
 
 
 def execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
-    """What a sync tool gives; of a generator, which does its work when it is read, all items."""
+    """Return what a sync tool gives; of a generator, which does its work when it is read, all items."""
     value = execute(args, context)
     return list(value) if isinstance(value, Iterator) else value
 
 
 def _to_json(value: Any) -> Any:
-    """The value as plain JSON; NotJson if it cannot be converted."""
+    """Return the value as plain JSON; NotJson if it cannot be converted."""
     try:
         try:
             return as_json(value)
@@ -77,7 +78,8 @@ def _to_json(value: Any) -> Any:
 
 
 def _metadata_of(result: ToolResult) -> dict[str, Any]:
-    """A result's metadata as plain JSON; the marks alone where the rest is none: the output is not lost over it."""
+    """Return a result's metadata as plain JSON; the marks alone where the rest is none: the output is not lost over
+    it."""
     given: Any = result.metadata if isinstance(result.metadata, dict) else {}
     try:
         metadata: dict[str, Any] = _to_json(given)
@@ -87,7 +89,7 @@ def _metadata_of(result: ToolResult) -> dict[str, Any]:
 
 
 def lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultError) -> ToolResult:
-    """The result in place of one that cannot be kept.
+    """Return the result in place of one that cannot be kept.
 
     For a read, a failure. A write was made: a failure would have a model, or an edge for errors, make it again.
     """
@@ -99,7 +101,7 @@ def lost_result(tool: Tool, args: Args, context: ToolContext, error: ResultError
 
 
 def failure(error: str, **marks: bool) -> ToolResult:
-    """A failure with those of the `MARKS` that hold."""
+    """Return a failure with those of the `MARKS` that hold."""
     return ToolResult(success=False, error=_clean(error), metadata={name: True for name in MARKS if marks.get(name)})
 
 

@@ -32,7 +32,8 @@ class CommandResult:
 
 
 def find_program(name: str, base: Path) -> str | None:
-    """The path of a program: one with a slash is relative to `base`, any other is found by PATH. None without one.
+    """Return the path of a program: one with a slash is relative to `base`, any other is found by PATH. None without
+    one.
 
     A link is not followed: `venv/bin/python` is one, and finds its packages by the name it is called by.
     """

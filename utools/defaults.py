@@ -21,7 +21,7 @@ def default_registry(
     summarise: "Summarise | None" = None,
     policy: HostPolicy | None = None,
 ) -> ToolRegistry:
-    """A new registry with the built-in tools; file tools see nothing outside `root`.
+    """Return a new registry with the built-in tools; file tools see nothing outside `root`.
 
     Without `context_store`, conversations are stored in Redis where REDIS_URL names a server, else at
     `AGENT_CORE_CONTEXT_DB`, a SQLite file or a PostgreSQL URL, or in a file in the user's data directory; it is opened
@@ -41,7 +41,7 @@ def default_registry(
 
 
 def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "ContextStore":
-    """Where the host registry's ContextManager stores conversations, those of a tenant apart from all others.
+    """Return where the host registry's ContextManager stores conversations, those of a tenant apart from all others.
 
     In Redis with REDIS_URL, else as `open_context_store` has it. DefinitionError for a URL that cannot be used.
     """
@@ -58,7 +58,7 @@ def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase
 
 
 def host_calls(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "SharedCalls":
-    """What the calls of a host share: in Redis with REDIS_URL, else in the database, else in this process.
+    """Return what the calls of a host share: in Redis with REDIS_URL, else in the database, else in this process.
 
     DefinitionError for a URL that cannot be used.
     """
@@ -84,7 +84,7 @@ def host_registry(
     tenant: str | None = None,
     database: "PostgresDatabase | None" = None,
 ) -> ToolRegistry:
-    """The default registry as the environment configures it.
+    """Return the default registry as the environment configures it.
 
     With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits; without it,
     those on the same `database`. Those of a `tenant` are its own, and so is its database. DefinitionError for a URL

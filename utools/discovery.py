@@ -13,17 +13,17 @@ BUILT_IN = EntryPoint("built-in", "utools.builtin:builtin_tools", "utools.tools"
 
 
 def installed_entries(group: str) -> list[EntryPoint]:
-    """The entries of all installed packages, in a stable order."""
+    """Return the entries of all installed packages, in a stable order."""
     return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
 
 
 def origin_of(entry: EntryPoint) -> str:
-    """The entry and its package, for an error message."""
+    """Return the entry and its package, for an error message."""
     return f"entry point {entry.name} of {entry.dist.name if entry.dist else entry.value}"
 
 
 def tools_of(entry: EntryPoint) -> list[Tool]:
-    """The tools of one entry; DefinitionError, which names its package, if it cannot be loaded."""
+    """Return the tools of one entry; DefinitionError, which names its package, if it cannot be loaded."""
     where = origin_of(entry)
     try:
         offered: Any = entry.load()

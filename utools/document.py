@@ -45,12 +45,12 @@ class Document:
         return f"{file}: {'/'.join(map(str, position))}" if position else file
 
     def line(self, position: Position) -> int | None:
-        """The line of the value at a position, or of the nearest one above it whose line is known."""
+        """Return the line of the value at a position, or of the nearest one above it whose line is known."""
         parents = (position[:end] for end in range(len(position), -1, -1))
         return next((self.lines[each] for each in parents if each in self.lines), None)
 
     def position(self, where: str) -> Position:
-        """The position that `a/0/b` names, as far as there are values."""
+        """Return the position that `a/0/b` names, as far as there are values."""
         position: list[str | int] = []
         value = self.data
         for part in where.split("/"):
@@ -65,11 +65,11 @@ class Document:
         return tuple(position)
 
     def error(self, message: str, position: Position = (), **value: Any) -> DefinitionError:
-        """What is wrong at a position in this file."""
+        """Return what is wrong at a position in this file."""
         return DefinitionError(message, where=self.where(position), **value)
 
     def explain(self, error: ValidationError, above: Position, known_keys: KnownKeys) -> DefinitionError:
-        """What pydantic found in the value at `above`, each fault with its line."""
+        """Return what pydantic found in the value at `above`, each fault with its line."""
         first, *others = (
             self.error(each.text, (*above, *each.position)) for each in find_model_faults(error, known_keys)
         )
@@ -77,7 +77,7 @@ class Document:
 
 
 def read_document(path: Path, what: str) -> Document:
-    """The values in a file, which no tool writes from then on.
+    """Return the values in a file, which no tool writes from then on.
 
     DefinitionError, with `what` the file is and where, when it cannot be read.
     """
@@ -92,7 +92,8 @@ def read_document(path: Path, what: str) -> Document:
 
 
 def parse_document(text: str, path: Path) -> Document:
-    """The values in a text: in JSON where the path ends so, else in YAML. DefinitionError says where it is neither."""
+    """Return the values in a text: in JSON where the path ends so, else in YAML. DefinitionError says where it is
+    neither."""
     try:
         data, lines = _read_json(text, path) if path.suffix == ".json" else _read_yaml(text, path)
         return Document(path, as_json(data), lines)
@@ -123,7 +124,7 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
+    """Return the value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
     return json.loads(text, object_pairs_hook=_refuse_doubled_keys)
 
 
@@ -160,13 +161,13 @@ def _line_of(text: str, number: int) -> str:
 
 
 def _quoting_hint(text: str, number: int) -> str:
-    """What to do about a line in which a placeholder may be taken for an object."""
+    """Return what to do about a line in which a placeholder may be taken for an object."""
     found = UNQUOTED.search(_line_of(text, number))
     return f'; a value that starts with {{{{ must be in quotes: "{found[1]}"' if found else ""
 
 
 def _find_lines(node: yaml.Node | None, position: Position) -> Iterator[tuple[Position, int]]:
-    """The line of each value; that of its key where it has one."""
+    """Yield the line of each value; that of its key where it has one."""
     if node is None:
         return
     if not position:
@@ -182,7 +183,7 @@ def _find_lines(node: yaml.Node | None, position: Position) -> Iterator[tuple[Po
 
 
 def _count_values(node: yaml.Node, known: dict[int, int], most: int) -> int:
-    """How many values a node stands for; more than `most` for one that contains itself by an alias."""
+    """Return how many values a node stands for; more than `most` for one that contains itself by an alias."""
     if id(node) not in known:
         known[id(node)] = most + 1
         inner = node.value if isinstance(node, yaml.SequenceNode) else ()

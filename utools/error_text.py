@@ -13,7 +13,7 @@ FRAMES = 5
 
 
 def describe(error: BaseException, language: str = "en") -> str:
-    """The error's type and its words; of code that ends the program, or its thread, the call."""
+    """Return the error's type and its words; of code that ends the program, or its thread, the call."""
     end = error if isinstance(error, SystemExit) else error.__cause__
     if isinstance(end, SystemExit):
         return translate(Text("it called sys.exit({code})", code="" if end.code is None else repr(end.code)), language)
@@ -22,7 +22,8 @@ def describe(error: BaseException, language: str = "en") -> str:
 
 
 def os_reason(error: BaseException) -> str | None:
-    """The operating system's words for an error or for what caused it; None if no system error is in the chain."""
+    """Return the operating system's words for an error or for what caused it; None if no system error is in the
+    chain."""
     chain = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)
@@ -30,12 +31,12 @@ def os_reason(error: BaseException) -> str | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """The operating system's words, else the error's own, else its type."""
+    """Return the operating system's words, else the error's own, else its type."""
     return os_reason(error) or error_words(error)
 
 
 def failed_at(error: BaseException) -> str:
-    """The error's type and the lines that led to it, deepest first, for the host's log.
+    """Return the error's type and the lines that led to it, deepest first, for the host's log.
 
     The error's text is left out: it may hold secrets. So are the frames of this package, and of libraries below the
     tool's own code.
@@ -51,7 +52,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException) -> list[FrameSummary]:
-    """The lines that led to an error, down to the last one of an author's own code."""
+    """Return the lines that led to an error, down to the last one of an author's own code."""
     frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith((OURS, "<frozen"))]
     while len(frames) > 1 and frames[-1].filename.startswith(LIBRARIES):
         frames.pop()

@@ -45,7 +45,7 @@ def from_function(
     description: str | None = None,
     **options: Unpack[ToolOptions],
 ) -> Tool:
-    """The Tool that calls `function`; DefinitionError for a signature that cannot be described."""
+    """Return the Tool that calls `function`; DefinitionError for a signature that cannot be described."""
     if not callable(function):
         raise DefinitionError("@tool stands above a function, and its options are named", where="tools", value=function)
     code = str(code or getattr(function, "__name__", ""))
@@ -67,7 +67,7 @@ def from_function(
 
 
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
-    """The text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it."""
+    """Return the text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it."""
     section = ARGS_SECTION.search(docstring)
     if section is None:
         return docstring.strip(), {}
@@ -104,7 +104,7 @@ def _read_parameters(function: Callable[..., Any], where: str) -> tuple[dict[str
 
 
 def _read_hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
-    """The types of the parameters. DefinitionError names the first that cannot be read."""
+    """Return the types of the parameters. DefinitionError names the first that cannot be read."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
@@ -119,7 +119,7 @@ def _read_hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
 
 
 def _explain_unnamed(parameter: inspect.Parameter) -> str:
-    """What a parameter is that no name reaches, and what to write in its place."""
+    """Return what a parameter is that no name reaches, and what to write in its place."""
     name, given = parameter.name, parameter.annotation
     kind = "str" if given is inspect.Parameter.empty else inspect.formatannotation(given)
     match parameter.kind:
@@ -135,7 +135,8 @@ def _is_context(hint: Any) -> bool:
 
 
 def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -> type[BaseModel]:
-    """A model that has the names as aliases: as fields they could collide with pydantic's own (`json`, `copy`)."""
+    """Return a model that has the names as aliases: as fields they could collide with pydantic's own (`json`,
+    `copy`)."""
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
         description = Field(description=about[name]) if name in about else Field()
@@ -152,7 +153,7 @@ def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exception) -> DefinitionError:
-    """Which parameter has a type that JSON cannot hold, and what it may be."""
+    """Return which parameter has a type that JSON cannot hold, and what it may be."""
     for name, (hint, _) in parameters.items():
         try:
             TypeAdapter(hint).json_schema()
@@ -195,7 +196,7 @@ def _list_faults(error: ValidationError, words: Words) -> str:
 
 
 def explain_fault(fault: Any, words: Words) -> str:
-    """What pydantic finds wrong, in our words where the language is not its own."""
+    """Return what pydantic finds wrong, in our words where the language is not its own."""
     texts, kind = words.by_pydantic_type, fault["type"]
     problem = texts.get(kind, texts.get("", "")).format(type=kind, **fault.get("ctx", {})) or fault["msg"]
     at = pointer_of(fault["loc"]) or words.the_value

@@ -44,7 +44,7 @@ class HostPolicy:
     needs: Mapping[str, str] = field(default_factory=dict)
 
     def refusal(self, tool: Tool) -> str | None:
-        """Why this host does not offer a tool; None when it does."""
+        """Return why this host does not offer a tool; None when it does."""
         if self.within is not None and (refusal := self.within.refusal(tool)):
             return refusal
         if refusal := self._refuse_code(tool.code, is_run=tool.effect == "nested"):
@@ -59,7 +59,7 @@ class HostPolicy:
         return None
 
     def admits(self, code: str) -> bool:
-        """Whether no list keeps a tool of this code from being offered."""
+        """Return whether no list keeps a tool of this code from being offered."""
         is_admitted = self.within is None or self.within.admits(code)
         return is_admitted and self._refuse_code(code, is_run=False) is None
 
@@ -71,7 +71,7 @@ class HostPolicy:
         return None
 
     def bind(self, tool: Tool) -> Tool:
-        """The tool with the host's presets filled in, and a schema that lets definitions only narrow them.
+        """Return the tool with the host's presets filled in, and a schema that lets definitions only narrow them.
 
         DefinitionError for a key that the tool does not have, and a value that it refuses.
         """
@@ -86,13 +86,13 @@ class HostPolicy:
         return replace(tool, config_schema=schema, effect=_bind_effect(tool, preset), execute=_fill(tool, preset))
 
     def describe_preset(self, code: str, key: str) -> str:
-        """What to add to the fault of a definition's value; empty where the host presets nothing."""
+        """Return what to add to the fault of a definition's value; empty where the host presets nothing."""
         preset = self.presets.get(code, {})
         return f"; presets of agent-core.yaml bind {key} of {code} to {preset[key]!r} or less" if key in preset else ""
 
 
 def narrow_schema(schema: Schema, value: Any) -> Schema:
-    """The schema of a key that the host sets to `value`: only the author may give it, and only a narrower value.
+    """Return the schema of a key that the host sets to `value`: only the author may give it, and only a narrower value.
 
     `x-preset` says, also in a recorded run, that the default is a host's.
     """
@@ -118,12 +118,12 @@ def _narrowed(schema: Schema, value: Any) -> Schema:
 
 
 def _pattern_below(pattern: str) -> str:
-    """The regex of the entries that a pattern covers: names without wildcards, or one at their beginning."""
+    """Return the regex of the entries that a pattern covers: names without wildcards, or one at their beginning."""
     return "^" + r"(\*\.)?[^*?\[\]]*".join(map(re.escape, pattern.split("*"))) + _END
 
 
 def _pattern_of_paths(path: str) -> str:
-    """The regex of a directory and of what is below it; no step leads up."""
+    """Return the regex of a directory and of what is below it; no step leads up."""
     if path in ("", "."):
         return rf"^(?!/)(?!(.*/)?\.\.(/|$)).*{_END}"
     return rf"^{re.escape(path.rstrip('/'))}(?!.*/\.\.(/|$))(/.*)?{_END}"
@@ -150,7 +150,7 @@ def _is_host_key(key: Any) -> bool:
 
 
 def _bind_effect(tool: Tool, preset: Presets) -> Any:
-    """The tool's effect; settled where it hangs on an argument that the host presets."""
+    """Return the tool's effect; settled where it hangs on an argument that the host presets."""
     if isinstance(tool.effect, Mapping) and tool.effect["argument"] in preset:
         return tool.effect_of(dict(preset))
     if callable(tool.effect):
@@ -159,7 +159,7 @@ def _bind_effect(tool: Tool, preset: Presets) -> Any:
 
 
 def _fill(tool: Tool, preset: Presets) -> Execute:
-    """What executes the tool with the presets that its arguments leave out."""
+    """Return what executes the tool with the presets that its arguments leave out."""
     if is_async(tool.execute):
 
         async def execute(args: Args, context: ToolContext) -> Any:

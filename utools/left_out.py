@@ -13,7 +13,7 @@ class LeftOut:
     why: str
 
     def covers(self, code: str) -> bool:
-        """Whether a code is that of the tool, or of a tool of the source."""
+        """Return whether a code is that of the tool, or of a tool of the source."""
         return code == self.name or code.startswith(f"{self.name}.")
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ class Limiter:
             self.release(number)
 
     def line(self, name: Hashable) -> "Line":
-        """The line of a name."""
+        """Return the line of a name."""
         return Line(self, name)
 
     async def acquire(self, line: Hashable = None) -> int:

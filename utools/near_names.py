@@ -19,7 +19,7 @@ def few_looks(most: int) -> Iterator[None]:
 
 
 def near_names(name: str, known: Sequence[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The names that are near, the nearest first; none after too many looks."""
+    """Return the names that are near, the nearest first; none after too many looks."""
     left = _looks_left.get()
     if left is not None:
         if left[0] <= 0:
@@ -29,6 +29,6 @@ def near_names(name: str, known: Sequence[str], *, most: int = 1, cutoff: float 
 
 
 def may_look() -> bool:
-    """Whether there are looks left."""
+    """Return whether there are looks left."""
     left = _looks_left.get()
     return left is None or left[0] > 0

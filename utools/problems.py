@@ -32,7 +32,7 @@ class Problem:
         return ": ".join(part for part in (file, where) if part)
 
     def as_json(self) -> dict[str, Any]:
-        """What is known of it, as a document shows it."""
+        """Return what is known of it, as a document shows it."""
         more = {"file": self.file, "line": self.line, "node": self.node}
         return {"where": self.where, "message": self.message, **{key: value for key, value in more.items() if value}}
 
@@ -62,10 +62,10 @@ def gathering(problems: list[Problem]) -> Iterator[None]:
 
 
 def problems_in(error: DefinitionError) -> tuple[Problem, ...]:
-    """The problems that an error reports."""
+    """Return the problems that an error reports."""
     return error.problems if isinstance(error, DefinitionErrors) else (Problem(error.where, message_of(error)),)
 
 
 def message_of(error: DefinitionError) -> str:
-    """An error's message without its place."""
+    """Return an error's message without its place."""
     return str(error).removeprefix(f"{error.where}: ")

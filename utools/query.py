@@ -21,7 +21,7 @@ class QueryError(ValueError):
 
 
 def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
-    """What `expression` finds in `data`; QueryError if it is wrong or takes more than 5 s or 5 million units.
+    """Return what `expression` finds in `data`; QueryError if it is wrong or takes more than 5 s or 5 million units.
 
     A unit is a value, or 16 characters of text, in the result of a step. A short expression can double its result at
     each step, and nobody can stop the thread that runs it. `clock` gives seconds.
@@ -44,7 +44,7 @@ def check_query(expression: str) -> None:
 
 
 def parse(expression: str) -> Any:
-    """The tree of an expression; QueryError for one that cannot be read."""
+    """Return the tree of an expression; QueryError for one that cannot be read."""
     try:
         return _parse(expression)
     except JMESPathError as error:
@@ -54,7 +54,7 @@ def parse(expression: str) -> Any:
 
 
 def find_function_faults(tree: Any) -> Iterator[str]:
-    """The functions in a tree that there are not, or that take another number of arguments."""
+    """Yield the functions in a tree that there are not, or that take another number of arguments."""
     left = [tree]
     while left:
         each = left.pop()
@@ -79,7 +79,7 @@ def _function_faults(name: str, given: int) -> Iterator[str]:
 
 
 def holds(found: Any) -> bool:
-    """Whether JMESPath counts a value as true: all but null, false, and an empty text, list or object."""
+    """Return whether JMESPath counts a value as true: all but null, false, and an empty text, list or object."""
     return not (found is None or found is False or found in ("", [], {}))
 
 
@@ -107,7 +107,7 @@ class _Metered(TreeInterpreter):
         return result
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        """Whether the comparison holds; null for values that have no order, as JMESPath says."""
+        """Return whether the comparison holds; null for values that have no order, as JMESPath says."""
         try:
             return super().visit_comparator(node, value)
         except TypeError:

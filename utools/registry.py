@@ -72,7 +72,7 @@ class ToolRegistry:
 
     @classmethod
     def from_tools(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
-        """The registry itself, or a new one with these tools and calls. DefinitionError for what is neither."""
+        """Return the registry itself, or a new one with these tools and calls. DefinitionError for what is neither."""
         if isinstance(tools, ToolRegistry):
             return tools
         if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
@@ -82,8 +82,8 @@ class ToolRegistry:
         raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)
 
     def stricter(self, policy: HostPolicy) -> "ToolRegistry":
-        """The same tools as a stricter policy binds them, also those that are registered later. What their calls share
-        is the same."""
+        """Return the same tools as a stricter policy binds them, also those that are registered later. What their calls
+        share is the same."""
         found = ToolRegistry(calls=self.calls, policy=policy)
         found.readers, found.origins, found.left_out = self.readers, self.origins, self.left_out
         found._threads = self._threads
@@ -93,8 +93,8 @@ class ToolRegistry:
         return found
 
     def with_private(self, tool: Tool) -> "ToolRegistry":
-        """The same tools, also those that are registered later, and one that only its own code finds: no list has it,
-        and no glob fits it. It is the host's own, so that no policy binds it."""
+        """Return the same tools, also those that are registered later, and one that only its own code finds: no list
+        has it, and no glob fits it. It is the host's own, so that no policy binds it."""
         found = copy(self)
         found._given, found._derived = [*self._given], []
         found._schemas, found._outputs = dict(self._schemas), dict(self._outputs)
@@ -139,7 +139,7 @@ class ToolRegistry:
         self._tools = {**self._tools, tool.code: tool}  # a source that comes back is added while others read
 
     def get(self, code: str) -> Tool:
-        """The tool of this code; UnknownTool, a KeyError, if there is none."""
+        """Return the tool of this code; UnknownTool, a KeyError, if there is none."""
         try:
             return self._tools[code]
         except KeyError:
@@ -149,7 +149,7 @@ class ToolRegistry:
         return code in self._tools
 
     def refusal(self, code: str) -> str | None:
-        """Why this host does not offer a tool: its policy refuses it, or its source, or the tool, is left out.
+        """Return why this host does not offer a tool: its policy refuses it, or its source, or the tool, is left out.
 
         For a glob: why nothing fits it.
         """
@@ -162,20 +162,20 @@ class ToolRegistry:
         return self._refused.get(code)
 
     def is_due_to_left_out(self, message: str) -> bool:
-        """Whether a fault is told by `refusal` of a source or tool that is left out: it is not its author's."""
+        """Return whether a fault is told by `refusal` of a source or tool that is left out: it is not its author's."""
         return any(each.why in message for each in self.left_out)
 
     def all(self) -> list[Tool]:
-        """All tools, by code."""
+        """Return all tools, by code."""
         return [self._tools[code] for code in sorted(self._tools.keys() - self._private)]
 
     def schema(self, code: str) -> ConfigSchema:
-        """The compiled schema of a tool's arguments."""
+        """Return the compiled schema of a tool's arguments."""
         self.get(code)
         return self._schemas[code]
 
     def matching(self, patterns: Iterable[str]) -> list[str]:
-        """The codes that fit one of the globs (`mcp.files.*`), sorted."""
+        """Return the codes that fit one of the globs (`mcp.files.*`), sorted."""
         globs = tuple(patterns)
         known = sorted(self._tools.keys() - self._private)
         return [code for code in known if any(fnmatchcase(code, glob) for glob in globs)]
@@ -195,7 +195,7 @@ class ToolRegistry:
         return {"type": "function", "function": function}
 
     def validate(self, code: str, args: Any, words: Words = ENGLISH) -> list[Fault]:
-        """The faults of `args`; empty when they are valid."""
+        """Return the faults of `args`; empty when they are valid."""
         return self.schema(code).faults(args, words)
 
     async def execute(

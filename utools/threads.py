@@ -27,11 +27,11 @@ class Threads(Protocol):
     """Threads beside an event loop."""
 
     async def run(self, function: Callable[[], T]) -> T:
-        """What the function gives, called in one of them."""
+        """Return what the function gives, called in one of them."""
         ...
 
     async def begin(self, function: Callable[[], T]) -> "asyncio.Future[T]":
-        """What the function will give: it is called by now, or will be at once."""
+        """Return what the function will give: it is called by now, or will be at once."""
         ...
 
 
@@ -49,7 +49,7 @@ class DaemonThreads:
         return await (await self.begin(function, *args))
 
     async def begin(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
-        """What `function(*args)` will give, once there is a slot for it: no task, which the end of a loop would
+        """Return what `function(*args)` will give, once there is a slot for it: no task, which the end of a loop would
         cancel."""
         from asyncio import get_running_loop
 

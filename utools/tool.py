@@ -36,7 +36,7 @@ def _not_allowed(name: str) -> str:
 
 
 def _return_unchanged(text: str) -> str:
-    """The `clean` of a run that has no secrets."""
+    """Return the `clean` of a run that has no secrets."""
     return text
 
 
@@ -136,7 +136,7 @@ class Tool:
             _check_example(example, where=f"{where}.examples/{index}")
 
     def effect_of(self, args: Args) -> Effect:
-        """The effect of a call with these args; an effect that cannot be determined counts as a write."""
+        """Return the effect of a call with these args; an effect that cannot be determined counts as a write."""
         effect: Any = self.effect
         if isinstance(effect, Mapping):
             chosen = args.get(effect["argument"], effect.get("default")) if isinstance(args, dict) else None
@@ -156,7 +156,7 @@ class Tool:
 
 
 def name_as_words(code: str) -> str:
-    """The description of a tool whose author gave none."""
+    """Return the description of a tool whose author gave none."""
     return code.replace("_", " ")
 
 
@@ -180,6 +180,6 @@ def _check_effect(effect: Any, *, where: str) -> None:
 
 
 def is_async(execute: Execute) -> bool:
-    """Whether calling `execute` returns something to await rather than the result."""
+    """Return whether calling `execute` returns something to await rather than the result."""
     call = getattr(type(execute), "__call__", None)  # noqa: B004 - an object may have an async __call__
     return inspect.iscoroutinefunction(execute) or inspect.iscoroutinefunction(call)

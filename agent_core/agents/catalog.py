@@ -40,8 +40,8 @@ class AgentCatalog:
 
     @classmethod
     def from_directory(cls, directory: Path, tools: ToolRegistry | Sequence[str]) -> "AgentCatalog":
-        """The agents of all files there, in the order of their names. JSON files that are no agents, such as recorded
-        replies, are passed over.
+        """Return the agents of all files there, in the order of their names. JSON files that are no agents, such as
+        recorded replies, are passed over.
 
         DefinitionErrors with file and line of each fault; one that a source is to blame for leaves the agent out.
         """
@@ -64,7 +64,7 @@ class AgentCatalog:
         return agent
 
     def get(self, name: str) -> AgentDefinition:
-        """The agent of this name; AgentNotFound when there is none."""
+        """Return the agent of this name; AgentNotFound when there is none."""
         try:
             return self._agents[name]
         except KeyError:
@@ -72,11 +72,12 @@ class AgentCatalog:
             raise AgentNotFound(name, list(self._agents), why=why) from None
 
     def config_of(self, name: str) -> tuple[Json, AgentNote]:
-        """The config of an agent's runs, without its task, and what their records say of the agent; AgentNotFound."""
+        """Return the config of an agent's runs, without its task, and what their records say of the agent;
+        AgentNotFound."""
         return self._configs[self.get(name).name]
 
     def list(self) -> list[AgentDefinition]:
-        """All agents, in the order in which they were added."""
+        """Return all agents, in the order in which they were added."""
         return [*self._agents.values()]
 
     def _register_file(self, path: Path) -> Iterator[Problem]:
@@ -97,7 +98,7 @@ class AgentCatalog:
                 self.left_out[str(document.data["name"])] = problems
 
     def _servers_away(self, agent: AgentDefinition) -> Iterator[Problem]:
-        """The servers that a policy names and this host has to do without."""
+        """Yield the servers that a policy names and this host has to do without."""
         policy = agent.mcp_policy
         named = [(f"servers/{index}", name) for index, name in enumerate(policy.servers or ())]
         named += [(f"resources/{index}/server", each.server) for index, each in enumerate(policy.resources)]
@@ -110,21 +111,21 @@ class AgentCatalog:
             )
 
     def _explain(self, problems: Iterable[Problem], agent: AgentDefinition) -> Iterator[Problem]:
-        """The problems; those with tools that are left out in the words of the registry."""
+        """Yield the problems; those with tools that are left out in the words of the registry."""
         allowed = {f"skill_policy/allow/{at}": _code_of(each) for at, each in enumerate(agent.skill_policy.allow)}
         for each in problems:
             refusal = self._refusal(allowed.get(each.where))
             yield each if refusal is None else Problem(each.where, refusal)
 
     def _without_absent(self, agent: AgentDefinition) -> AgentDefinition:
-        """The agent without denials of tools that are left out: they deny what is not there."""
+        """Return the agent without denials of tools that are left out: they deny what is not there."""
         kept = [each for each in agent.skill_policy.deny if self._refusal(each) is None]
         if len(kept) == len(agent.skill_policy.deny):
             return agent
         return agent.model_copy(update={"skill_policy": agent.skill_policy.model_copy(update={"deny": kept})})
 
     def _refusal(self, code: str | None) -> str | None:
-        """Why a tool is left out that is named here."""
+        """Return why a tool is left out that is named here."""
         refusal = None if self._registry is None or code is None else self._registry.refusal(code)
         is_due = refusal is not None and self._registry is not None and self._registry.is_due_to_left_out(refusal)
         return refusal if is_due else None
@@ -139,17 +140,19 @@ def _message(problem: Problem) -> str:
 
 
 def _is_agent(data: Any) -> bool:
-    """Whether the content of a JSON file is meant as an agent, and not as replies: an object with one of its keys."""
+    """Return whether the content of a JSON file is meant as an agent, and not as replies: an object with one of its
+    keys."""
     return isinstance(data, Mapping) and bool(data.keys() & AgentDefinition.model_fields.keys())
 
 
 def _servers_of(codes: Sequence[str]) -> frozenset[str]:
-    """The MCP servers that these tools are of."""
+    """Return the MCP servers that these tools are of."""
     return frozenset(code.split(".")[1] for code in codes if code.startswith("mcp."))
 
 
 def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | None) -> Iterator[Problem]:
-    """The servers of a policy that the host does not have; without `readers` nobody knows which can be read from."""
+    """Yield the servers of a policy that the host does not have; without `readers` nobody knows which can be read
+    from."""
     named = [(f"servers/{index}", name, servers) for index, name in enumerate(policy.servers or ())]
     if readers is not None:
         named += [(f"resources/{index}/server", each.server, readers) for index, each in enumerate(policy.resources)]
@@ -161,7 +164,7 @@ def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | N
 
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:
-    """Whether a tool has a required argument that no model can set."""
+    """Return whether a tool has a required argument that no model can set."""
     schema = registry.schema(code).schema
     return any(name in author_keys(schema) for name in schema.get("required", ()))
 

@@ -130,7 +130,8 @@ class Conversations:
             return await self._run(_recorded(tape, asked), on_event)
 
     async def history(self, conversation_id: str) -> list[Message]:
-        """The stored messages, oldest first, each with the `trace_id` of its run; none where there is no such one."""
+        """Return the stored messages, oldest first, each with the `trace_id` of its run; none where there is no such
+        one."""
         return join_turns(await read_turns(self._store, conversation_id))
 
     async def delete(self, conversation_id: str) -> bool:
@@ -172,7 +173,7 @@ class Conversations:
         return [{"role": "user", "content": started["config"]["prompt"], "trace_id": run}]
 
     async def _waiting_run(self, conversation: str) -> str | None:
-        """The run of the turn that waits for a person."""
+        """Return the run of the turn that waits for a person."""
         for run in reversed(self._waiting.get(conversation, ())):
             if waiting_calls(await self._tape(run)):
                 return run
@@ -191,7 +192,7 @@ class Conversations:
         return read_reply(asked.conversation, result)
 
     async def _result(self, asked: _Turn, on_event: OnEvent | None) -> ConversationResult:
-        """What came of the turn, also when it is an error to the executor."""
+        """Return what came of the turn, also when it is an error to the executor."""
         try:
             return await self._executor.execute_conversation(
                 asked.agent,
@@ -208,7 +209,7 @@ class Conversations:
             return error.result
 
     def _agent_name(self, agent: str | None) -> str:
-        """The agent that answers. DefinitionError where nobody says which of several."""
+        """Return the agent that answers. DefinitionError where nobody says which of several."""
         names = [each.name for each in self._executor.catalog.list()]
         chosen = agent or self._agent or (names[0] if len(names) == 1 else None)
         if chosen is None:
@@ -240,7 +241,8 @@ def _start(tape: Tape) -> Json:
 
 
 def _recorded(tape: Tape, asked: _Turn) -> _Turn:
-    """The turn with the history and the limits that its run began with. DecisionError for another conversation's."""
+    """Return the turn with the history and the limits that its run began with. DecisionError for another
+    conversation's."""
     started = _start(tape)
     note = started.get("agent", {})
     if note.get("conversation") != asked.conversation:
@@ -256,7 +258,7 @@ def _recorded(tape: Tape, asked: _Turn) -> _Turn:
 
 
 def _turn_of(result: ConversationResult) -> Turn:
-    """What is stored of a turn: its messages, if it has ended, and cost or did anything."""
+    """Return what is stored of a turn: its messages, if it has ended, and cost or did anything."""
     output = result.output
     if output.waiting or not (output.usage["total_tokens"] or output.used_tools) or output.finish_reason == "paused":
         return []

@@ -121,7 +121,7 @@ class AgentExecutor:
 
 
 def _overrides(options: ConversationOptions, config: Json) -> Json:
-    """The keys of the agent's config that the turn sets otherwise."""
+    """Return the keys of the agent's config that the turn sets otherwise."""
     given = narrow_limits(config, options.max_tool_calls, options.max_tokens)
     if options.max_steps:
         given["max_steps"] = options.max_steps

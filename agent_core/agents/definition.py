@@ -95,7 +95,7 @@ class Skills:
 
 
 def read_agent(data: Any) -> AgentDefinition:
-    """The definition in a document. DefinitionErrors for all its faults."""
+    """Return the definition in a document. DefinitionErrors for all its faults."""
     try:
         return AgentDefinition.model_validate(data)
     except ValidationError as error:
@@ -103,7 +103,7 @@ def read_agent(data: Any) -> AgentDefinition:
 
 
 def choose_skills(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = frozenset()) -> Skills:
-    """The tools that an agent has of those of a host. DefinitionErrors for names that the host does not know.
+    """Return the tools that an agent has of those of a host. DefinitionErrors for names that the host does not know.
 
     Without `allow` it has all but those of NEVER_BY_DEFAULT, and those `bound` to a preset of their author.
     """
@@ -144,7 +144,7 @@ def _unknown_denials(deny: Sequence[str], codes: Sequence[str]) -> Iterator[Prob
 
 
 def config_of(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = frozenset()) -> tuple[Json, AgentNote]:
-    """The config of a run of this agent, without its conversation, and what the run's record says of the agent.
+    """Return the config of a run of this agent, without its conversation, and what the run's record says of the agent.
 
     DefinitionErrors for all that no run can have, with their places in the agent's definition.
     """
@@ -167,6 +167,6 @@ def config_of(agent: AgentDefinition, codes: Sequence[str], bound: Set[str] = fr
 
 
 def _place(where: str) -> str:
-    """A place in a config as one in an agent's definition."""
+    """Return a place in a config as one in an agent's definition."""
     key, slash, rest = where.strip("/").partition("/")
     return f"{_PLACES.get(key, key if key in _DEFINED else f'runtime_policy/{key}')}{slash}{rest}"

@@ -17,7 +17,7 @@ AGENT = "agent_core"
 
 
 def fill_agents(config: Mapping[str, Any], catalog: AgentCatalog) -> Json:
-    """The config with what each agent stands for that it names: by its key `agent`, or in the preset of a tool.
+    """Return the config with what each agent stands for that it names: by its key `agent`, or in the preset of a tool.
 
     An agent that was filled in already stays as it is. DefinitionErrors with places in the config, for an agent that
     is not in the catalogue, keys that would give one more than its definition does, and an agent that calls itself.
@@ -42,7 +42,7 @@ def _fill(config: Mapping[str, Any], catalog: AgentCatalog, above: Sequence[str]
 
 
 def _fill_tools(entries: list[Any], catalog: AgentCatalog, above: Sequence[str]) -> list[Any]:
-    """The entries of a whitelist, with the agents among them filled in."""
+    """Return the entries of a whitelist, with the agents among them filled in."""
     filled: list[Any] = []
     problems: list[Problem] = []
     for index, entry in enumerate(entries):

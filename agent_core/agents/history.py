@@ -47,7 +47,7 @@ def count_tokens(tape: Tape) -> int:
 
 
 def _is_outermost(run: RecordedRun) -> bool:
-    """Whether a run is an agent's whose tokens no agent above it has counted."""
+    """Return whether a run is an agent's whose tokens no agent above it has counted."""
     return run.is_agent and not (run.above is not None and run.above.is_within_agent)
 
 

@@ -28,7 +28,7 @@ OF_ITS_MODEL: Final = ("base_url", "api_key_env", "fallback_models")
 
 
 def narrow_agent(agent: AgentDefinition, of_agent: tuple[Json, AgentNote], keys: Mapping[str, Any]) -> Json:
-    """The config of a node that gives these keys besides the agent's name, and who it is, for the record.
+    """Return the config of a node that gives these keys besides the agent's name, and who it is, for the record.
 
     `of_agent` is the agent's own config and note. DefinitionErrors for what would give the agent more than its
     definition does.
@@ -58,14 +58,14 @@ def _fits(code: str, globs: Sequence[str]) -> bool:
 
 
 def _ask_more(entry: str | Json, approval: str | None) -> str | Json:
-    """An entry of the whitelist whose own approval is no laxer than the node's."""
+    """Return an entry of the whitelist whose own approval is no laxer than the node's."""
     if isinstance(entry, str) or approval not in STRICTER["approval"].get(str(entry["approval"]), ()):
         return entry
     return {**entry, "approval": approval}
 
 
 def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], kept: Sequence[str]) -> Iterator[Problem]:
-    """What of a node's keys is no narrowing of the agent's config."""
+    """Yield what of a node's keys is no narrowing of the agent's config."""
     defaults = {key: field.default for key, field in AgentConfig.model_fields.items()}
     for key, value in keys.items():
         own: Any = config.get(key, defaults.get(key))
@@ -86,7 +86,7 @@ def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], ke
 
 
 def _is_within(value: Any, own: Any) -> bool:
-    """Whether a limit is no wider than the agent's; 0 and null stand for that one."""
+    """Return whether a limit is no wider than the agent's; 0 and null stand for that one."""
     return value in (0, None) or (_is_at_most(value, value) if own in (0, None) else _is_at_most(value, own))
 
 

@@ -36,7 +36,7 @@ class ChatReply:
     error: Json | None = None
 
     def as_json(self) -> Json:
-        """The reply as a JSON object."""
+        """Return the reply as a JSON object."""
         return asdict(self)
 
 
@@ -81,7 +81,7 @@ def _reply_of(
 
 
 def refuse_spent(conversation: str, spent: int, budget: int) -> ChatReply:
-    """The reply to a message in a conversation that has spent its tokens."""
+    """Return the reply to a message in a conversation that has spent its tokens."""
     message = (
         f"the conversation {conversation!r} has spent {spent} of its {budget} tokens; "
         "begin another one, or raise max_conversation_tokens"

@@ -27,13 +27,13 @@ class ConversationResult:
     output: AgentOutput = field(repr=False)
 
     def as_json(self) -> Json:
-        """The result as a JSON object, without the node's output."""
+        """Return the result as a JSON object, without the node's output."""
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "output"}
         return {**own, "start_time": self.start_time.isoformat(), "end_time": self.end_time.isoformat()}
 
 
 def read_result(agent_name: str, output: AgentOutput) -> ConversationResult:
-    """The result in a run's output."""
+    """Return the result in a run's output."""
     usage = output.usage
     return ConversationResult(
         content="" if output.final_answer is None else as_text(output.final_answer),

@@ -86,6 +86,6 @@ def _find_partings(path: str, a: list[Row], b: list[Row], names: tuple[RunNames,
 
 
 def _is_consequence(change: Json) -> bool:
-    """Whether a change follows from another prompt or model alone, whatever the reply is."""
+    """Return whether a change follows from another prompt or model alone, whatever the reply is."""
     at: str = change["at"]
     return at == "/model" or at.startswith("/usage/")

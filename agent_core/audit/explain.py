@@ -29,7 +29,7 @@ _MAX_SHOWN = 80
 
 
 def explain_call(before: Decided, after: Decided, starts: tuple[AgentStarted, AgentStarted], index: int) -> str:
-    """Why call `index` of two decisions has another verdict; `starts` are the beginnings of the two runs."""
+    """Return why call `index` of two decisions has another verdict; `starts` are the beginnings of the two runs."""
     was, now = before.calls[index], after.calls[index]
     if after.limit and now["verdict"] != "refuse":
         return f"now not run: {explain_limit(after.limit, starts[1])}"
@@ -41,7 +41,7 @@ def explain_call(before: Decided, after: Decided, starts: tuple[AgentStarted, Ag
 
 
 def explain_limit(reason: str, started: AgentStarted) -> str:
-    """The limit that ended a run, with its value."""
+    """Return the limit that ended a run, with its value."""
     if reason == "protocol_error":
         return f"max_repairs {started['config']['max_repairs']} is used up"
     if reason not in LIMITS:
@@ -51,7 +51,7 @@ def explain_limit(reason: str, started: AgentStarted) -> str:
 
 
 def explain_verdict(call: JudgedCall, started: AgentStarted) -> str:
-    """The rule by which a call was refused, or waits, in the order in which judge applies them."""
+    """Return the rule by which a call was refused, or waits, in the order in which judge applies them."""
     tool, policy = call["tool"], started["tools"].get(call["tool"])
     message = str(call.get("message") or call.get("reason"))
     if policy is None:
@@ -76,14 +76,14 @@ def explain_verdict(call: JudgedCall, started: AgentStarted) -> str:
 
 
 def _explain_origins(call: JudgedCall, rules: Mapping[str, Any]) -> str:
-    """What the rules ask for, and where the values come from."""
+    """Return what the rules ask for, and where the values come from."""
     wanted = ", ".join(f"{key} from {read_rule(rule)}" for key, rule in rules.items())
     came = ", ".join(f"{pointer} ← {origin}" for pointer, origin in call.get("origins", {}).items())
     return f"{wanted}; {came}" if came else f"{', '.join(rules)} must be copied from trusted text"
 
 
 def explain_difference(recorded: Any, now: Any) -> str:
-    """What differs first between a record and what comes in its place."""
+    """Return what differs first between a record and what comes in its place."""
     if not (isinstance(recorded, dict) and isinstance(now, dict)) or recorded["kind"] != now["kind"]:
         return f"recorded is {_describe(recorded)}, now comes {_describe(now)}"
     for pointer, before, after in _differences(recorded, now, ""):
@@ -99,7 +99,7 @@ def _describe(record: Any) -> str:
 
 
 def _differences(before: Any, after: Any, pointer: str) -> Iterator[tuple[str, Any, Any]]:
-    """The places that differ, in the record's order."""
+    """Yield the places that differ, in the record's order."""
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):

@@ -29,7 +29,8 @@ from agent_core.records import RunOrigin, encode_asked
 def fork_rows(
     run: str, tape: Tape, places: Sequence[Place], new: str, *, loops: Loops, at: str, retry: bool = False
 ) -> list[Row]:
-    """The rows of run `new`, made at this time, which goes on from before each of these records (strand, n) of a run.
+    """Return the rows of run `new`, made at this time, which goes on from before each of these records (strand, n) of a
+    run.
 
     What a person had approved and is done again is approved again. DefinitionError when there is no such record, or
     when the past cannot be walked under another run's id.
@@ -146,7 +147,7 @@ class _Past:
         return {"run": self.new, **({"taken": {"visits": visits}} if visits else {})}
 
     def _visits_of_others(self, path: str, started: Json) -> dict[str, list[tuple[str, int]]]:
-        """The visits of a workflow that had begun, by the run in which they did, if that is not the new one."""
+        """Return the visits of a workflow that had begun, by the run in which they did, if that is not the new one."""
         earlier = started.get("taken", {}).get("visits", {})
         known: dict[tuple[str, int], str] = {(node, n): run for run, keys in earlier.items() for node, n in keys}
         found: dict[str, list[tuple[str, int]]] = {}
@@ -182,19 +183,19 @@ class _Past:
 
 
 def _has_begun(rows: Sequence[Row]) -> bool:
-    """Whether a strand keeps records in a fork: a call without its answer is asked anew."""
+    """Return whether a strand keeps records in a fork: a call without its answer is asked anew."""
     return len(rows) > 1 or (len(rows) == 1 and not isinstance(read_record(rows[0].record()), Question | Call))
 
 
 def _journal_of(tape: Tape, path: str) -> Json:
-    """What a run that has ended told of its records: all but its last one."""
+    """Return what a run that has ended told of its records: all but its last one."""
     within = {each: rows for each, rows in tape.items() if is_within(each, path)}
     head, count = head_and_count({**within, path: tape[path][:-1]})
     return {"strand": path, "head": head, "count": count}
 
 
 def _without_place(message: ReadMessage) -> ReadMessage:
-    """A message that was read, without its place in a strand that the new run does not have."""
+    """Return a message that was read, without its place in a strand that the new run does not have."""
     return {"role": message["role"], "content": message["content"], "by": message["by"]}
 
 
@@ -205,7 +206,7 @@ def _pause(path: str) -> Suspended:
 def _rows_before(
     tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int
 ) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of a tape that do not come after record n of a strand."""
+    """Yield the rows of a tape that do not come after record n of a strand."""
     ends, dropped = _cut(tape, causes, strand, n)
     askers = {path: end for path, end in ends.items() if not _is_flow(tape, path)}
     for path, rows in tape.items():
@@ -215,7 +216,7 @@ def _rows_before(
 
 
 def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int) -> tuple[dict[str, int], set[str]]:
-    """How many rows of the strand and of each above it stay, and the visits that followed from it."""
+    """Return how many rows of the strand and of each above it stay, and the visits that followed from it."""
     ends, dropped = {strand: n}, set[str]()
     while "/" in strand:
         above = parent_of(strand)
@@ -231,7 +232,7 @@ def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int)
 
 
 def _is_flow(tape: Tape, path: str) -> bool:
-    """Whether the strands below are visits, not what the strand's records asked for."""
+    """Return whether the strands below are visits, not what the strand's records asked for."""
     first = read_record(tape[path][0].record())
     return isinstance(first, RunStarted) and not first.begun.is_agent
 

@@ -30,7 +30,7 @@ class RunNames:
 
 
 def run_names(run: str, tape: Tape) -> RunNames:
-    """The names of a run. An id that a person chose may be an ordinary word: it counts only before a strand."""
+    """Return the names of a run. An id that a person chose may be an ordinary word: it counts only before a strand."""
     first = (rows[0].record() for rows in tape.values())
     calls = [re.escape(record["call_prefix"]) for record in first if "call_prefix" in record]
     roots = "|".join(re.escape(root) for root in {root_of(path) for path in tape})
@@ -39,7 +39,7 @@ def run_names(run: str, tape: Tape) -> RunNames:
 
 
 def normalize(record: Record) -> Record:
-    """The record without what differs each time."""
+    """Return the record without what differs each time."""
     result = {key: _without_times(value) for key, value in record.items() if key not in _IGNORED}
     if "forked" in result:
         result["forked"] = {key: value for key, value in result["forked"].items() if key != "at"}

@@ -36,7 +36,7 @@ def _is_flow(tape: Tape, path: str) -> bool:
 
 
 def _visits_in_order(tape: Tape, root: str) -> list[str]:
-    """The segments of a workflow's visits: in the order that its end tells, else by their first time."""
+    """Return the segments of a workflow's visits: in the order that its end tells, else by their first time."""
     if root not in tape:
         return []
     path_of_run: list[str] = tape[root][-1].record().get("path", [])
@@ -57,7 +57,7 @@ def _first_time(tape: Tape, path: str) -> str:
 
 
 def _merge(first: list[str], second: list[str]) -> list[str]:
-    """The first order, with each element that only the second has before its successor there."""
+    """Return the first order, with each element that only the second has before its successor there."""
     merged, at = list(first), len(first)
     for segment in reversed(second):
         if segment in merged:

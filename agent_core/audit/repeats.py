@@ -40,13 +40,13 @@ class MadeWrite(NamedTuple):
 
 
 def find_repeats(source: Tape, forked: Tape) -> list[MadeWrite]:
-    """The writes of a run that a fork of it does not have: whoever goes on with the fork may make them again."""
+    """Return the writes of a run that a fork of it does not have: whoever goes on with the fork may make them again."""
     strands = read_strands(source)
     return [write for path in source for write in _made_writes(strands[path], len(forked.get(path, ())))]
 
 
 def _made_writes(facts: Sequence[Fact], kept: int) -> Iterator[MadeWrite]:
-    """The writes of a strand whose answers are not among the first `kept` records."""
+    """Yield the writes of a strand whose answers are not among the first `kept` records."""
     last: MadeWrite | None = None
     for fact in facts:
         if _is_write(fact):
@@ -64,7 +64,7 @@ def _is_write(fact: Fact) -> TypeGuard[Call]:
 
 
 def before_approval(tape: Tape, place: Place) -> list[Place]:
-    """The place itself or, where a person had let through what is done there, that person's decisions.
+    """Return the place itself or, where a person had let through what is done there, that person's decisions.
 
     So whatever is done again is approved again; who approved a nested run approved what goes on in it. DefinitionError
     where calls were approved together and a write among them was answered before the place: nobody can be asked about
@@ -99,7 +99,7 @@ def _is_item(strand: str) -> bool:
 
 
 def _is_within_call(facts: Sequence[Fact], n: int) -> bool:
-    """Whether a call is made at this record, which a person may have let through.
+    """Return whether a call is made at this record, which a person may have let through.
 
     None is at a question and its answer, at what was judged of it, at an end, and at the decision itself.
     """
@@ -112,7 +112,7 @@ def _is_within_call(facts: Sequence[Fact], n: int) -> bool:
 
 
 def _facts_of_step(facts: Sequence[Fact], n: int) -> list[Fact]:
-    """What the records before n say, from the judgement of the reply that they follow from."""
+    """Return what the records before n say, from the judgement of the reply that they follow from."""
     step: list[Fact] = []
     for fact in reversed(facts[:n]):
         step.append(fact)

@@ -76,7 +76,7 @@ def replay_tape(
     strand: str | None = None,
     loops: Loops = AGENT_LOOPS,
 ) -> Replay:
-    """The same of a run that was loaded."""
+    """Return the same of a run that was loaded."""
     check_chains(run, tape)
     whatif = None if policy is None else WhatIf(policy, strand)
     outputs: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def _explain(divergence: Divergence, whatif: WhatIf | None) -> str:
 
 
 def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
-    """The strands of the outermost runs that can be replayed."""
+    """Return the strands of the outermost runs that can be replayed."""
     runs: list[str] = []
     for path in sorted(tape):
         if not any(is_below(path, run) for run in runs) and _loop_of(tape[path][0]) in loops:
@@ -144,7 +144,7 @@ def _replay_run(run: Run, path: str) -> Any:
 
 
 def _refuse(operation: Operation) -> Any:
-    """The replay driver: it does not append, act or ask."""
+    """Perform an operation of the replay, which appends nothing, acts on nothing and asks nobody."""
     match operation:
         case Append(rows):
             raise _TapeEnded(rows[0].path)

@@ -42,7 +42,7 @@ def count_run(run: str, tape: Tape) -> RunStats:
 
 
 def _reason(strands: Strands) -> str:
-    """How the root strand ended."""
+    """Return how the root strand ended."""
     last = next((facts[-1] for path, facts in strands.items() if "/" not in path), None)
     if isinstance(last, RunFinished):
         return last.reason
@@ -50,7 +50,7 @@ def _reason(strands: Strands) -> str:
 
 
 def _spent(facts: Iterable[Fact]) -> Iterator[Json]:
-    """What models have used; a nested run's replies are in strands of their own."""
+    """Yield what models have used; a nested run's replies are in strands of their own."""
     for fact in facts:
         match fact:
             case Answered(answer=ModelReply(usage=usage)):
@@ -60,7 +60,7 @@ def _spent(facts: Iterable[Fact]) -> Iterator[Json]:
 
 
 def _calls(facts: Sequence[Fact]) -> int:
-    """The tool calls of a strand; a call that was repeated by a person's decision counts once."""
+    """Return the tool calls of a strand; a call that was repeated by a person's decision counts once."""
     again = sum(
         isinstance(before, Resolved) and before.decision == "retry" and isinstance(fact, Call)
         for before, fact in pairwise(facts)
@@ -69,7 +69,7 @@ def _calls(facts: Sequence[Fact]) -> int:
 
 
 def _is_visit(strands: Strands, path: str) -> bool:
-    """Whether a strand is a visit of a workflow's plain tool."""
+    """Return whether a strand is a visit of a workflow's plain tool."""
     above = strands.get(parent_of(path), ())
     is_flow = bool(above) and isinstance(above[0], RunStarted) and not above[0].begun.is_agent
     return is_flow and not isinstance(strands[path][0], RunStarted)

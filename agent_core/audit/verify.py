@@ -44,7 +44,7 @@ def verify(
     count: int | None = None,
     keys: Keys | None = None,
 ) -> Verification:
-    """Whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
+    """Return whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
 
     `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
     is, in the store that it is in; that also proves a run that waits or is paused, which is then ok and not complete.
@@ -77,7 +77,7 @@ def verify(
 
 
 def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fault | None:
-    """The first damage by line; where there are no lines, the first found."""
+    """Return the first damage by line; where there are no lines, the first found."""
     faults = list(contents.faults)
     other_flaws = [flaw for path, rows in others.items() for flaw in find_flaws(contents.run, {path: rows}, path)]
     for flaw in [*find_flaws(contents.run, tape, root), *other_flaws]:
@@ -87,7 +87,8 @@ def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fau
 
 
 def _shortfall(contents: Contents, tape: Tape, has_proof: bool, matching: list[End]) -> str | None:
-    """What is missing from a run in which no record is damaged. `has_proof`: its end, a head or a seal says so."""
+    """Return what is missing from a run in which no record is damaged. `has_proof`: its end, a head or a seal says
+    so."""
     if contents.torn:
         return "the last line has no newline: its writer died, and resuming the run drops it"
     if not tape:

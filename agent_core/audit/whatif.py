@@ -69,7 +69,8 @@ class WhatIf:
             raise DefinitionError(message, where=f"policy/{unknown[0]}", value=self.policy[unknown[0]])
 
     def vary(self, path: str, started: Record, inherited: Inherited) -> Record:
-        """A `run_started` record as it would be under the policy; its tools and its prompt are the recorded ones."""
+        """Return a `run_started` record as it would be under the policy; its tools and its prompt are the recorded
+        ones."""
         if started["loop"] != "agent":
             return started
         recorded = cast(AgentStarted, started)
@@ -78,7 +79,7 @@ class WhatIf:
         return cast(Record, varied)
 
     def explain(self, divergence: Divergence) -> str:
-        """What made the first difference."""
+        """Return what made the first difference."""
         place = divergence.strand, divergence.n
         for each in self.decisions:
             if (each["strand"], each["n"]) == place and each["why"]:
@@ -136,18 +137,18 @@ class WhatIf:
 
 
 def has_outlived(divergence: Divergence) -> bool:
-    """Whether the run would go on where the recorded one had ended."""
+    """Return whether the run would go on where the recorded one had ended."""
     recorded, now = _read_if_record(divergence.recorded), _read_if_record(divergence.now)
     return isinstance(recorded, RunFinished) and now is not None and not isinstance(now, RunFinished)
 
 
 def _read_if_record(said: Any) -> Fact | None:
-    """What one side of a divergence says, if it is a record."""
+    """Return what one side of a divergence says, if it is a record."""
     return read_record(said) if isinstance(said, dict) else None
 
 
 def _under_todays_comparison(started: AgentStarted) -> AgentStarted:
-    """The beginning of a run under the comparison that alone knows all that a new policy may ask for."""
+    """Return the beginning of a run under the comparison that alone knows all that a new policy may ask for."""
     rules = rules_of(started)
     if rules["comparison"] != 1:
         return started
@@ -165,7 +166,7 @@ def _select_by_policy(config: AgentConfig, tools: Policies) -> dict[str, tuple[A
 
 
 def _select_recorded(config: AgentConfig, tools: Policies) -> dict[str, tuple[AllowedTool, str]]:
-    """The recorded whitelist, without what the policy denies."""
+    """Return the recorded whitelist, without what the policy denies."""
     entries = [entry for entry in config.allowed_tools if _names_recorded_tool(entry, tools)]
     return select_tools(read_config({**config.model_dump(), "allowed_tools": entries}), list(tools))
 
@@ -176,7 +177,7 @@ def _names_recorded_tool(entry: str | AllowedTool, tools: Policies) -> bool:
 
 
 def _decision_in(fact: Fact, record: Mapping[str, Any]) -> Any:
-    """The part of a record that is a decision, or the act that it led to."""
+    """Return the part of a record that is a decision, or the act that it led to."""
     match fact:
         case Decided():
             calls = [(call["tool"], call["args"], call["verdict"]) for call in fact.calls]
@@ -197,7 +198,7 @@ def _verdict(decided: Decided, call: JudgedCall) -> str:
 
 
 def _comes_later(path: str, changed: str, n: int) -> bool:
-    """Whether a strand is the changed one, or began below it after the change."""
+    """Return whether a strand is the changed one, or began below it after the change."""
     if path == changed:
         return True
     return is_within(path, changed) and parse_segment(segments(path, changed)[0]).number > n
@@ -231,7 +232,7 @@ def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) 
 def _judge_again(
     decided: Decided, index: int, started: AgentStarted, made: Mapping[str, int], proof: Proof, asked: set[str]
 ) -> JudgedCall:
-    """A recorded call with its verdict under the policy; what a person decided about it, once `asked`, holds."""
+    """Return a recorded call with its verdict under the policy; what a person decided about it, once `asked`, holds."""
     call = decided.calls[index]
     edited = decided.is_edited and call["id"] in asked
     if edited and call["verdict"] == "refuse" and call.get("reason") == "policy_denied":

@@ -59,7 +59,7 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
 
 
 def _pause_before(strand: Strand, effect: CallModel | ToolCall, before: Slot | None) -> Suspended:
-    """The run was paused before the act: it stays unasked, unless it was asked before the process died."""
+    """Return what a run waits with that was paused before an act: unasked, unless a process that died had asked it."""
     if before is not None:
         strand.step_back(before)
     return Suspended("paused", (describe_act(effect, strand.path, strand.n, "paused"),))
@@ -73,7 +73,7 @@ def _write_received(strand: Strand, reply: Received, before: Slot) -> Received:
 
 
 def _add_seconds(reply: CallReply, lost: float) -> CallReply:
-    """The reply, with the time that passed while it was in doubt."""
+    """Return the reply, with the time that passed while it was in doubt."""
     return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
@@ -97,5 +97,5 @@ def append_pending(pending: list[Row]) -> Operations:
 
 
 def reply_of(record: Record) -> CallReply:
-    """The reply that an `answered` or `cancelled` record holds."""
+    """Return the reply that an `answered` or `cancelled` record holds."""
     return Cancelled(record["at"]) if record["kind"] == "cancelled" else decode_answer(record)

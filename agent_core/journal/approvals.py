@@ -17,7 +17,7 @@ DIED = "the process ended before the call was answered"
 
 
 def wait_for_person(strand: Strand, effect: Wait) -> tuple[Decision, ...] | Suspended | Cancelled:
-    """The decisions on the calls: one call waits in this strand, of several each has a strand of its own."""
+    """Return the decisions on the calls: one call waits in this strand, of several each has a strand of its own."""
     if len(effect.calls) == 1:
         return _decode_all(effect.reason, [_wait(strand, effect.calls[0], effect.reason)])
     paths = [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
@@ -48,7 +48,7 @@ def _wait(strand: Strand, call: ToolCall, reason: FinishReason) -> Record | Susp
 def _decode_all(
     reason: FinishReason, records: Sequence[Record | Suspended | Cancelled]
 ) -> tuple[Decision, ...] | Suspended | Cancelled:
-    """All decisions; a cancellation, or what is still missing, in their place."""
+    """Return all decisions; a cancellation, or what is still missing, in their place."""
     cancelled = [record for record in records if isinstance(record, Cancelled)]
     if cancelled:
         return cancelled[0]
@@ -59,13 +59,13 @@ def _decode_all(
 
 
 def doubt_record(effect: CallModel | ToolCall, message: str, seconds: float = 0.0) -> Waiting:
-    """A write that may or may not have happened, put to a person; `seconds` is what it took so far."""
+    """Return a write that may or may not have happened, put to a person; `seconds` is what it took so far."""
     record = {"kind": "waiting", "reason": "in_doubt", **encode_ask(effect), "message": message, "seconds": seconds}
     return cast(Waiting, record)
 
 
 def read_decision(strand: Strand, effect: CallModel | ToolCall, reason: FinishReason) -> Record | Suspended | Cancelled:
-    """The `resolved` record that follows the `waiting` record just passed."""
+    """Return the `resolved` record that follows the `waiting` record just passed."""
     n = strand.n - 1
     record = strand.take("resolved", "cancelled")
     if record is None:
@@ -74,7 +74,7 @@ def read_decision(strand: Strand, effect: CallModel | ToolCall, reason: FinishRe
 
 
 def settle_doubt(resolved: Record, language: str = "en") -> Answer:
-    """The answer of a write in doubt, from the decision about it, for a model that reads this language."""
+    """Return the answer of a write in doubt, from the decision about it, for a model that reads this language."""
     at = resolved["at"]
     match resolved["decision"]:
         case "late":

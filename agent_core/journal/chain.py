@@ -32,7 +32,7 @@ class Flaw:
 
 
 def check_chains(run: str, tape: Tape) -> Tape:
-    """The same tape, once every chain of it holds and its format is known: a driver checks before it goes on.
+    """Return the same tape, once every chain of it holds and its format is known: a driver checks before it goes on.
 
     Raises `Damaged` at the first broken link, and `JournalError` for a newer format or newer rules.
     """
@@ -47,7 +47,7 @@ def check_chains(run: str, tape: Tape) -> Tape:
 
 
 def _is_usual(first: bytes) -> bool:
-    """Whether a run can be read that begins so, as far as its bytes tell."""
+    """Return whether a run can be read that begins so, as far as its bytes tell."""
     start = LOOP_OF_START.match(first)
     return start is not None and start[2] == _FORMAT and _RULES in first
 
@@ -62,13 +62,14 @@ def _check_links(run: str, path: str, rows: list[Row]) -> None:
 
 
 def is_finished(tape: Tape, strand: str) -> bool:
-    """Whether a strand ends in `run_finished`."""
+    """Return whether a strand ends in `run_finished`."""
     last = _decode(tape[strand][-1]) if strand in tape else None
     return last is not None and last["kind"] == "run_finished"
 
 
 def is_closed(tape: Tape, strand: str) -> bool:
-    """Whether the run of a strand, or one that it is nested in, has ended: nothing more belongs to the strand."""
+    """Return whether the run of a strand, or one that it is nested in, has ended: nothing more belongs to the
+    strand."""
     return is_finished(tape, strand) or ("/" in strand and is_closed(tape, parent_of(strand)))
 
 
@@ -96,7 +97,7 @@ def find_flaws(run: str, tape: Tape, root: str) -> Iterator[Flaw]:
 
 
 def _decode_until_flaw(run: str, path: str, rows: list[Row]) -> tuple[list[Record], Flaw | None]:
-    """The records of a strand up to its first flaw, and the flaw."""
+    """Return the records of a strand up to its first flaw, and the flaw."""
     records: list[Record] = []
     previous = genesis(run, path)
     for n, row in enumerate(rows):
@@ -122,7 +123,7 @@ def _explain_broken(row: Row, path: str, n: int, previous: bytes) -> str:
 
 
 def _explain_newer(record: Record) -> str:
-    """Why a run can only be read by a newer version; empty when this one will do."""
+    """Return why a run can only be read by a newer version; empty when this one will do."""
     if record["kind"] != "run_started":
         return ""
     written = record.get("format")
@@ -133,7 +134,7 @@ def _explain_newer(record: Record) -> str:
 
 
 def _decode(row: Row) -> Record | None:
-    """The record of a row, or None when it is no record."""
+    """Return the record of a row, or None when it is no record."""
     try:
         record: JsonValue = orjson.loads(row.data)
     except orjson.JSONDecodeError:
@@ -142,7 +143,8 @@ def _decode(row: Row) -> Record | None:
 
 
 def _closings(records: dict[str, list[Record]]) -> Iterator[tuple[str, int, str, tuple[str, int]]]:
-    """Each closing entry: strand and n of its record, the strand that it closes, and that one's head and count."""
+    """Yield each closing entry: strand and n of its record, the strand that it closes, and that one's head and
+    count."""
     for path, strand_records in records.items():
         for n, record in enumerate(strand_records):
             closes: JsonValue = record.get("closes", [])
@@ -155,7 +157,8 @@ def _closings(records: dict[str, list[Record]]) -> Iterator[tuple[str, int, str,
 
 
 def _explain_closing(tape: Tape, path: str, below: str, end: tuple[str, int]) -> str:
-    """What is wrong with a record of strand `path` that closes strand `below` at `end`; empty when nothing is."""
+    """Return what is wrong with a record of strand `path` that closes strand `below` at `end`; empty when nothing
+    is."""
     if below == path or not is_within(below, path):
         return f"it closes strand {below!r}, which is not below its own"
     if below not in tape:

@@ -28,7 +28,7 @@ Decisions = Mapping[tuple[str, int], Decision]
 
 
 def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redactor: Redactor | None = None) -> list[Row]:
-    """The `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
+    """Return the `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
     rows: list[Row] = []
     key: Any  # a caller may give anything
     for key, decision in decisions.items():
@@ -41,7 +41,7 @@ def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redacto
 
 
 def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
-    """The decision as a journal can hold it, without secrets."""
+    """Return the decision as a journal can hold it, without secrets."""
     match decision:
         case Edit(dict(args), schema=schema):
             try:
@@ -94,12 +94,12 @@ def start_of(tape: Tape, strand: str) -> Started:
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
-    """The row that says who stops a run, or lets it go on."""
+    """Return the row that says who stops a run, or lets it go on."""
     return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at})
 
 
 def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str) -> Row:
-    """The row of a message, {role, content}, that somebody adds to a run."""
+    """Return the row of a message, {role, content}, that somebody adds to a run."""
     return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at})
 
 
@@ -109,7 +109,7 @@ def _next_row(run: str, tape: Tape, record: Record) -> Row:
 
 
 def last_control(tape: Tape) -> str | None:
-    """The last request about a run: pause, resume or cancel; None when there was none."""
+    """Return the last request about a run: pause, resume or cancel; None when there was none."""
     facts = (read_record(row.record()) for row in reversed(tape.get(CONTROL, [])))
     return next((fact.decision for fact in facts if isinstance(fact, Resolved)), None)
 
@@ -135,7 +135,7 @@ def read_message(row: Row) -> ReadMessage:
 
 
 def cancel_rows(tape: Tape, *, at: str) -> list[Row]:
-    """The rows that end all waiting, since the run is to be cancelled."""
+    """Return the rows that end all waiting, since the run is to be cancelled."""
     ends = [tape[entry["strand"]][-1] for entry in waiting_calls(tape)]
     return [Slot(row.path, row.n + 1, row.hash).row({"kind": "cancelled", "at": at}) for row in ends]
 

@@ -28,7 +28,7 @@ class StoreIdentity:
 
 
 def read_identity(select: Select) -> StoreIdentity:
-    """The identity of the store in a database."""
+    """Return the identity of the store in a database."""
     found = select(STORE, _READ)
     store, tenant = found[0] if found else ("", None)
     copies = {source: (kid, mac) for source, kid, mac in select(COPIES, _READ_COPIES)} if found else {}

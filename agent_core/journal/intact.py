@@ -16,7 +16,7 @@ def check_intact(
     *,
     at_rest: bool | None = None,
 ) -> Tape:
-    """The same tape, once its chains hold and every record that closes a strand agrees with that strand.
+    """Return the same tape, once its chains hold and every record that closes a strand agrees with that strand.
 
     With `keys`, a run at rest must be signed as it is, too, in the store of this `identity`. `at_rest` says whether the
     run has ended or waits; without it the tape tells. Raises `Damaged` at the first fault, and `JournalError` for a
@@ -44,12 +44,12 @@ def check_signer(tape: Tape, keys: Keys | None) -> None:
 
 
 def find_root(own: Tape) -> str:
-    """The root strand of a run's own strands; empty when it is missing."""
+    """Return the root strand of a run's own strands; empty when it is missing."""
     return next((path for path in own if "/" not in path), "")
 
 
 def is_settled(own: Tape) -> bool:
-    """Whether a run has ended or waits for a person, as far as its records tell.
+    """Return whether a run has ended or waits for a person, as far as its records tell.
 
     A workflow whose branches were stopped between two records looks as if it waits.
     """
@@ -61,7 +61,7 @@ def is_settled(own: Tape) -> bool:
 
 
 def _goes_on_below(own: Tape, row: Row) -> bool:
-    """Whether a record asks for strands below its own, all of which have begun."""
+    """Return whether a record asks for strands below its own, all of which have begun."""
     record = row.record()
     if "tools" in record:
         return all(item(row.path, row.n, index) in own for index in range(len(record["tools"])))

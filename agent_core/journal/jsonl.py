@@ -85,7 +85,7 @@ class JsonlJournal:
 
 
 def read_file(path: Path) -> bytes:
-    """All bytes of a journal file, read while nobody writes; empty when there is no such file."""
+    """Return all bytes of a journal file, read while nobody writes; empty when there is no such file."""
     if not os.path.exists(path):
         return b""
     with _open_locked(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
@@ -128,7 +128,7 @@ class _Known:
             self.size += end
 
     def is_of(self, fd: int, status: os.stat_result) -> bool:
-        """Whether this is still the known file: neither another one, nor emptied and written again."""
+        """Return whether this is still the known file: neither another one, nor emptied and written again."""
         at, mark = self.mark
         same = self.inode == status.st_ino and self.size <= status.st_size
         return same and os.pread(fd, len(mark), at) == mark

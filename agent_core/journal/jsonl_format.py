@@ -34,7 +34,7 @@ class Line:
 
 
 def write_line(run: str, row: Row) -> bytes:
-    """The line that holds a row, with its newline."""
+    """Return the line that holds a row, with its newline."""
     return b'{"run":%b,"strand":%b,"n":%d,"hash":"%b","record":%b}\n' % (
         orjson.dumps(run),
         orjson.dumps(row.path),
@@ -45,7 +45,7 @@ def write_line(run: str, row: Row) -> bytes:
 
 
 def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
-    """The whole lines of `data`, numbered from `first`. What follows the last newline is left out as a torn line.
+    """Yield the whole lines of `data`, numbered from `first`. What follows the last newline is left out as a torn line.
 
     It is not when no writer can have begun such a line: then it is somebody else's data.
     """
@@ -66,7 +66,7 @@ def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
 
 
 def _decode_text(texts: dict[bytes, str | None], raw: bytes) -> str | None:
-    """What a JSON string says, or None unless it is written as `write_line` writes it; remembered in `texts`."""
+    """Return what a JSON string says, or None unless it is written as `write_line` writes it; remembered in `texts`."""
     try:
         text: str | None = orjson.loads(raw)
     except orjson.JSONDecodeError:

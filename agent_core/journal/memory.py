@@ -32,7 +32,8 @@ class MemoryJournal:
         return is_last_new(rows, new)
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
-        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        """Return the rows of a run that were appended after a position, in the order of appending, each with its
+        position."""
         with self._lock:
             return list(enumerate(self._appended.get(run, [])[after:], after + 1))
 

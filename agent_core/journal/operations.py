@@ -60,12 +60,12 @@ class Begin:
         return self.slot.path
 
     def started(self, body: Mapping[str, Any]) -> Json:
-        """The record that the run begins with."""
+        """Return the record that the run begins with."""
         return {"kind": "run_started", **body, **({} if self.spec.spent is None else {"spent": self.spec.spent})}
 
 
 def started_body(record: Json) -> Json:
-    """The body that a run's first record was made of."""
+    """Return the body that a run's first record was made of."""
     return {key: value for key, value in record.items() if key not in ("kind", "spent")}
 
 
@@ -105,7 +105,8 @@ Operations = Generator[Operation, Any, Any]
 
 
 def walk(operations: Operations, perform: Callable[[Operation], Any]) -> Any:
-    """What the operations return, performed one after another; the branches of a fork in order of their start."""
+    """Return what the operations return, performed one after another; the branches of a fork in order of their
+    start."""
     reply: Any = None
     while True:
         try:

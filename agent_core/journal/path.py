@@ -29,52 +29,52 @@ class Segment(NamedTuple):
 
 
 def child(parent: str, name: str, number: int) -> str:
-    """The strand of a node's visit, or of the run nested under the call that record `number` asked for."""
+    """Return the strand of a node's visit, or of the run nested under the call that record `number` asked for."""
     return f"{parent}/{encode_name(name)}.{number}"
 
 
 def item(parent: str, number: int, index: int) -> str:
-    """The strand of one item of the batch that record `number` of `parent` opened."""
+    """Return the strand of one item of the batch that record `number` of `parent` opened."""
     return f"{parent}/{number}.{index}"
 
 
 def attempt(path: str, k: int) -> str:
-    """The strand of a visit's k-th further attempt; the visit's own strand for 0."""
+    """Return the strand of a visit's k-th further attempt; the visit's own strand for 0."""
     return f"{path}~{k}" if k else path
 
 
 def encode_name(name: str) -> str:
-    """A node's or tool's code as part of a path: all but letters, digits, `_` and `-` is percent-encoded."""
+    """Return a node's or tool's code as part of a path: all but letters, digits, `_` and `-` is percent-encoded."""
     return quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
 
 
 def root_of(path: str) -> str:
-    """The root strand of the run that a strand belongs to."""
+    """Return the root strand of the run that a strand belongs to."""
     return path.partition("/")[0]
 
 
 def parent_of(path: str) -> str:
-    """The path without its last segment; empty for a root."""
+    """Return the path without its last segment; empty for a root."""
     return path.rpartition("/")[0]
 
 
 def is_within(path: str, ancestor: str) -> bool:
-    """Whether a strand is `ancestor` or lies below it."""
+    """Return whether a strand is `ancestor` or lies below it."""
     return path == ancestor or path.startswith(ancestor + "/")
 
 
 def is_below(path: str, ancestor: str) -> bool:
-    """Whether a strand lies below `ancestor`."""
+    """Return whether a strand lies below `ancestor`."""
     return path.startswith(ancestor + "/")
 
 
 def segments(path: str, ancestor: str = "") -> list[str]:
-    """The raw segments below `ancestor`, or below the root."""
+    """Return the raw segments below `ancestor`, or below the root."""
     return path[len(ancestor or root_of(path)) + 1 :].split("/") if "/" in path else []
 
 
 def parse_segment(segment: str) -> Segment:
-    """What a raw segment names."""
+    """Return what a raw segment names."""
     if match := _ITEM.fullmatch(segment):
         return Segment(None, int(match[1]), int(match[2]))
     if match := _NAMED.fullmatch(segment):
@@ -83,12 +83,12 @@ def parse_segment(segment: str) -> Segment:
 
 
 def last_segment(path: str) -> str:
-    """The last raw segment of a path."""
+    """Return the last raw segment of a path."""
     return path.rpartition("/")[2]
 
 
 def name_of(path: str) -> str:
-    """The node or tool that a strand's last segment names; for an item of a batch that of the strand above."""
+    """Return the node or tool that a strand's last segment names; for an item of a batch that of the strand above."""
     above, _, segment = path.rpartition("/")
     while _ITEM.fullmatch(segment):
         above, _, segment = above.rpartition("/")
@@ -96,5 +96,5 @@ def name_of(path: str) -> str:
 
 
 def nesting_depth(path: str) -> int:
-    """How many visits and nested runs a strand lies below its root; items of batches do not count."""
+    """Return how many visits and nested runs a strand lies below its root; items of batches do not count."""
     return sum(_ITEM.fullmatch(segment) is None for segment in segments(path))

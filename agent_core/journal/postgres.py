@@ -100,7 +100,7 @@ class PostgresJournal:
         return is_last_new(rows, new)
 
     def _was_appended(self, run: str, row: Row) -> bool:
-        """Whether this very row came into the journal by an append of ours whose answer was lost."""
+        """Return whether this very row came into the journal by an append of ours whose answer was lost."""
         transaction = self._in_doubt.get((run, row))
         if transaction is None:
             return False
@@ -109,7 +109,8 @@ class PostgresJournal:
         return was_committed
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
-        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        """Return the rows of a run that were appended after a position, in the order of appending, each with its
+        position."""
         query = "SELECT seq, strand, n, hash, data FROM rows WHERE run = ? AND seq > ? ORDER BY seq"
         return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
 
@@ -143,7 +144,7 @@ def explained() -> Generator[None, None, None]:
 
 
 def _read_ends(db: Transaction, run: str, paths: set[str]) -> dict[str, End | None]:
-    """The end of each strand; None for one without rows."""
+    """Return the end of each strand; None for one without rows."""
     found = db.execute(_ENDS, (run, sorted(paths))).fetchall()
     return {**dict.fromkeys(paths), **{path: (count, head) for path, count, head in found}}
 

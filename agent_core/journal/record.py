@@ -33,7 +33,7 @@ class Row(NamedTuple):
         return None if match is None else KINDS.get(match[1])
 
     def record(self) -> Record:
-        """The record, decoded at each call."""
+        """Return the record, decoded at each call."""
         decoded: Record = orjson.loads(self.data)
         return decoded
 
@@ -43,28 +43,28 @@ Tape = dict[str, list[Row]]
 
 
 def genesis(run: str, path: str) -> bytes:
-    """The hash that a strand's chain starts from."""
+    """Return the hash that a strand's chain starts from."""
     return hashlib.sha256(run.encode() + b"\0" + path.encode()).digest()
 
 
 def link(previous: bytes, data: bytes) -> bytes:
-    """The hash of a row, from the hash before it and its bytes."""
+    """Return the hash of a row, from the hash before it and its bytes."""
     return hashlib.sha256(previous + data).digest()
 
 
 def encode(record: Mapping[str, object]) -> bytes:
-    """The bytes of a record: what is hashed, stored and sent."""
+    """Return the bytes of a record: what is hashed, stored and sent."""
     return orjson.dumps(record)
 
 
 def chain_row(path: str, n: int, previous: bytes, record: Mapping[str, object]) -> Row:
-    """The row of `record` at `n`, after the row whose hash is `previous`."""
+    """Return the row of `record` at `n`, after the row whose hash is `previous`."""
     data = compact(encode(record))
     return Row(path, n, link(previous, data), data)
 
 
 def run_head(strands: Iterable[tuple[str, bytes, int]]) -> str:
-    """The hash over whole strands, (path, head, count) each, whatever their order. Hex."""
+    """Return the hash over whole strands, (path, head, count) each, whatever their order. Hex."""
     digest = hashlib.sha256()
     for path, head, count in sorted(strands):
         digest.update(b"%b\0%d\0%b" % (path.encode(), count, head))
@@ -84,5 +84,5 @@ def by_path(rows: Iterable[Row]) -> Tape:
 
 
 def closing_entries(strands: Mapping[str, tuple[bytes, int]]) -> list[list[Any]]:
-    """The `closes` field of a record: [path, head, count] of each strand, in order of their paths."""
+    """Return the `closes` field of a record: [path, head, count] of each strand, in order of their paths."""
     return [[path, head.hex(), count] for path, (head, count) in sorted(strands.items())]

@@ -65,7 +65,7 @@ RunEnd = Generator[Operation, Any, Ended | NotStarted]
 
 
 def record_run(run: Run, path: str, spec: Spec) -> RunEnd:
-    """A whole run from its root strand; the rows that are left are appended at its end."""
+    """Return a whole run from its root strand; the rows that are left are appended at its end."""
     pending: list[Row] = []
     ended = yield from _record_run(run, path, spec, pending)
     yield from append_pending(pending)
@@ -101,7 +101,7 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
 
 
 def _read_refusal(record: Record) -> Failed:
-    """Why a run could not be started: its strand says so where there is no call to answer."""
+    """Return why a run could not be started: its strand says so where there is no call to answer."""
     refusal = decode_answer(record)
     assert isinstance(refusal, Failed)
     return refusal
@@ -134,7 +134,7 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
 
 
 def _classify(strand: Strand, effect: Classify) -> Operations:
-    """The effect that the coming `decided` record names, or, live, the tool's own answer."""
+    """Return the effect that the coming `decided` record names, or, live, the tool's own answer."""
     record = strand.peek()
     if record is None:
         return (yield replace(effect, strand=strand.path, n=strand.n))
@@ -167,7 +167,8 @@ def _record_call(strand: Strand, call: ToolCall) -> Generator[Operation, Any, An
 
 
 def _record_item(run: Run, path: str, call: ToolCall) -> Operations:
-    """An item of a batch in its own strand: its rows are on disk before the other items can see that it is done."""
+    """Return an item of a batch in its own strand: its rows are on disk before the other items can see that it is
+    done."""
     pending: list[Row] = []
     reply = yield from _record_call(run.open(path, pending), call)
     yield from append_pending(pending)
@@ -290,7 +291,7 @@ def _record_items(strand: Strand, effect: Items) -> Generator[Operation, Any, Su
 
 
 def _call_reply_of(reply: Any) -> CallReply:
-    """The reply to a call, or what a nested run's outcome is as one."""
+    """Return the reply to a call, or what a nested run's outcome is as one."""
     return reply if isinstance(reply, ToolReply | NotStarted) else _reply_of_outcome(reply, "en")
 
 
@@ -309,7 +310,7 @@ def _record_nested_visit(
 
 
 def _causes_of(strand: Strand, visit: Visit) -> tuple[str, ...]:
-    """The strands whose ends let this visit begin."""
+    """Return the strands whose ends let this visit begin."""
     own = child(strand.path, visit.node, visit.n)
     if visit.attempt:
         return (attempt(own, visit.attempt - 1),)

@@ -15,7 +15,7 @@ End = tuple[int, bytes]
 def rows_to_append(
     run: str, rows: Sequence[Row], last: Callable[[str], End | None], holds: Callable[[Row], bool]
 ) -> list[Row]:
-    """The rows that still have to be written, without those that are there already.
+    """Return the rows that still have to be written, without those that are there already.
 
     `last` gives the end of a strand, None when it has no row; `holds` whether this very row is there. Raises `Lost`
     when another row is in a row's position, when a row would leave a gap or break its strand's chain, or when it closes
@@ -50,5 +50,5 @@ def _check_closings(row: Row, end_of: Callable[[str], End]) -> None:
 
 
 def is_last_new(rows: Sequence[Row], new: Sequence[Row]) -> bool:
-    """Whether the last of these rows is new."""
+    """Return whether the last of these rows is new."""
     return bool(new) and new[-1] is rows[-1]

@@ -60,13 +60,13 @@ class Keys:
     def mac(
         self, kid: str, run: str, head: str, count: int, store: str | None = None, tenant: str | None = None
     ) -> str:
-        """The code of a seal; without a store that of one which names none."""
+        """Return the code of a seal; without a store that of one which names none."""
         if store is None:
             return self._mac(kid, f"{run}\0{head}\0{count}".encode())
         return self._mac(kid, encode({"run": run, "head": head, "count": count, "store": store, "tenant": tenant}))
 
     def mac_of_copy(self, kid: str, source: str, target: str) -> str:
-        """The code of a note that runs of the store `source` were copied into `target`."""
+        """Return the code of a note that runs of the store `source` were copied into `target`."""
         return self._mac(kid, encode({"copied": source, "into": target}))
 
     def _mac(self, kid: str, message: bytes) -> str:
@@ -79,13 +79,13 @@ class Keys:
 
 
 def split_own_strands(tape: Tape) -> tuple[Tape, Tape]:
-    """The run's own strands, and the others: its signatures, and who stopped it and let it go on."""
+    """Return the run's own strands, and the others: its signatures, and who stopped it and let it go on."""
     own = {path: rows for path, rows in tape.items() if path not in (SEAL, CONTROL)}
     return own, {path: rows for path, rows in tape.items() if path in (SEAL, CONTROL)}
 
 
 def signed_strands(tape: Tape) -> Tape:
-    """All strands that a signature covers."""
+    """Return all strands that a signature covers."""
     return {path: rows for path, rows in tape.items() if path != SEAL}
 
 
@@ -96,7 +96,8 @@ def head_and_count(tape: Tape) -> tuple[str, int]:
 
 
 def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None) -> Row | None:
-    """The signature of a run as it is now, in the store that it is in; None when its last signature says the same."""
+    """Return the signature of a run as it is now, in the store that it is in; None when its last signature says the
+    same."""
     seals = tape.get(SEAL, [])
     head, count = head_and_count(signed_strands(tape))
     record: Record = {"kind": "sealed", "head": head, "count": count, "kid": keys.signer}
@@ -109,7 +110,7 @@ def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None
 
 
 def _home_of(seal: Record) -> tuple[Any, Any]:
-    """What a seal has for the store and the tenant that it names."""
+    """Return what a seal has for the store and the tenant that it names."""
     return seal.get("store"), seal.get("tenant")
 
 
@@ -128,7 +129,7 @@ def describe_seal(tape: Tape, keys: Keys | None, fault: str | None, identity: St
 
 
 def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None) -> str | None:
-    """What is wrong with a run's last signature, in a sentence; None when it proves the run as it is.
+    """Return what is wrong with a run's last signature, in a sentence; None when it proves the run as it is.
 
     With the `identity` of the store that the run is in, a signature must be of a run of this store, or of one whose
     runs were copied here. One that names no store, as older ones do, is held to the rest.
@@ -154,7 +155,7 @@ def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | 
 
 
 def _home_fault(store: str, tenant: str | None, identity: StoreIdentity, keys: Keys) -> str | None:
-    """Why a run that was sealed in a store, for a tenant, is not at home in another one."""
+    """Return why a run that was sealed in a store, for a tenant, is not at home in another one."""
     if None not in (tenant, identity.tenant) and tenant != identity.tenant:
         return f"it was sealed as a run of the tenant {tenant}, and this is the store of {identity.tenant}"
     if store == identity.store:
@@ -169,7 +170,7 @@ def _home_fault(store: str, tenant: str | None, identity: StoreIdentity, keys: K
 
 
 def is_signed_copy(store: str, identity: StoreIdentity, keys: Keys) -> bool:
-    """Whether a store's note that runs of another one were copied into it is signed by one of the keys."""
+    """Return whether a store's note that runs of another one were copied into it is signed by one of the keys."""
     kid, mac = identity.copies.get(store, (None, None))
     if kid is None or mac is None or kid not in keys.keys:
         return False

@@ -44,7 +44,7 @@ class Contents:
 
 
 def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
-    """The id and the rows of a run, not yet checked against their chains; a torn tail is left out.
+    """Return the id and the rows of a run, not yet checked against their chains; a torn tail is left out.
 
     `run_id` is needed for rows, and where a source holds several runs. Raises `JournalError` when there is
     no such source or run, or when it cannot be read.
@@ -56,7 +56,7 @@ def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
 
 
 def open_source(source: Source, run_id: str | None = None) -> Contents:
-    """What `load_run` gives, with the damage reported instead of raised."""
+    """Return what `load_run` gives, with the damage reported instead of raised."""
     match source:
         case str() | os.PathLike():
             return _read_file_run(Path(source), run_id)

@@ -63,7 +63,8 @@ class SqliteJournal:
         return is_last_new(rows, new)
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
-        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        """Return the rows of a run that were appended after a position, in the order of appending, each with its
+        position."""
         index = "NOT INDEXED" if after else ""  # few rows of any run are newer than what was read a moment ago
         query = f"SELECT seq, strand, n, hash, data FROM rows {index} WHERE run = ? AND seq > ? ORDER BY seq"
         return [(seq, _read_row(row)) for seq, *row in self._select(query, run, after)]
@@ -102,7 +103,7 @@ class SqliteJournal:
 
 
 def _read_row(values: Sequence[Any]) -> Row:
-    """The row of a table's values. Damaged for values that no journal writes."""
+    """Return the row of a table's values. Damaged for values that no journal writes."""
     path, n, *_ = values
     if tuple(map(type, values)) != (str, int, bytes, bytes):
         raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
@@ -110,7 +111,7 @@ def _read_row(values: Sequence[Any]) -> Row:
 
 
 def is_database(path: Path) -> bool:
-    """Whether this existing file is SQLite's.
+    """Return whether this existing file is SQLite's.
 
     SQLite itself is asked: if we opened and closed the file, the locks that this process holds on it would go.
     """

@@ -25,7 +25,7 @@ LARGEST: Final = 2**16
 
 
 def read_started(row: Row) -> Record:
-    """The first record of a strand. What is in it may be shared with other runs, and is not to be changed."""
+    """Return the first record of a strand. What is in it may be shared with other runs, and is not to be changed."""
     data = row.data
     if not (data.startswith(STARTED) and data.endswith(b"}")):
         return row.record()
@@ -40,7 +40,7 @@ def read_started(row: Row) -> Record:
 
 
 def _cut(data: bytes) -> list[bytes]:
-    """The record in parts, each with the comma before it but without the last brace."""
+    """Return the record in parts, each with the comma before it but without the last brace."""
     parts, start = list[bytes](), 0
     for cut in _CUTS_OF_AGENT if data.startswith(_AGENT) else _CUTS:
         at = data.find(cut, start)

@@ -30,7 +30,7 @@ _BY_CODE: Final = {
 
 
 def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError, *, patience: float = PATIENCE_S) -> str:
-    """Why the journal at `path` cannot be used, and what to do. `patience` is how long it waited for a lock."""
+    """Return why the journal at `path` cannot be used, and what to do. `patience` is how long it waited for a lock."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
     if isinstance(error, BlockingIOError) or sqlite_code(error) == sqlite3.SQLITE_BUSY:

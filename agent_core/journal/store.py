@@ -25,7 +25,7 @@ class Journal(Protocol):
         ...
 
     def load(self, run: str) -> Tape:
-        """All rows of a run by strand; empty when the run is unknown. A torn tail is left out."""
+        """Return all rows of a run by strand; empty when the run is unknown. A torn tail is left out."""
         ...
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
@@ -39,7 +39,7 @@ class Journal(Protocol):
         ...
 
     def runs(self) -> list[str]:
-        """The ids of the runs, oldest first."""
+        """Return the ids of the runs, oldest first."""
         ...
 
     def delete(self, run: str) -> bool:
@@ -59,5 +59,6 @@ class TailedJournal(Journal, Protocol):
     """A journal that can be followed."""
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
-        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        """Return the rows of a run that were appended after a position, in the order of appending, each with its
+        position."""
         ...

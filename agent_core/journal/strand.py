@@ -21,7 +21,7 @@ class Variation(Protocol):
     """Another policy to walk a tape under."""
 
     def vary(self, path: str, started: Record, inherited: Inherited) -> Record:
-        """The `run_started` record of a strand as it would be under the policy."""
+        """Return the `run_started` record of a strand as it would be under the policy."""
         ...
 
     def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
@@ -48,13 +48,13 @@ class Run:
         return strand
 
     def journal_of(self, path: str) -> Json:
-        """What a node says of its own records, so that a cut tail can be found."""
+        """Return what a node says of its own records, so that a cut tail can be found."""
         strands = {p: (s.head, s.n) for p, s in self.strands.items() if s.n and is_within(p, path)}
         head = run_head((p, head, count) for p, (head, count) in strands.items())
         return {"strand": path, "head": head, "count": sum(count for _, count in strands.values())}
 
     def close(self, paths: Sequence[str]) -> list[list[Any]]:
-        """The `closes` field of a record that ends these strands."""
+        """Return the `closes` field of a record that ends these strands."""
         strands = {path: self.strands[path] for path in paths if path in self.strands}
         return closing_entries({path: (strand.head, strand.n) for path, strand in strands.items() if strand.n})
 
@@ -74,11 +74,11 @@ class Strand:
         return self.rows[self.n].record() if self.n < len(self.rows) else None
 
     def is_next(self, start: bytes) -> bool:
-        """Whether the next record on the tape begins so."""
+        """Return whether the next record on the tape begins so."""
         return self.n < len(self.rows) and self.rows[self.n].data.startswith(start)
 
     def take(self, *kinds: str) -> Record | None:
-        """The next record of the tape, which must be of one of these kinds; None where the tape ends."""
+        """Return the next record of the tape, which must be of one of these kinds; None where the tape ends."""
         if self.n >= len(self.rows):
             return None
         row = self.rows[self.n]
@@ -111,7 +111,7 @@ class Strand:
         return Slot(self.path, self.n, self.head)
 
     def flush(self) -> tuple[Row, ...]:
-        """The rows that have to be appended before the next act."""
+        """Return the rows that have to be appended before the next act."""
         rows = tuple(self.pending)
         self.pending.clear()
         return rows

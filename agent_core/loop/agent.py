@@ -9,7 +9,7 @@ from agent_core.outputs import Json
 
 
 def agent(started: Json) -> Loop:
-    """One agent run, from its `run_started` record to its outcome."""
+    """Run an agent, from its `run_started` record to its outcome."""
     return plan(started) if started["config"].get("mode") == "plan" else react(started)
 
 

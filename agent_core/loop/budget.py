@@ -65,7 +65,7 @@ class Budget:
         return self.input_tokens + self.output_tokens
 
     def exceeded(self) -> FinishReason | None:
-        """The limit that forbids another call, if one does."""
+        """Return the limit that forbids another call, if one does."""
         limits = self.limits
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return "timeout"
@@ -89,7 +89,7 @@ class Budget:
         return self.limits.tool_calls is not None and self.tool_calls + wanted > self.limits.tool_calls
 
     def within(self, single: float | None) -> float | None:
-        """How many seconds one call may take."""
+        """Return how many seconds one call may take."""
         if self.limits.seconds is None:
             return single
         left = self.limits.seconds - self.seconds
@@ -98,7 +98,7 @@ class Budget:
         return left if single is None or left < single else single
 
     def remaining(self) -> Inherited:
-        """What a nested run may spend at most."""
+        """Return what a nested run may spend at most."""
         limits = self.limits
         return {
             "tool_calls": _left(limits.tool_calls, self.tool_calls),
@@ -108,7 +108,7 @@ class Budget:
         }
 
     def spent(self) -> Json:
-        """All sums, as the next attempt at the same run starts with them."""
+        """Return all sums, as the next attempt at the same run starts with them."""
         sums: SpentRecord = {
             "steps": self.steps,
             "tool_calls": self.tool_calls,
@@ -123,7 +123,7 @@ class Budget:
         return {**sums}
 
     def usage(self) -> RunUsage:
-        """The node's `usage` output."""
+        """Return the node's `usage` output."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -143,7 +143,7 @@ def _left(limit: N | None, used: N) -> N | None:
 
 
 def limits_of(config: AgentConfig, inherited: Inherited) -> LimitsRecord:
-    """A run's own limits, bound by what its parent has left. 0 and None in a config mean unlimited."""
+    """Return a run's own limits, bound by what its parent has left. 0 and None in a config mean unlimited."""
     return {
         "steps": config.max_steps or None,
         "tool_calls": _lower(config.max_tool_calls, inherited.get("tool_calls")),

@@ -57,8 +57,8 @@ def _judge(
     earlier: int = 0,
     schema: Json | None = None,
 ) -> Verdict:
-    """The verdict on a call; `earlier` counts the calls of the same tool before it in the same reply. `schema` is that
-    of a tool which has changed since the run began."""
+    """Return the verdict on a call; `earlier` counts the calls of the same tool before it in the same reply. `schema`
+    is that of a tool which has changed since the run began."""
     tool, words = action.tool, state.words
     tools = state.tools if schema is None else with_schema(state.tools, tool, schema)
     made = state.calls_made(tool) + earlier
@@ -115,7 +115,7 @@ def _apply_decision(
 
 
 def record_calls(judged: Judged) -> list[JudgedCall]:
-    """The calls of a `decided` record."""
+    """Return the calls of a `decided` record."""
     return [_record_call(call, verdict) for call, verdict in judged]
 
 
@@ -180,7 +180,7 @@ def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, l
 
 
 def _merge_stops(stops: Sequence[Stop]) -> Stop:
-    """What stops a batch: a cancellation first; of several that wait, all together."""
+    """Return what stops a batch: a cancellation first; of several that wait, all together."""
     suspended = [stop for stop in stops if isinstance(stop, Suspended)]
     if len(suspended) < len(stops):
         return next(stop for stop in stops if isinstance(stop, Cancelled))
@@ -188,7 +188,7 @@ def _merge_stops(stops: Sequence[Stop]) -> Stop:
 
 
 def find_limit(state: RunState, running: int) -> FinishReason | None:
-    """The limit that forbids to run this many calls in this step, if one does."""
+    """Return the limit that forbids to run this many calls in this step, if one does."""
     budget = state.budget
     if budget.no_calls_left():
         return "max_tool_calls"

@@ -55,7 +55,7 @@ def judge(
     marks: Marks = NO_MARKS,
     words: Words = ENGLISH,
 ) -> Verdict:
-    """The verdict on one call.
+    """Return the verdict on one call.
 
     `tools` is the run's policy by code, `made` how often the tool was called so far, `proof` what tells where its
     values come from. `edited` says that a person wrote these arguments, so that no approval is asked again.
@@ -80,7 +80,7 @@ def judge(
 
 
 def narrowing_faults(schema: Json, args: Json, comparison: int, words: Words = ENGLISH) -> list[Fault]:
-    """What an author's narrowing refuses, under these rules of comparison."""
+    """Return what an author's narrowing refuses, under these rules of comparison."""
     return compile_narrowing(schema, "strict" if comparison >= 3 else "earlier").faults(args, words)
 
 
@@ -91,7 +91,7 @@ def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
 
 
 def refuse_count(tool: str, most: int, words: Words) -> str:
-    """What is said of a call of a tool that was called as often as it may be."""
+    """Return what is said of a call of a tool that was called as often as it may be."""
     return words.called_too_often.format(tool=tool, most=most)
 
 
@@ -107,7 +107,7 @@ def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) ->
 
 
 def _without_authored(fault: Fault, args: Json, hidden: Sequence[str], words: Words) -> Fault:
-    """The fault without the values that the author set: no model sees those."""
+    """Return the fault without the values that the author set: no model sees those."""
     if hidden and not fault.pointer:
         return replace(fault, got=words.own_arguments.format(own=shown(args), got=fault.got))
     if unescape(fault.pointer[1:].split("/")[0]) in hidden and fault.got != words.nothing:
@@ -122,7 +122,7 @@ def _fault(pointer: str, expected: str, got: str) -> Fault:
 def _check_origins(
     tool: str, args: Json, effect: ToolEffect, policy: ToolPolicy, traced: Tracing, comparison: int, words: Words
 ) -> Verdict:
-    """Where its values come from, first: what is not proven goes to approval where the tool has one."""
+    """Return where its values come from, first: what is not proven goes to approval where the tool has one."""
     approval, unproven = policy["approval"], traced.unproven
     if unproven is not None and approval == "never":
         got = _show(value_at(args, unproven.pointer))
@@ -137,12 +137,12 @@ def _check_origins(
 
 
 def _ask(why: str, comparison: int) -> Verdict:
-    """A call that waits for a person, who is told why; not so under earlier rules."""
+    """Return the verdict on a call that waits for a person, who is told why; not so under earlier rules."""
     return Verdict("wait", "awaiting_approval", why, question=why if comparison >= 3 else None)
 
 
 def _explain(unproven: Unproven, got: str, words: Words) -> tuple[str, str]:
-    """What was expected of a value that is not proven, and what was sent, for a model."""
+    """Return what was expected of a value that is not proven, and what was sent, for a model."""
     if unproven.rule is None:
         return words.copied, words.untrusted.format(got=got)
     expected = words.between_origins.join([words.origins.get(name, name) for name in unproven.rule.any_of])
@@ -151,7 +151,7 @@ def _explain(unproven: Unproven, got: str, words: Words) -> tuple[str, str]:
 
 
 def _describe(unproven: Unproven, got: str | None) -> str:
-    """Why a person is asked: which value `got` there, where it comes from, and what would have proven it.
+    """Return why a person is asked: which value `got` there, where it comes from, and what would have proven it.
 
     Runs under earlier rules were not told the value.
     """
@@ -165,7 +165,7 @@ def _describe(unproven: Unproven, got: str | None) -> str:
 
 
 def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, comparison: int, words: Words) -> Verdict:
-    """A write, once the run has read what nobody vouches for."""
+    """Return the verdict on a write, once the run has read what nobody vouches for."""
     match after_untrusted:
         case "ask":
             return _ask(f"{tool} writes, and the run has read untrusted text", comparison)
@@ -176,7 +176,7 @@ def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, comparison: int
 
 
 def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
-    """The faults, without those of a text that the executor still puts a secret into."""
+    """Return the faults, without those of a text that the executor still puts a secret into."""
     if not fills or not faults:
         return faults
     filled = {pointer_of(fill["at"]) for fill in fills}
@@ -184,12 +184,13 @@ def without_filled(fills: Sequence[Json], faults: list[Fault]) -> list[Fault]:
 
 
 def with_schema(tools: Policies, tool: str, schema: Json) -> Policies:
-    """The policy with another schema of a tool, that it has got since the run began."""
+    """Return the policy with another schema of a tool, that it has got since the run began."""
     return {**tools, tool: {**tools[tool], "schema": schema}} if tool in tools else tools
 
 
 def edit_faults(schema: Json, before: Json, after: Json, now: Json | None = None) -> list[Fault]:
-    """The faults of a person's arguments that those before did not have: a secret's place holds another text yet.
+    """Return the faults of a person's arguments that those before did not have: a secret's place holds another text
+    yet.
 
     `now` is the schema by which they are judged, where it is not the one that those before were judged by.
     """
@@ -198,7 +199,7 @@ def edit_faults(schema: Json, before: Json, after: Json, now: Json | None = None
 
 
 def refuse_arguments(tool: str, faults: Sequence[Fault], words: Words = ENGLISH) -> str:
-    """What is said of a call that was not made because of its arguments."""
+    """Return what is said of a call that was not made because of its arguments."""
     return words.refused_arguments.format(tool=tool, faults=list_faults(faults, words))
 
 
@@ -207,7 +208,7 @@ def _refuse(tool: str, reason: FinishReason, faults: Sequence[Fault], words: Wor
 
 
 def list_faults(faults: Sequence[Fault], words: Words, at: str = "") -> str:
-    """The first faults: pointer, what was expected, what was sent."""
+    """Return the first faults: pointer, what was expected, what was sent."""
     lines = [
         words.refused_argument.format(
             at=clip(at + fault.pointer, MAX_SHOWN, words) or words.arguments,

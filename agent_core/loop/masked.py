@@ -23,7 +23,7 @@ class Marks:
     marks: Sequence[str] = ()
 
     def faults(self, args: Any, words: Words = ENGLISH) -> list[Fault]:
-        """The values, and keys, that hold a mark."""
+        """Return the values, and keys, that hold a mark."""
         if not self.marks or OPENING not in orjson.dumps(args):
             return []
         return [self._fault(at, mark, text, words) for at, text in _texts(args, ()) if (mark := self._find(text))]
@@ -41,12 +41,12 @@ NO_MARKS = Marks()
 
 
 def marks_of(started: Mapping[str, Any]) -> Marks:
-    """The marks of a run, from its `run_started` record; none before such calls were refused."""
+    """Return the marks of a run, from its `run_started` record; none before such calls were refused."""
     return Marks(tuple(_marks(started.get("redaction") or ()))) if rules_of(started)["masking"] > 1 else NO_MARKS
 
 
 def marks_in(redaction: Sequence[Json]) -> Marks:
-    """The marks that these rules of a redactor leave."""
+    """Return the marks that these rules of a redactor leave."""
     return Marks(tuple(_marks(redaction)))
 
 
@@ -58,7 +58,7 @@ def _marks(redaction: Sequence[Json]) -> Iterator[str]:
 def _texts(
     value: JsonValue | tuple[Any, ...], at: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The texts and keys of a value with their places."""
+    """Yield the texts and keys of a value with their places."""
     match value:
         case str():
             yield at, value

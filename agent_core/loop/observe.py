@@ -18,7 +18,7 @@ from agent_core.protocol.parse import PlanStep
 def observe_calls(
     state: RunState, reply: ModelReply, thought: str | None, results: Sequence[tuple[ToolCall, CallResult]]
 ) -> ObservedStep:
-    """What the model reads of each call; trace, sums and the neutral conversation are updated."""
+    """Return what the model reads of each call; trace, sums and the neutral conversation are updated."""
     observations = [_observe(state, reply, thought, index, *made) for index, made in enumerate(results, start=1)]
     action = action_message([(call.id, call.tool, call.args) for call, _ in results], thought)
     answers = [tool_message(each.call.id, each.call.tool, each.text) for each in observations]
@@ -27,7 +27,7 @@ def observe_calls(
 
 
 def observe_step(state: RunState, reply: ModelReply, step: PlanStep, call: ToolCall, result: CallResult) -> str:
-    """What the model will read of a step's call; trace, sums and the neutral conversation are updated."""
+    """Return what the model will read of a step's call; trace, sums and the neutral conversation are updated."""
     seen = _observe(state, reply, step.description, step.step, call, result)
     action = action_message([(call.id, call.tool, call.args)], step.description)
     state.transcript.record(action, tool_message(call.id, call.tool, seen.text))
@@ -37,7 +37,7 @@ def observe_step(state: RunState, reply: ModelReply, step: PlanStep, call: ToolC
 def _observe(
     state: RunState, reply: ModelReply, thought: str | None, index: int, call: ToolCall, result: CallResult
 ) -> Observation:
-    """What the model reads of call `index` of the reply."""
+    """Return what the model reads of call `index` of the reply."""
     limit = state.config["observation_max_len"]
     status: Status = "refused"
     seconds, is_failure, cached, hint = 0.0, True, False, ""
@@ -71,7 +71,7 @@ def _observe(
 
 
 def _hint_at_rest(state: RunState, index: int, call: ToolCall, whole: str) -> str:
-    """How the model reads on in what it sees cut; from the first such observation on, it may."""
+    """Return how the model reads on in what it sees cut; from the first such observation on, it may."""
     if state.reads_on(call.tool):
         rest = state.cut_observations.rest_of(call.args)
     else:

@@ -35,7 +35,7 @@ class Models:
         self._is_own = False
 
     def options(self, stage: Stage) -> Json:
-        """The options before any tool was called, between, and where only an answer is legal."""
+        """Return the options before any tool was called, between, and where only an answer is legal."""
         options = self._by_stage[stage]
         return options if self._is_own else {name: each for name, each in options.items() if name not in OWN_ENDPOINT}
 
@@ -45,7 +45,8 @@ class Models:
 
 
 def options_by_stage(options: Json) -> dict[Stage, Json]:
-    """The options of the run's questions: before any tool was called, between, and where only an answer is legal."""
+    """Return the options of the run's questions: before any tool was called, between, and where only an answer is
+    legal."""
     usual = {name: value for name, value in options.items() if name not in ("final_schema", "tool_choice")}
     first = between = last = usual
     if "tool_choice" in options:
@@ -60,7 +61,7 @@ def options_by_stage(options: Json) -> dict[Stage, Json]:
 
 
 def add_tool(options: Json, code: str, policy: ToolPolicy) -> Json:
-    """A run's options with one more tool."""
+    """Return a run's options with one more tool."""
     changed = dict(options)
     if "tools" in options:
         changed["tools"] = [*options["tools"], write_function(code, policy)]

@@ -17,7 +17,7 @@ CallResult = Result | Verdict
 
 
 def error_in(result: Result, words: Words = ENGLISH) -> str | None:
-    """What the tool, or the world around it, says went wrong."""
+    """Return what the tool, or the world around it, says went wrong."""
     match result:
         case Failed(message=message):
             return message
@@ -32,17 +32,17 @@ def output_of(result: Result) -> Any:
 
 
 def has_succeeded(result: CallResult) -> bool:
-    """Whether a call did what it was made for."""
+    """Return whether a call did what it was made for."""
     return isinstance(result, ToolReply) and result.success
 
 
 def has_tool_failure(failures: Sequence[CallResult]) -> bool:
-    """Whether a tool is among what failed, rather than refusals alone."""
+    """Return whether a tool is among what failed, rather than refusals alone."""
     return any(not isinstance(result, Verdict) for result in failures)
 
 
 def explain_failure(result: CallResult) -> tuple[FinishReason, str]:
-    """The finish reason and the message of a run that ends over this."""
+    """Return the finish reason and the message of a run that ends over this."""
     if isinstance(result, Verdict):
         return result.reason or "policy_denied", result.message
     return "tool_error", error_in(result) or ""
@@ -63,13 +63,13 @@ class AgentOutcome:
     added: Sequence[Json] = ()
 
     def finished(self) -> Json:
-        """The body of `run_finished`: what an auditor looks for first, and a hash that proves the rest."""
+        """Return the body of `run_finished`: what an auditor looks for first, and a hash that proves the rest."""
         output = self.output
         body = {key: output[key] for key in ("finish_reason", "final_answer", "error", "usage", "used_tools")}
         return {**body, "at": output["ended_at"], "output": sha256(orjson.dumps(output)).hexdigest()}
 
     def answer(self, language: str = "en") -> ToolReply:
-        """The result of the call that this run was nested under, for a model that reads this language."""
+        """Return the result of the call that this run was nested under, for a model that reads this language."""
         output = self.output
         success = self.finish_reason == "final"
         error = None if success else self._explain_ending(words_in(language))
@@ -79,7 +79,7 @@ class AgentOutcome:
         return ToolReply(success, primary, error, output["ended_at"], seconds, usage=usage)
 
     def _explain_ending(self, words: Words) -> str:
-        """How the run ended; where the failure itself does not tell, `error` is in English, for operators."""
+        """Return how the run ended; where the failure itself does not tell, `error` is in English, for operators."""
         reason, message = self.finish_reason, self.output["error"]["message"]
         if words is not ENGLISH:
             message = words.endings.get(reason, message)
@@ -87,5 +87,5 @@ class AgentOutcome:
 
 
 def error_of(reason: FinishReason, message: str = "") -> Json | None:
-    """The node's `error` output: null for a success."""
+    """Return the node's `error` output: null for a success."""
     return None if reason == "final" else {"kind": reason, "message": message or ENGLISH.endings.get(reason, reason)}

@@ -39,7 +39,7 @@ class Planned:
 
 
 def plan(started: Json) -> Loop:
-    """One agent run in plan mode, from its `run_started` record to its outcome."""
+    """Run an agent in plan mode, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
     while True:
         planned = yield from _ask_for_plan(state)
@@ -210,7 +210,7 @@ def _run_step(state: RunState, planned: Planned, step: PlanStep) -> Generator[Ef
 
 
 def _timing_of(state: RunState, reply: ModelReply) -> ModelReply:
-    """The reply for the trace of a step: its seconds are those of the first."""
+    """Return the reply for the trace of a step: its seconds are those of the first."""
     return reply if not state.trace.has_step(state.budget.steps) else replace(reply, seconds=0.0)
 
 
@@ -230,7 +230,7 @@ def _read_result(
 
 
 def _find_ending(state: RunState, result: CallResult) -> AgentOutcome | None:
-    """The outcome when a failure ends the run whatever the author says of failures."""
+    """Return the outcome when a failure ends the run whatever the author says of failures."""
     if getattr(result, "reason", None) == "abandoned":
         return state.end("tool_error", explain_failure(result)[1])
     return state.end("timeout") if state.budget.exceeded() == "timeout" else None
@@ -281,7 +281,7 @@ def _finish(state: RunState, reply: ModelReply, step: Final) -> Generator[Effect
 
 
 def _read(state: RunState, reply: ModelReply, wanted: tuple[type, ...]) -> Any:
-    """The step that the reply is, one of the wanted kinds, or why it is none."""
+    """Return the step that the reply is, one of the wanted kinds, or why it is none."""
     step = read_step(
         reply,
         mode=state.config["parsing"],

@@ -21,7 +21,7 @@ PLAN = "plan"
 
 
 def read_steps(args: Json, words: Words) -> list[PlanStep] | ProtocolError:
-    """The steps of a plan that a person wrote, `{"steps": […]}`, or what is wrong with its form."""
+    """Return the steps of a plan that a person wrote, `{"steps": […]}`, or what is wrong with its form."""
     error = check_object({"type": "plan", **args}, any_answer=False, words=words)
     return error or [PlanStep(**step) for step in args["steps"]]
 
@@ -37,7 +37,7 @@ def judge_plan(
     edited: bool,
     marks: Marks = NO_MARKS,
 ) -> Verdict | None:
-    """The refusal of a plan with all its faults, under the reason of the first; None when it may begin.
+    """Return the refusal of a plan with all its faults, under the reason of the first; None when it may begin.
 
     `grammar` is how its references are read. A step is judged again when it runs: what a reference will give is known
     only then.
@@ -73,7 +73,7 @@ def _find_faults(
 
 
 def _refuse_references(step: PlanStep, grammar: Grammar, words: Words) -> Verdict | None:
-    """The refusal of a step that refers to none before it."""
+    """Return the refusal of a step that refers to none before it."""
     for pointer, text in find_lookalikes(step.parameters, grammar):
         message = words.no_reference.format(at=pointer, text=text, example=EXAMPLE)
         return Verdict("refuse", "invalid_action", message)
@@ -118,11 +118,11 @@ def _judge_step(
 
 
 def _without_values(policy: ToolPolicy) -> ToolPolicy:
-    """The policy as far as it can be checked before the arguments are known."""
+    """Return the policy as far as it can be checked before the arguments are known."""
     return cast(ToolPolicy, {**policy, "schema": {}, "args": None, "provenance": {}})
 
 
 def _is_about_reference(fault: Fault, pointers: Sequence[str]) -> bool:
-    """Whether a fault is that of a reference, or of what holds one: its value is not known yet."""
+    """Return whether a fault is that of a reference, or of what holds one: its value is not known yet."""
     at = fault.pointer
     return any(at == each or at.startswith(f"{each}/") or each.startswith(f"{at}/") for each in pointers)

@@ -22,7 +22,7 @@ FALLBACK_REASONS = ("model_error", "timeout")
 
 
 def react(started: Json) -> Loop:
-    """One agent run, from its `run_started` record to its outcome."""
+    """Run an agent, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
     while True:
         reply = yield from ask(state)
@@ -82,14 +82,15 @@ def _follow(state: RunState, reply: ModelReply) -> Step:
 
 
 def _read(state: RunState, reply: ModelReply) -> Reading:
-    """The legal step that the reply is, or why it is none."""
+    """Return the legal step that the reply is, or why it is none."""
     any_answer = state.config["answer_schema"] is not None
     step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=any_answer)
     return check_answer(state, step) if isinstance(step, Final) else step
 
 
 def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
-    """The answer, or what is wrong with it: it quotes the error sent last, or does not fit the `answer_schema`."""
+    """Return the answer, or what is wrong with it: it quotes the error sent last, or does not fit the
+    `answer_schema`."""
     schema, words = state.config["answer_schema"], state.words
     if state.feedback.is_quoted(state.repair, step.answer):
         return ProtocolError("wrong_type", words.quoted_error)
@@ -157,7 +158,7 @@ def handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError) 
 
 
 def weigh_failures(state: RunState, failures: Sequence[CallResult]) -> AgentOutcome | None:
-    """The outcome if these failures end the run; a step without a failure resets the count of repairs."""
+    """Return the outcome if these failures end the run; a step without a failure resets the count of repairs."""
     if not failures:
         state.repairs = 0
         return None
@@ -196,7 +197,7 @@ def stop_run(
     thought: str | None = None,
     calls: Sequence[ToolCall] = (),
 ) -> AgentOutcome:
-    """The outcome of a run that is cancelled or suspended, before a question or over the calls of a reply."""
+    """Return the outcome of a run that is cancelled or suspended, before a question or over the calls of a reply."""
     if isinstance(stop, Cancelled):
         reason: FinishReason = "cancelled"
         state.at = max(state.at, stop.at) if reply else stop.at
@@ -213,7 +214,7 @@ def stop_run(
 def _record_step(
     state: RunState, step: Action | Final, judged: Judged | None = None, limit: str | None = None
 ) -> DecidedBody:
-    """What the journal says of one readable reply."""
+    """Return what the journal says of one readable reply."""
     record: DecidedBody = {"step": state.budget.steps}
     if step.thought is not None:
         record["thought"] = step.thought

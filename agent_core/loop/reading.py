@@ -16,7 +16,7 @@ READ_OBSERVATION = "read_observation"
 
 
 def reading_policy(words: Words) -> ToolPolicy:
-    """What a run's policy says of it."""
+    """Return what a run's policy says of it."""
     schema: Json = {
         "type": "object",
         "properties": {
@@ -45,7 +45,7 @@ def reading_policy(words: Words) -> ToolPolicy:
 
 
 def may_read_on(config: AgentConfig, tools: Policies) -> bool:
-    """Whether a run offers it: the author may deny it, or allow a tool of his own by this name."""
+    """Return whether a run offers it: the author may deny it, or allow a tool of his own by this name."""
     return READ_OBSERVATION not in tools and not is_denied(READ_OBSERVATION, config)
 
 
@@ -75,7 +75,7 @@ class CutObservations:
         return Rest(step, call, *find_cut(len(text), self.limit, self.words))
 
     def fault(self, args: Mapping[str, int]) -> str | None:
-        """Why there is nothing to read there, as a sentence for the model."""
+        """Return why there is nothing to read there, as a sentence for the model."""
         text = self._texts.get(_place(args))
         if text is None:
             of_call = self.words.call_of_step
@@ -86,12 +86,12 @@ class CutObservations:
         return None
 
     def read(self, args: Mapping[str, int]) -> str:
-        """The part that is asked for, as long as an observation may be."""
+        """Return the part that is asked for, as long as an observation may be."""
         start = args["from"]
         return self._texts[_place(args)][start : start + (self.limit or 0)]
 
     def rest_of(self, args: Mapping[str, int]) -> Rest | None:
-        """What is left after that part."""
+        """Return what is left after that part."""
         step, call = _place(args)
         end = args["from"] + (self.limit or 0)
         left = len(self._texts[step, call]) - end

@@ -48,14 +48,14 @@ class MissingValue(Exception):
 
 
 def find_references(parameters: Json, grammar: Grammar) -> Iterator[tuple[str, list[int]]]:
-    """Each text of the parameters that refers to steps: its pointer, and the numbers of the steps."""
+    """Yield each text of the parameters that refers to steps: its pointer, and the numbers of the steps."""
     for at, text in _texts(parameters, ()):
         if numbers := [int(match[1]) for match in grammar.reference.finditer(text)]:
             yield at, numbers
 
 
 def find_lookalikes(parameters: Json, grammar: Grammar) -> Iterator[tuple[str, str]]:
-    """What looks like a reference in the parameters and is none: the pointer to its text, and itself."""
+    """Yield what looks like a reference in the parameters and is none: the pointer to its text, and itself."""
     for at, text in _texts(parameters, ()):
         for match in grammar.lookalike.finditer(text):
             if not grammar.reference.fullmatch(match[0]):
@@ -74,8 +74,8 @@ def _texts(value: JsonValue, at: tuple[str | int, ...]) -> Iterator[tuple[str, s
 def fill_references(
     parameters: Json, outputs: Mapping[int, Any], grammar: Grammar, words: Words, shape: Shape = ANYTHING
 ) -> Json:
-    """The parameters with each reference replaced by what that step gave: a whole text keeps its JSON type, unless by
-    their `shape` only a text may stand there, as which it is written then.
+    """Return the parameters with each reference replaced by what that step gave: a whole text keeps its JSON type,
+    unless by their `shape` only a text may stand there, as which it is written then.
 
     What is filled in is not looked at again. MissingValue for a step without an output, and for a path that leads
     nowhere.
@@ -101,7 +101,7 @@ def fill_references(
 
 
 def _name_of(key: str) -> str:
-    """A key of a path without its marks."""
+    """Return a key of a path without its marks."""
     if key.startswith("."):
         return key[1:]
     return key[2:-2] if key[1] in "\"'" else key[1:-1]
@@ -123,7 +123,7 @@ def _look_up(match: "re.Match[str]", path: Sequence[str], outputs: Mapping[int, 
 
 
 def _known(value: JsonValue, words: Words) -> str:
-    """What a value has in place of a key that it lacks."""
+    """Return what a value has in place of a key that it lacks."""
     if isinstance(value, dict) and value:
         more = ", …" if len(value) > MAX_NAMED else ""
         return ", ".join([str(key)[:60] for key in list(value)[:MAX_NAMED]]) + more

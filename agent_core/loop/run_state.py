@@ -91,7 +91,7 @@ class RunState:
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
     def next_question(self) -> CallModel:
-        """The next question, cut to size, with the seconds that it may take."""
+        """Return the next question, cut to size, with the seconds that it may take."""
         cut = self.transcript.fit()
         budget = self.budget
         return CallModel(
@@ -114,7 +114,8 @@ class RunState:
         return self.transcript.narrow(overflow["room"], overflow["counted"])
 
     def find_shortage(self, question: CallModel) -> str | None:
-        """Why a question is not asked: it alone would use up more tokens than are left; None where it would not."""
+        """Return why a question is not asked: it alone would use up more tokens than are left; None where it would
+        not."""
         limit = self.budget.limits.tokens
         if limit is None or self.rules == 1:
             return None
@@ -132,7 +133,7 @@ class RunState:
     def make_call(
         self, index: int, count: int, action: Action, effect: ToolEffect, origins: Mapping[str, str] | None = None
     ) -> ToolCall:
-        """The call of an action, call `index` of `count` in its reply, bound by what is left now."""
+        """Return the call of an action, call `index` of `count` in its reply, bound by what is left now."""
         policy: Mapping[str, Any] = self.tools.get(action.tool, UNKNOWN_TOOL)
         return ToolCall(
             id=self.call_id(index, count),
@@ -149,7 +150,8 @@ class RunState:
         )
 
     def shape_of_arguments(self, tool: str) -> Shape:
-        """What the arguments of a tool may be, for the references of a plan; anything under the rules before them."""
+        """Return what the arguments of a tool may be, for the references of a plan; anything under the rules before
+        them."""
         policy = self.tools.get(tool)
         return shape_of(policy["schema"]) if policy is not None and self._writes_texts else ANYTHING
 
@@ -158,7 +160,7 @@ class RunState:
         return f"call_{self._call_prefix}_{self.budget.steps}{suffix}"
 
     def bind_limits(self, call: ToolCall) -> ToolCall:
-        """The call as it starts now: counted, and bound by what the calls before it have left."""
+        """Return the call as it starts now: counted, and bound by what the calls before it have left."""
         self.budget.tool_calls += 1
         self.budget.writes += call.once_only
         if self.reads_on(call.tool):
@@ -169,7 +171,7 @@ class RunState:
         return call if within == call.within else replace(call, within=within)
 
     def reads_on(self, tool: str) -> bool:
-        """Whether it is the loop's own tool."""
+        """Return whether it is the loop's own tool."""
         return self.reading_policy is not None and tool == READ_OBSERVATION
 
     def calls_made(self, tool: str) -> int:
@@ -280,7 +282,7 @@ class RunState:
     def end(
         self, reason: FinishReason, message: str = "", *, answer: Any = None, waiting: tuple[WaitingCall, ...] = ()
     ) -> AgentOutcome:
-        """The outcome, with everything gathered so far."""
+        """Return the outcome, with everything gathered so far."""
         output = {
             "final_answer": answer if reason == "final" else None,
             "trace": self.trace.emitted(),
@@ -312,7 +314,7 @@ def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
 
 
 def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:
-    """The entries, with a notice at the end of the user's turn."""
+    """Return the entries, with a notice at the end of the user's turn."""
     if not notice:
         return list(entries)
     if entries and entries[-1].role == "user":

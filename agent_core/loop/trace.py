@@ -51,7 +51,7 @@ class Trace:
         self.steps.append(entry)
 
     def has_step(self, step: int) -> bool:
-        """Whether a step has an entry already."""
+        """Return whether a step has an entry already."""
         return bool(self.steps) and bool(self.steps[-1]["step"] == step)
 
     def count_call(self, tool: str, seconds: float) -> None:
@@ -61,7 +61,8 @@ class Trace:
         entry["total_ms"] = round(entry["total_ms"] + seconds * 1000, 3)
 
     def emitted(self) -> list[TraceStep]:
-        """The steps within `max_bytes`: the oldest observations are cut first, then arguments, then whole steps."""
+        """Return the steps within `max_bytes`: the oldest observations are cut first, then arguments, then whole
+        steps."""
         steps = [step.copy() for step in self.steps]
         if not self.max_bytes or (over := _size(steps) - self.max_bytes) <= 0:
             return steps

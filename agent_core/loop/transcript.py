@@ -69,7 +69,7 @@ class Transcript:
         return self.neutral[self._opening :]
 
     def messages(self) -> Sequence[bytes]:
-        """All messages as they go on the wire."""
+        """Return all messages as they go on the wire."""
         return Messages(self._wire, len(self.entries))
 
     def narrow(self, room: int | None, counted: int | None) -> bool:
@@ -170,7 +170,7 @@ class _Wire:
         self._entries, self._texts = entries, list[bytes]()
 
     def first(self, count: int) -> list[bytes]:
-        """The first messages."""
+        """Return the first messages."""
         self._texts += [_to_bytes(entry) for entry in self._entries[len(self._texts) : count]]
         return self._texts[:count]
 
@@ -200,13 +200,13 @@ def _to_bytes(entry: Entry) -> bytes:
 
 
 def _count_tokens(entry: Entry) -> int:
-    """An estimate that includes native calls."""
+    """Return an estimate that includes native calls."""
     more = estimate(orjson.dumps(entry.more).decode()) if entry.more else 0
     return estimate(entry.content) + more + PER_MESSAGE
 
 
 def _number_turns(sent: Sequence[Entry]) -> list[Entry]:
-    """The opening conversation with its turns numbered, except the last, which is the question itself."""
+    """Return the opening conversation with its turns numbered, except the last, which is the question itself."""
     starts = [index for index, entry in enumerate(sent) if entry.role == "user"]
     last = starts[-1] if starts else len(sent)
     entries, turn = list[Entry](), -1

@@ -96,11 +96,11 @@ class ModelClient(Protocol):
     """A language model. One client may answer any number of runs at once."""
 
     async def complete(self, question: Question) -> Completion:
-        """The reply; raises ModelError. The caller sets the deadline by cancelling."""
+        """Return the reply; raises ModelError. The caller sets the deadline by cancelling."""
         ...
 
     def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply's text as it is written, and last the whole reply, the same as `complete` gives."""
+        """Return the reply's text as it is written, and last the whole reply, the same as `complete` gives."""
         ...
 
     def info(self) -> ModelInfo: ...

@@ -58,7 +58,7 @@ _SEVEREST: Final = (MALFORMED, FILTERED, CUT, DONE)
 
 
 def read_finish_reason(given: Any, native: Any = None) -> str:
-    """The reason in our words, or the vendor's own where it is not known; a reply without one is done.
+    """Return the reason in our words, or the vendor's own where it is not known; a reply without one is done.
 
     `native` is the word of the vendor behind a gateway (OpenRouter): it counts where the gateway's says less.
     """
@@ -69,7 +69,7 @@ def read_finish_reason(given: Any, native: Any = None) -> str:
 
 
 def settle_finish_reason(model: str, given: str) -> str:
-    """The reason of a model's reply in our words; one that is not known is logged."""
+    """Return the reason of a model's reply in our words; one that is not known is logged."""
     reason = read_finish_reason(given)
     if not is_known(reason):
         log.warning("a reply of %s ended by %r, which is not known: it counts as cut unless it is whole", model, reason)
@@ -77,7 +77,7 @@ def settle_finish_reason(model: str, given: str) -> str:
 
 
 def is_known(word: str) -> bool:
-    """Whether a reason is one of our four words."""
+    """Return whether a reason is one of our four words."""
     return word in _SEVEREST
 
 

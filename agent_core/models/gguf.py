@@ -19,7 +19,7 @@ class _Broken(Exception):
 
 
 def read_context_length(path: Path) -> int | None:
-    """The window that the model was trained with, in tokens; None when the file does not say.
+    """Return the window that the model was trained with, in tokens; None when the file does not say.
 
     DefinitionError for a file that cannot be read or is not GGUF.
     """
@@ -47,7 +47,7 @@ def _read_context_length(file: BinaryIO) -> int | None:
 
 
 def _read_value(file: BinaryIO, kind: int) -> object:
-    """A value; an array is skipped and gives None."""
+    """Return a value; an array is skipped and gives None."""
     if kind == STRING:
         return _read_text(file)
     if kind in SCALARS:

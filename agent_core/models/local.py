@@ -46,7 +46,7 @@ class LlamaServer(Protocol):
 
 
 def local_model(path: Path) -> "LocalModel":
-    """The model in this file: one for the whole process, loaded at its first question.
+    """Return the model in this file: one for the whole process, loaded at its first question.
 
     DefinitionError when the extra is not installed, or the file cannot be read or is not GGUF.
     """
@@ -73,7 +73,7 @@ class LocalModel:
         self._loading = threading.Lock()
 
     async def complete(self, question: Question) -> Completion:
-        """The reply; ModelError when the file cannot be loaded, or the engine refuses the question."""
+        """Return the reply; ModelError when the file cannot be loaded, or the engine refuses the question."""
         async with aclosing(self.stream(question)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
@@ -81,7 +81,7 @@ class LocalModel:
         raise ModelError("the engine stopped without a reply")
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply's text token by token, and last the whole reply."""
+        """Yield the reply's text token by token, and last the whole reply."""
         loop, unwanted = asyncio.get_running_loop(), threading.Event()
         pieces: asyncio.Queue[bytes | ModelError | None] = asyncio.Queue()
 
@@ -156,7 +156,7 @@ class LocalModel:
 
 
 def request_body(question: Question) -> bytes:
-    """The request's JSON. Progress is requested so that also a long prompt can be stopped half way."""
+    """Return the request's JSON. Progress is requested so that also a long prompt can be stopped half way."""
     options = question.options
     sent = {name: options[name] for name in SAMPLING if options.get(name) not in (None, [])}
     if limit := options.get("max_output_tokens"):
@@ -170,7 +170,7 @@ def request_body(question: Question) -> bytes:
 
 
 def _grammar_of(options: dict[str, Any]) -> str | None:
-    """The grammar that constrains the reply; None for plain text."""
+    """Return the grammar that constrains the reply; None for plain text."""
     form = options.get("response_format", "text")
     if form == "text":
         return None
@@ -179,7 +179,7 @@ def _grammar_of(options: dict[str, Any]) -> str | None:
 
 
 def _without_unsupported_patterns(schema: Any) -> Any:
-    """The schema without patterns that llama.cpp does not support: it would ignore the whole schema."""
+    """Return the schema without patterns that llama.cpp does not support: it would ignore the whole schema."""
     if isinstance(schema, list):
         return [_without_unsupported_patterns(each) for each in schema]
     if not isinstance(schema, dict):
@@ -201,7 +201,7 @@ class _Reply:
         self._usage: dict[str, Any] = {}
 
     def add(self, chunk: dict[str, Any]) -> str:
-        """The text in a piece; ModelError when the piece is a refusal."""
+        """Return the text in a piece; ModelError when the piece is a refusal."""
         if error := chunk.get("error"):
             raise ModelError(str(error.get("message", error)))
         self._usage = chunk.get("usage") or self._usage
@@ -226,7 +226,7 @@ class _Reply:
 
 
 def _import_library() -> Any:
-    """The module xllamacpp.
+    """Return the module xllamacpp.
 
     OpenMP's threads sleep while they wait instead of spinning, which is ten times slower next to a busy process. The
     grammars write nothing to stderr. Both variables are read when the library loads.

@@ -51,7 +51,7 @@ class Providers:
     reach: ModelReach | None = None
 
     def __call__(self, model: str, options: Mapping[str, Any]) -> ModelClient:
-        """The client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
+        """Return the client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
         provider, name = self._split(model)
         key = (provider, name, options.get("base_url") or "", options.get("api_key_env") or "")
         if key not in self.clients:
@@ -75,8 +75,8 @@ class Providers:
             OpenAICompatible(name, base_url=url, api_key=None)
 
     def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
-        """Why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own network
-        and paired with none.
+        """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
+        network and paired with none.
 
         A vendor's own endpoint is not among them: without its key, no client is made for it.
         """
@@ -91,7 +91,8 @@ class Providers:
         return f"no key is sent to {url}: {_explain_missing(names)}"
 
     def explain_missing_key(self, model: str, options: Mapping[str, Any]) -> str | None:
-        """Why the model's own vendor cannot be asked from here: its key is not set. None where no key is missing."""
+        """Return why the model's own vendor cannot be asked from here: its key is not set. None where no key is
+        missing."""
         provider, _ = self._split(model)
         if provider in OFFLINE:
             return None
@@ -102,21 +103,22 @@ class Providers:
         return f"the model needs a key: set {' or '.join(names)}"
 
     def key_variables(self, model: str, options: Mapping[str, Any]) -> Sequence[str]:
-        """The variables whose keys may be sent to the model's endpoint; the first that is set is used."""
+        """Return the variables whose keys may be sent to the model's endpoint; the first that is set is used."""
         provider, _ = self._split(model)
         if provider in OFFLINE:
             return ()
         return self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")[1]
 
     def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
-        """What is known of a model without asking it, and without a key: nothing behind an endpoint of one's own."""
+        """Return what is known of a model without asking it, and without a key: nothing behind an endpoint of one's
+        own."""
         provider, name = self._split(model)
         if provider in OFFLINE:
             return self._offline(provider, name).info()
         return model_info(self._vendor(provider, options), name)
 
     def is_priced(self, model: str, options: Mapping[str, Any]) -> bool:
-        """Whether the price of a reply is known; scripts and recorded runs give their own."""
+        """Return whether the price of a reply is known; scripts and recorded runs give their own."""
         provider, name = self._split(model)
         if provider in OFFLINE:
             return provider != "local"
@@ -140,7 +142,7 @@ class Providers:
         return provider, name
 
     def _vendor(self, provider: str, options: Mapping[str, Any]) -> Vendor | None:
-        """The vendor of the endpoint that the options name."""
+        """Return the vendor of the endpoint that the options name."""
         return _vendor_at(provider, options.get("base_url") or vendor_url(VENDORS[provider], os.environ))
 
     def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
@@ -177,7 +179,7 @@ class Providers:
         return path
 
     def _file(self, provider: str, name: str) -> Path:
-        """The file that a model's name leads to, which no tool writes from now on."""
+        """Return the file that a model's name leads to, which no tool writes from now on."""
         path = self.base / name
         if self.reach is not None:
             path = self.reach.find_file(path, f"{provider}:{name}")
@@ -185,7 +187,8 @@ class Providers:
         return path
 
     def _endpoint(self, provider: str, base_url: str, api_key_env: str) -> tuple[str, Sequence[str]]:
-        """The model's base URL, and the variables whose keys may be sent there; the first that is set is used."""
+        """Return the model's base URL, and the variables whose keys may be sent there; the first that is set is
+        used."""
         vendor = VENDORS[provider]
         url = base_url or vendor_url(vendor, os.environ)
         if self.reach is not None:
@@ -202,12 +205,13 @@ class Providers:
         return url, (api_key_env,)
 
     def _paired(self) -> dict[str, str | None]:
-        """The endpoints that the operator has paired with a key, each with its variable; None for one without."""
+        """Return the endpoints that the operator has paired with a key, each with its variable; None for one
+        without."""
         return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
 
 
 def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:
-    """A client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for.
+    """Return a client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for.
 
     The same model, endpoint and key give the same client, in the whole process.
     """
@@ -222,20 +226,21 @@ def create_model(model: str, *, base_url: str | None = None, api_key: str | None
 
 @lru_cache(maxsize=MAX_CLIENTS)
 def shared_client(name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str) -> ModelClient:
-    """The process's client of one model at one endpoint with one key: it keeps connections, and what was learnt."""
+    """Return the process's client of one model at one endpoint with one key: it keeps connections, and what was
+    learnt."""
     from agent_core.models.openai.client import OpenAICompatible
 
     return OpenAICompatible(name, base_url=url, api_key=key, vendor=vendor, keyless=keyless)
 
 
 def _vendor_at(provider: str, url: str) -> Vendor | None:
-    """The vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
+    """Return the vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
     vendor = VENDORS[provider]
     return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
 
 
 def _explain_missing(names: Sequence[str]) -> str:
-    """Why no key is sent, where these variables could have held one."""
+    """Return why no key is sent, where these variables could have held one."""
     if not names:
         return "base_urls of the host's configuration pairs it with none"
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set"

@@ -30,8 +30,8 @@ class ModelReach:
     vendors: bool = False
 
     def find_file(self, path: Path, named: str) -> Path:
-        """The file at a path, its links resolved. DefinitionError, the same whether there is such a file or not, for
-        one that is not given; `named` is what the definition calls the model."""
+        """Return the file at a path, its links resolved. DefinitionError, the same whether there is such a file or not,
+        for one that is not given; `named` is what the definition calls the model."""
         try:
             real = hold_path(path, [ROOT])
             if any(fnmatchcase(str(real), glob) for glob in self.files):

@@ -27,7 +27,7 @@ class RecordedModel:
 
     @classmethod
     def from_file(cls, path: Path) -> "RecordedModel":
-        """The one run that a journal's file holds; DefinitionError when it cannot be read or holds several."""
+        """Return the one run that a journal's file holds; DefinitionError when it cannot be read or holds several."""
         try:
             run, tape = load_run(path)
         except (JournalError, OSError) as error:
@@ -49,7 +49,7 @@ class RecordedModel:
         return _to_completion(answer)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply in one piece."""
+        """Yield the reply in one piece."""
         completion = await self.complete(question)
         yield Delta(completion.content)
         yield completion
@@ -67,7 +67,7 @@ class RecordedModel:
 
 
 def answers_of(records: Sequence[Json]) -> list[ModelReply | Failed]:
-    """The models' answers in one strand, question by question.
+    """Return the models' answers in one strand, question by question.
 
     A cancelled question has no answer. A question that went to a fallback model has that model's answer.
     """
@@ -78,7 +78,7 @@ def answers_of(records: Sequence[Json]) -> list[ModelReply | Failed]:
 
 
 def _to_completion(reply: ModelReply) -> Completion:
-    """The reply as the vendor gave it, without the executor's estimates."""
+    """Return the reply as the vendor gave it, without the executor's estimates."""
     usage = reply.usage
     inputs, outputs = (None if usage["estimated"] else usage[name] for name in ("input_tokens", "output_tokens"))
     calls = tuple(reply.calls)

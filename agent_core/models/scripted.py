@@ -44,7 +44,7 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "ScriptedModel":
-        """A script in a JSON file; DefinitionError when it cannot be read or has another shape."""
+        """Return a script in a JSON file; DefinitionError when it cannot be read or has another shape."""
         path = Path(path)
         try:
             script = orjson.loads(path.read_bytes())
@@ -70,7 +70,7 @@ class ScriptedModel:
         return Completion(reply["content"] or "", finish_reason, inputs, outputs, usage.get("cost"), calls=calls)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply in pieces of a few characters."""
+        """Yield the reply in pieces of a few characters."""
         completion = await self.complete(question)
         for start in range(0, len(completion.content), PIECE):
             yield Delta(completion.content[start : start + PIECE])
@@ -102,7 +102,7 @@ def _is_step(reply: Mapping[str, Any]) -> bool:
 
 
 def _check_returned(reply: Any) -> Reply:
-    """The reply of a script's function; ModelError for what is none."""
+    """Return the reply of a script's function; ModelError for what is none."""
     try:
         _check_reply(reply, "what the script's function returned")
     except DefinitionError as error:

@@ -24,7 +24,7 @@ SECONDS = 60.0
 
 
 def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str], Awaitable[Summarised]]:
-    """The function for `context_manager(summarise=…)`. `client` is called at the first summary.
+    """Return the function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
     It raises ToolError, which fails the `prepare`, when the model gives no summary. One that was cut ends with "…".
     """
@@ -57,7 +57,7 @@ def _template(language: str) -> str:
 
 
 def _write_conversation(messages: Sequence[Json]) -> str:
-    """The conversation as text, with calls and their answers."""
+    """Return the conversation as text, with calls and their answers."""
     lines = []
     for message in messages:
         calls = [

@@ -23,7 +23,7 @@ class Counted(NamedTuple):
 
 
 def count_usage(completion: Completion, asked: int) -> Json:
-    """The tokens and the cost in USD of one reply; `asked` is an estimate of the question's tokens."""
+    """Return the tokens and the cost in USD of one reply; `asked` is an estimate of the question's tokens."""
     texts = [completion.content, *(call["arguments"] for call in completion.calls)]
     has_text = bool(completion.content or completion.calls)
     inputs = _plausible(completion.input_tokens, is_needed=asked > 0)
@@ -37,7 +37,7 @@ def count_usage(completion: Completion, asked: int) -> Json:
 
 
 def read_vendor_usage(usage: Any) -> Counted:
-    """The count in a reply of OpenAI's shape.
+    """Return the count in a reply of OpenAI's shape.
 
     No question has 0 tokens. Where the parts do not make the total, the larger count is kept: what a model has thought
     is in the total alone at some vendors, and named beside it at others.
@@ -60,7 +60,7 @@ def read_vendor_usage(usage: Any) -> Counted:
 
 
 def merge_usage(before: Any, after: Any) -> Any:
-    """The usage of a stream after one more chunk: a count of 0, or none, does not erase an earlier one."""
+    """Return the usage of a stream after one more chunk: a count of 0, or none, does not erase an earlier one."""
     if not isinstance(after, dict) or not after:
         return before
     if not isinstance(before, dict):
@@ -74,7 +74,7 @@ def merge_usage(before: Any, after: Any) -> Any:
 
 
 def read_usage(given: Any) -> Json | None:
-    """What a tool says that it spent on models; None where it says nothing that can be counted."""
+    """Return what a tool says that it spent on models; None where it says nothing that can be counted."""
     if not isinstance(given, dict):
         return None
     counts = {name: given.get(name) for name in ("requests", "input_tokens", "output_tokens")}
@@ -87,7 +87,7 @@ def read_usage(given: Any) -> Json | None:
 
 
 def _plausible(tokens: int | None, *, is_needed: bool = False) -> int | None:
-    """A vendor's count, if sums of such counts fit into a journal, and it is not 0 where some `is_needed`."""
+    """Return a vendor's count, if sums of such counts fit into a journal, and it is not 0 where some `is_needed`."""
     if type(tokens) is not int or not 0 <= tokens < MAX_TOKENS:
         return None
     return None if tokens == 0 and is_needed else tokens
@@ -103,13 +103,13 @@ def _read_count(usage: Any, name: str) -> int | None:
 
 
 def _read_cached_tokens(usage: Any) -> int:
-    """The input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
+    """Return the input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
     cached = _read_count(_part(usage, "prompt_tokens_details"), "cached_tokens")
     return cached or _read_count(usage, "prompt_cache_hit_tokens") or 0
 
 
 def _read_cost(usage: Any) -> float | None:
-    """The reply's cost, where the vendor itself gives it (OpenRouter)."""
+    """Return the reply's cost, where the vendor itself gives it (OpenRouter)."""
     cost = _part(usage, "cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_TOKENS:
         return float(cost)

@@ -38,7 +38,8 @@ LONGEST_ADDRESS = 320
 
 
 def find_emails(text: str) -> Found:
-    """Every e-mail address: (mailbox, domain). A bullet, a mention's sign, a key before it do not belong to it."""
+    """Return every e-mail address: (mailbox, domain). A bullet, a mention's sign, a key before it do not belong to
+    it."""
     text = _without_urls(text)
     for at in _AT.finditer(text):
         found = _email_at(text, at.start())
@@ -47,7 +48,7 @@ def find_emails(text: str) -> Found:
 
 
 def read_email(text: str) -> tuple[str, str] | None:
-    """A text that is one e-mail address."""
+    """Return a text that is one e-mail address."""
     local, at, domain = text.rpartition("@")
     whole = bool(at) and _LOCAL.fullmatch(local) is not None and _DOMAIN.fullmatch(domain) is not None
     return _email(local, domain) if whole and _is_mailbox(local) else None
@@ -69,7 +70,7 @@ def _email_at(text: str, at: int) -> tuple[int, tuple[str, str]] | None:
 
 
 def _local_before(text: str, at: int) -> str:
-    """What is before the @, within one script: in Chinese, no blank parts it from the sentence."""
+    """Return what is before the @, within one script: in Chinese, no blank parts it from the sentence."""
     found = _LOCAL.match(text[max(0, at - LONGEST_ADDRESS) : at][::-1])
     if found is None or len(found[0]) == LONGEST_ADDRESS:
         return ""
@@ -81,7 +82,7 @@ def _local_before(text: str, at: int) -> str:
 
 
 def _last_cjk(text: str) -> int:
-    """Where what is behind the last Chinese character begins."""
+    """Return where what is behind the last Chinese character begins."""
     return max((index for index, char in enumerate(text, 1) if is_cjk(char)), default=0)
 
 
@@ -90,7 +91,7 @@ def _is_mailbox(local: str) -> bool:
 
 
 def _without_other_script(domain: str) -> str:
-    """The domain up to where Chinese goes on without a blank."""
+    """Return the domain up to where Chinese goes on without a blank."""
     if is_cjk(domain[0]):
         return domain
     cut = next((index for index, char in enumerate(domain) if is_cjk(char)), len(domain))
@@ -98,13 +99,13 @@ def _without_other_script(domain: str) -> str:
 
 
 def _goes_on(text: str, end: int) -> bool:
-    """Whether an address or a name is a part of a longer one, which goes on here."""
+    """Return whether an address or a name is a part of a longer one, which goes on here."""
     after, beyond = text[end : end + 1], text[end + 1 : end + 2]
     return after in ("@", "_", "+", "=") or (after == "-" and beyond.isalnum()) or is_extended(after)
 
 
 def _email(local: str, domain: str) -> tuple[str, str] | None:
-    """The mailbox in small letters, as mail systems compare it, and the host."""
+    """Return the mailbox in small letters, as mail systems compare it, and the host."""
     host = read_host(domain)
     return None if host is None else (lower(local), host)
 
@@ -113,7 +114,7 @@ def _email(local: str, domain: str) -> tuple[str, str] | None:
 
 
 def read_host(text: str) -> str | None:
-    """A host's name as DNS has it, by IDNA 2008: of two names that look alike, each keeps its own."""
+    """Return a host's name as DNS has it, by IDNA 2008: of two names that look alike, each keeps its own."""
     name = compose(text)
     if not name or len(name) > 253:
         return None
@@ -127,7 +128,7 @@ def read_host(text: str) -> str | None:
 
 
 def find_hosts(text: str) -> Found:
-    """Every host that stands alone, outside of URLs and addresses."""
+    """Return every host that stands alone, outside of URLs and addresses."""
     for start, name in _find_bare(text):
         host = read_host(name) if not set("/:?#").intersection(name) else None
         if host is not None and text[start + len(name) :][:1] not in ("/", ":"):
@@ -135,7 +136,7 @@ def find_hosts(text: str) -> Found:
 
 
 def find_urls(text: str) -> Found:
-    """Every URL, as `read_url` gives it; one that is written without a scheme is of https."""
+    """Return every URL, as `read_url` gives it; one that is written without a scheme is of https."""
     for found in _URL.finditer(text):
         url = read_url(_trim_url(found[0], text[found.start() - 1 : found.start()]))
         if url is not None:
@@ -147,7 +148,7 @@ def find_urls(text: str) -> Found:
 
 
 def read_url(text: str) -> Url | None:
-    """A URL as `Url` has it; of a `mailto:` or a broken one None."""
+    """Return a URL as `Url` has it; of a `mailto:` or a broken one None."""
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) or re.search(r"[\s\\\x00-\x1f\x7f]", text):
         return None
     try:
@@ -170,7 +171,7 @@ def _without_urls(text: str) -> str:
 
 
 def _find_bare(text: str) -> Iterator[tuple[int, str]]:
-    """Every host outside of an address, with the path that follows it."""
+    """Yield every host outside of an address, with the path that follows it."""
     for found in _BARE_URL.finditer(text):
         start = found.start("bare")
         bare = _trim_url(found["bare"], text[start - 1 : start])

@@ -32,7 +32,7 @@ _JOINING = "_@+-/\\&#~:%.,'’"
 
 
 def find_numbers(text: str) -> Found:
-    """Every number that stands alone: no part of a date, a time, a telephone number or a URL."""
+    """Return every number that stands alone: no part of a date, a time, a telephone number or a URL."""
     spans = [span for span in find_spans(text) if not _is_grouped(text[slice(*span)])]
     plain = _blank_out(text, [*spans, *(found.span() for found in _URLS.finditer(text))])
     end = 0
@@ -46,7 +46,7 @@ def find_numbers(text: str) -> Found:
 
 
 def _amount_at(text: str, found: re.Match[str]) -> tuple[Decimal | None, int]:
-    """A number with the units that follow it, as in 3万5千 or 5 million; None where it may be read in two ways."""
+    """Return a number with the units that follow it, as in 3万5千 or 5 million; None if it may be read in two ways."""
     total, last = Decimal(0), 0
     while True:
         number, end, factor = _decimal(found), found.end(), 1
@@ -68,12 +68,12 @@ def _is_chinese(text: str, at: int) -> bool:
 
 
 def _is_grouped(text: str) -> bool:
-    """Whether figures in groups of three are one number, rather than one of a telephone."""
+    """Return whether figures in groups of three are one number, rather than one of a telephone."""
     return text[0] in "123456789" and re.fullmatch(_GROUPED, text) is not None
 
 
 def _blank_out(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text with these parts replaced by letters, so that nothing beside them becomes whole."""
+    """Return the text with these parts replaced by letters, so that nothing beside them becomes whole."""
     chars = list(text)
     for start, end in spans:
         chars[start:end] = "x" * (end - start)
@@ -81,7 +81,7 @@ def _blank_out(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def read_number(value: object) -> Decimal | None:
-    """A JSON number."""
+    """Return a JSON number."""
     kind = type(value)
     return Decimal(str(value)) if kind is int or kind is float else None
 
@@ -103,7 +103,7 @@ def _decimal(found: re.Match[str]) -> Decimal | None:
 
 
 def _is_joined(text: str, at: int, step: int) -> bool:
-    """Whether a letter or a digit goes on here, at once or behind a joining character."""
+    """Return whether a letter or a digit goes on here, at once or behind a joining character."""
     near = at - 1 if step < 0 else at
     char = text[near : near + 1] if near >= 0 else ""
     if char and char in _JOINING:
@@ -118,7 +118,7 @@ def _is_joined(text: str, at: int, step: int) -> bool:
 
 
 def find_ibans(text: str) -> Found:
-    """Every IBAN whose check digits are right, without blanks."""
+    """Return every IBAN whose check digits are right, without blanks."""
     for found in _IBAN.finditer(text):
         parts = re.split("[ \u00a0-]", found[0])
         for count in range(len(parts), 0, -1):
@@ -129,7 +129,7 @@ def find_ibans(text: str) -> Found:
 
 
 def read_iban(text: str) -> str | None:
-    """An IBAN in capitals without blanks; None when the check digits are wrong."""
+    """Return an IBAN in capitals without blanks; None when the check digits are wrong."""
     if not re.fullmatch(_ACCOUNT, text):
         return None
     iban = re.sub("[ \u00a0-]", "", text).upper()

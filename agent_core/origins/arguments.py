@@ -68,7 +68,7 @@ class Place:
         return found
 
     def is_authors(self, value: Any) -> bool:
-        """Whether the author wrote the value himself: as one of a few, as the default, or as null."""
+        """Return whether the author wrote the value himself: as one of a few, as the default, or as null."""
         if value is None and self._takes_null:
             return True
         written = self._written
@@ -82,7 +82,7 @@ def _place_of_arguments(schema: bytes, narrowing: bytes) -> Place:
 
 
 def leaves_of_arguments(args: Json, place: Place) -> list[Leaf]:
-    """Every text, number, flag and null, and each key that no schema names."""
+    """Return every text, number, flag and null, and each key that no schema names."""
     found: list[Leaf] = []
     for name, value in args.items():
         pointer = f"/{escape(name)}"
@@ -107,7 +107,7 @@ def _add_leaves(found: list[Leaf], value: Any, place: Place, pointer: str, argum
 
 
 def _part_at(part: Json, key: str | int) -> Any:
-    """What a schema says of a property, or of an item of a list."""
+    """Return what a schema says of a property, or of an item of a list."""
     if isinstance(key, str):
         return part.get("properties", {}).get(key)
     first = part.get("prefixItems", ())
@@ -115,7 +115,8 @@ def _part_at(part: Json, key: str | int) -> Any:
 
 
 def _parts(part: Any, root: Json, depth: int = 0) -> list[Json]:
-    """A part of a schema, what it refers to, and its alternatives, of which any may be the one that a value fits."""
+    """Return a part of a schema, what it refers to, and its alternatives, of which any may be the one that a value
+    fits."""
     if not isinstance(part, dict) or depth > MOST_NESTED:
         return []
     reference = part.get("$ref")
@@ -133,6 +134,6 @@ def _target(pointer: str, root: Json) -> Any:
 
 
 def _written(part: Json) -> Iterator[Any]:
-    """The values that the author wrote into a part of a schema."""
+    """Yield the values that the author wrote into a part of a schema."""
     yield from part.get("enum", ())
     yield from (part[key] for key in ("const", "default") if key in part)

@@ -73,7 +73,7 @@ class Date(NamedTuple):
 
 
 def find_dates(text: str) -> Found:
-    """Every date. 5/6/2026 may be one of two, so it is none."""
+    """Return every date. 5/6/2026 may be one of two, so it is none."""
     plain = _without_zones(text)
     for found in _search(_DATE, plain):
         date = _date(found.groupdict())
@@ -84,7 +84,7 @@ def find_dates(text: str) -> Found:
 
 
 def find_times(text: str) -> Found:
-    """Every time of day as (hour, minute, second)."""
+    """Return every time of day as (hour, minute, second)."""
     for found in _search(_TIME, _without_zones(text)):
         time = _time(found.groupdict())
         if time is not None:
@@ -92,13 +92,13 @@ def find_times(text: str) -> Found:
 
 
 def find_spans(text: str) -> list[tuple[int, int]]:
-    """Where dates, times and numbers in groups are, of which no figure stands alone."""
+    """Return where dates, times and numbers in groups are, of which no figure stands alone."""
     plain = _without_zones(text)
     return [found.span() for pattern in (_DATE, _TIME, _PHONE, _GROUPS) for found in _search(pattern, plain)]
 
 
 def _search(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The matches of a pattern that has a figure, looked for near figures alone, which takes less time."""
+    """Yield the matches of a pattern that has a figure, looked for near figures alone, which takes less time."""
     if _HINTS[pattern].search(text) is None:
         return
     for near in _FIGURES.finditer(text):
@@ -106,12 +106,12 @@ def _search(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _without_zones(text: str) -> str:
-    """The text, as long as before, with a blank between a date and a time, and without the time's zone."""
+    """Return the text, as long as before, with a blank between a date and a time, and without the time's zone."""
     return _ISO_T.sub(lambda found: f" {found[1]}{'~' * len(found[2] or '')}", text)
 
 
 def _of_year(date: Date, text: str, start: int, end: int) -> Date | None:
-    """A date beside which a year stands: of that year; None where the year is abbreviated, or told otherwise."""
+    """Return a date beside which a year stands: of that year; None where the year is abbreviated, or told otherwise."""
     before = _YEAR_BEFORE.search(text, max(0, start - 7), start)
     if before is not None:
         return date._replace(year=int(before[1]))
@@ -119,19 +119,19 @@ def _of_year(date: Date, text: str, start: int, end: int) -> Date | None:
 
 
 def read_date(text: str) -> Date | None:
-    """A date as JSON Schema's format has it."""
+    """Return a date as JSON Schema's format has it."""
     found = re.fullmatch(r"(\d{4})-(\d{2})-(\d{2})", text, re.ASCII)
     return Date(*map(int, found.groups())) if found else None
 
 
 def read_time(text: str) -> tuple[int, int, int] | None:
-    """A time of day without a zone."""
+    """Return a time of day without a zone."""
     found = re.fullmatch(r"(\d{2}):(\d{2})(?::(\d{2}))?", text, re.ASCII)
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
 def read_moment(text: str) -> tuple[Date, tuple[int, int, int]] | None:
-    """A date with a time of day, without a zone."""
+    """Return a date with a time of day, without a zone."""
     found = _MOMENT.fullmatch(text)
     date, time = (read_date(found[1]), read_time(found[2])) if found else (None, None)
     return None if date is None or time is None else (date, time)
@@ -167,7 +167,7 @@ def _time(parts: dict[str, str | None]) -> tuple[int, int, int] | None:
 
 
 def _hour(hour: int, half_day: str, part: str) -> int | None:
-    """The hour of the day; None where the part of the day does not tell which one it is."""
+    """Return the hour of the day; None where the part of the day does not tell which one it is."""
     if half_day:
         return hour % 12 + 12 * (half_day == "p") if 1 <= hour <= 12 else None
     if hour > 12 or not part:

@@ -43,11 +43,11 @@ class TrustedTexts:
             self._texts.append(text)
 
     def hand_down(self) -> Inherited:
-        """What a run nested under this one trusts."""
+        """Return what a run nested under this one trusts."""
         return {"trusted": list(self._texts)}
 
     def trace(self, args: Json, policy: ToolPolicy) -> Tracing:
-        """The first argument under provenance that no trusted text contains."""
+        """Return the first argument under provenance that no trusted text contains."""
         properties = policy["schema"].get("properties", {})
         for name in policy["provenance"]:
             if name in args:
@@ -58,7 +58,7 @@ class TrustedTexts:
 
 
 def find_untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str = "") -> str | None:
-    """The pointer of the first leaf of `value` that no trusted text contains; None when all are contained.
+    """Return the pointer of the first leaf of `value` that no trusted text contains; None when all are contained.
 
     A text must occur bounded; any other leaf passes only where its schema enumerates it.
     """
@@ -76,7 +76,7 @@ def find_untrusted(value: Any, schema: Any, texts: Iterable[str], pointer: str =
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, keys and numbers too, each as it would be written alone."""
+    """Yield every text in a JSON value, keys and numbers too, each as it would be written alone."""
     match value:
         case str():
             yield value
@@ -97,7 +97,7 @@ def fold(text: str) -> str:
 
 
 def occurs(needle: str, text: str) -> bool:
-    """Whether `text` contains `needle`, both folded, with no letter, digit or `_.@+-` on either side.
+    """Return whether `text` contains `needle`, both folded, with no letter, digit or `_.@+-` on either side.
 
     A full stop that ends a sentence, so before white space or the end, does not count as joined on.
     """
@@ -105,7 +105,7 @@ def occurs(needle: str, text: str) -> bool:
 
 
 def _leaves(value: Any, schema: Any, pointer: str) -> Iterator[tuple[str, Any, Json]]:
-    """Every leaf with its pointer and its part of the schema; also each key that the schema does not name."""
+    """Yield every leaf with its pointer and its part of the schema; also each key that the schema does not name."""
     rule: Json = schema if isinstance(schema, dict) else {}
     match value:
         case dict():

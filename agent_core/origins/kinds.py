@@ -64,14 +64,15 @@ class Probe:
     """Whether it has, at an end, what a sentence has there, too: only quotes tell that it belongs to it."""
 
     def forms(self) -> tuple[object, ...]:
-        """The canonical forms that prove it: a date is that day of any year, too."""
+        """Return the canonical forms that prove it: a date is that day of any year, too."""
         if isinstance(self.wanted, Date):
             return self.wanted, self.wanted._replace(year=None)
         return (self.wanted,)
 
 
 def probes_of(value: Any, form: str | None, name: str) -> tuple[Probe, ...]:
-    """What has to be found for a leaf of an argument: one value, or each of several addresses, or a date and a time.
+    """Return what has to be found for a leaf of an argument: one value, or each of several addresses, or a date and a
+    time.
 
     `form` is the `format` that the tool's schema gives it, `name` the argument's own.
     """
@@ -95,7 +96,7 @@ def _probes_of_text(value: str, kind: Kind | None, name: str) -> tuple[Probe, ..
 
 
 def _probes_of_kind(value: str, kind: Kind) -> tuple[Probe, ...]:
-    """The probes of a text whose kind is known; none where it cannot be read as one."""
+    """Return the probes of a text whose kind is known; none where it cannot be read as one."""
     match kind:
         case "email":
             return _addresses(value)
@@ -146,12 +147,12 @@ def _moment(value: str) -> tuple[Probe, ...]:
 
 
 def _of_host(host: str) -> str | None:
-    """What a text must hold of a host: its name, unless that may be written in other letters."""
+    """Return what a text must hold of a host: its name, unless that may be written in other letters."""
     return None if "xn--" in host else host
 
 
 def _figures(number: Decimal) -> str:
-    """The figures of a number without the zeros that may be written or not."""
+    """Return the figures of a number without the zeros that may be written or not."""
     return "".join(map(str, number.as_tuple().digits)).strip("0") or "0"
 
 
@@ -166,12 +167,13 @@ def _text_probe(value: str, *, exact: bool) -> Probe:
 
 
 def is_spelled(words: str, found: str) -> bool:
-    """Whether words that differ in capitals are the same: a path, a name with signs or digits is so to the letter."""
+    """Return whether words that differ in capitals are the same: a path, a name with signs or digits is so to the
+    letter."""
     return words == found or all(
         word[0] == found[word.start() : word.end()] for word in _WORD.finditer(words) if _LITERAL.search(word[0])
     )
 
 
 def cut_url(url: object, up_to: UpTo) -> object:
-    """The part of a URL that has to be proven: its host, or its path as well."""
+    """Return the part of a URL that has to be proven: its host, or its path as well."""
     return url[: 4 if up_to == "host" else 5] if isinstance(url, tuple) else url

@@ -16,7 +16,8 @@ def opening_sources(
     shown: Sequence[Json],
     inherited: Inherited,
 ) -> list[SourceRecord]:
-    """What `run_started` holds of them. `conversation` is the whole one, `shown` the messages that the record has.
+    """Return what `run_started` holds of them. `conversation` is the whole one, `shown` the messages that the record
+    has.
 
     Under another agent the user's turn is that agent's own text, so what the parent has read replaces it. Where the
     config has `trusted_text`, the author vouches for that alone. Assistants' text is the source of nothing. What a
@@ -36,7 +37,7 @@ class _Opening:
         self._is_nested = "sources" in inherited or "trusted" in inherited
 
     def records(self, conversation: Sequence[Json]) -> Iterator[SourceRecord]:
-        """All of them, in order."""
+        """Yield all of them, in order."""
         yield from (_record("vouched", "trusted_text", text) for text in self._config.trusted_text or ())
         for key in ("system_prompt", "developer_prompt"):
             if text := getattr(self._config, key):
@@ -70,7 +71,7 @@ class _Opening:
                         yield record
 
     def _split(self, record: SourceRecord, key: str) -> Iterator[SourceRecord]:
-        """A text, or where it took something from nodes, each of its parts."""
+        """Yield a text, or where it took something from nodes, each of its parts."""
         given = self._filled.get("messages_json") if key.startswith("messages_json") else None
         if given is not None:
             one = given[0] if len(given) == 1 else None
@@ -86,7 +87,7 @@ class _Opening:
             yield part if part["kind"] == "tool" else _record(record["kind"], record["label"], part.get("value"))
 
     def _written(self, kind: OriginKind, label: str, message: Json | str) -> SourceRecord:
-        """A text of the author or the user; where the config vouches for other texts, nobody does for it."""
+        """Return a text of the author or the user; where the config vouches for other texts, nobody does for it."""
         if self._is_limited:
             label = f"unvouched {label if kind == 'user' else 'prompt'}"
             kind = "other"
@@ -96,7 +97,7 @@ class _Opening:
         return _record(kind, label, message if isinstance(message, str) else message["content"])
 
     def _answer(self, message: Json) -> SourceRecord:
-        """The answer of a tool in an earlier turn."""
+        """Return the answer of a tool in an earlier turn."""
         name, index = str(message.get("name") or "a tool"), self._places.get(id(message))
         record: SourceRecord = {"kind": "tool", "label": f"{name} earlier", "tool": name}
         if name in self._tools and self._tools[name]["trusted"]:
@@ -107,7 +108,7 @@ class _Opening:
 
 
 def shown_text(document: Document) -> str:
-    """What the model reads of a document."""
+    """Return what the model reads of a document."""
     return (document.text or "")[: document.max_len]
 
 

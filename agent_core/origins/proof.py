@@ -9,7 +9,7 @@ from agent_core.rules import rules_of
 
 
 def proof_of(started: Mapping[str, Any]) -> Proof:
-    """What a run has read before its first step, from its `run_started` record."""
+    """Return what a run has read before its first step, from its `run_started` record."""
     comparison = rules_of(started)["comparison"]
     if comparison == 1:
         return TrustedTexts(started["trusted"])

@@ -32,7 +32,7 @@ class Rule:
     up_to: UpTo | None = None
 
     def allows(self, origin: Origin, pointer: str) -> bool:
-        """Whether a value that stands at this place of a text of this origin will do."""
+        """Return whether a value that stands at this place of a text of this origin will do."""
         return origin.kind == "person" or any(_fits(name, origin, pointer) for name in self.any_of)
 
     @property
@@ -45,7 +45,7 @@ class Rule:
 
 
 def read_rule(written: Any) -> Rule:
-    """A rule as a config writes it: a name, a list of names, or {any_of, up_to}."""
+    """Return a rule as a config writes it: a name, a list of names, or {any_of, up_to}."""
     if isinstance(written, str):
         return Rule((written,))
     if isinstance(written, Mapping):
@@ -54,7 +54,7 @@ def read_rule(written: Any) -> Rule:
 
 
 def find_rule(rules: Mapping[str, Any], pointer: str) -> Rule | None:
-    """The rule for a place in the arguments: that of the longest key that reaches it."""
+    """Return the rule for a place in the arguments: that of the longest key that reaches it."""
     best: tuple[int, int] | None = None
     chosen: Any = None
     for key, written in rules.items():
@@ -65,7 +65,7 @@ def find_rule(rules: Mapping[str, Any], pointer: str) -> Rule | None:
 
 
 def _rank(key: str, pointer: str) -> tuple[int, int] | None:
-    """How closely a key fits a place: the length of its path, and how much of it is spelled out."""
+    """Return how closely a key fits a place: the length of its path, and how much of it is spelled out."""
     if key == ALL_OTHERS:
         return (0, 0)
     wanted = key[1:].split("/") if key.startswith("/") else [key]
@@ -89,14 +89,14 @@ def _fits(name: str, origin: Origin, pointer: str) -> bool:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The tool, or its glob, and the path in its answer; the path is empty where all of it is meant."""
+    """Return the tool, or its glob, and the path in its answer; the path is empty where all of it is meant."""
     tool, colon, path = name.partition(":/")
     return (tool, f"/{path}") if colon else (name, "")
 
 
 @lru_cache(256)
 def _path(pattern: str) -> re.Pattern[str]:
-    """A path with `*` for one key or index, or a part of one, and `**` for any number of them."""
+    """Return a path with `*` for one key or index, or a part of one, and `**` for any number of them."""
     path = ""
     for index, part in enumerate(pattern.split("/")):
         if part == "**":
@@ -113,7 +113,8 @@ def _path(pattern: str) -> re.Pattern[str]:
 def rule_problems(
     rules: Mapping[str, Any], schema: Json, preset: Collection[str], outputs: Mapping[str, Json | None]
 ) -> Iterator[tuple[str, str]]:
-    """The key and the fault of each rule that no call can meet. `outputs` are the run's tools, with their schemas."""
+    """Yield the key and the fault of each rule that no call can meet. `outputs` are the run's tools, with their
+    schemas."""
     known = schema.get("properties", {})
     for key, written in rules.items():
         argument = unescape(key[1:].split("/")[0]) if key.startswith("/") else key
@@ -142,7 +143,7 @@ def _faults(rule: Rule, argument: Json, outputs: Mapping[str, Json | None]) -> I
 
 
 def _leads_somewhere(schema: Any, path: Sequence[str]) -> bool:
-    """Whether an answer of this schema may have something at the path."""
+    """Return whether an answer of this schema may have something at the path."""
     if not path or not isinstance(schema, dict) or "**" in path:
         return True
     key, rest = path[0], path[1:]

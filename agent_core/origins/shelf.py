@@ -25,7 +25,7 @@ class Shelves:
         self._shelves[-1].add(source)
 
     def that_may_hold(self, probe: Probe) -> Iterator[Source]:
-        """The sources that a value may stand in."""
+        """Yield the sources that a value may stand in."""
         hint, figures = probe.hint, probe.figures
         for shelf in self._shelves:
             if hint is not None and hint not in shelf.folded():

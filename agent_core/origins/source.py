@@ -47,7 +47,7 @@ class Source:
         self._figures: str | None = None
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
-        """The pointers of the places where a value stands whole; the empty text in a text."""
+        """Yield the pointers of the places where a value stands whole; the empty text in a text."""
         if probe.kind == "boolean":
             yield from (at for at, value in self._leaves if value is probe.wanted)
             return
@@ -84,7 +84,7 @@ class Source:
                 after = self._end_of_text(start)
 
     def _is_value(self, probe: Probe, start: int, end: int) -> bool:
-        """Whether what stands whole here is the text that is looked for."""
+        """Return whether what stands whole here is the text that is looked for."""
         if probe.kind == "text" and not is_spelled(str(probe.wanted), self._text[start:end]):
             return False
         return not probe.is_bare or is_quoted(self._text, start, end) or self._is_text(start, end)
@@ -94,13 +94,13 @@ class Source:
         return self._offsets[following] if following < len(self._offsets) else len(self._text)
 
     def _is_text(self, start: int, end: int) -> bool:
-        """Whether a part is one whole text."""
+        """Return whether a part is one whole text."""
         return (not start or self._text.endswith(BETWEEN, 0, start)) and (
             end == len(self._text) or self._text.startswith(BETWEEN, end)
         )
 
     def _index(self, kind: Kind, up_to: UpTo | None) -> dict[object, list[int]]:
-        """Where each value of a kind begins, by its canonical form."""
+        """Return where each value of a kind begins, by its canonical form."""
         index = self._found.get((kind, up_to))
         if index is None:
             index = self._found[kind, up_to] = {}
@@ -109,7 +109,8 @@ class Source:
         return index
 
     def _cut_until(self, start: int, end: int) -> int:
-        """The end of the date, time or telephone number of which this part of the text is less; else its start."""
+        """Return the end of the date, time or telephone number of which this part of the text is less; else its
+        start."""
         if not any(char.isdigit() for char in self._text[start:end]):
             return start
         begins, ends = self._spans
@@ -193,7 +194,8 @@ def _read_texts(value: Any, at: str) -> _Texts:
 
 
 def leaves_of(value: Any, pointer: str = "") -> list[tuple[str, Any]]:
-    """Every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into first.
+    """Return every text, number, flag and key of a JSON value, with its pointer; a text that is JSON is looked into
+    first.
 
     The pointer has OPENED after such a text, whose own texts are not looked into.
     """
@@ -218,7 +220,7 @@ def leaves_of(value: Any, pointer: str = "") -> list[tuple[str, Any]]:
 
 
 def _members(found: list[tuple[str, Any]], at: str, value: Json, may_open: bool) -> Iterator[tuple[str, Any, bool]]:
-    """The members of an object; the name of each is found before it."""
+    """Yield the members of an object; the name of each is found before it."""
     for key, item in value.items():
         below = f"{at}/{escape(key)}"
         found.append((below, key))

@@ -100,11 +100,11 @@ class Sources:
         self._add(Source(origin, text))
 
     def hand_down(self) -> Inherited:
-        """All sources, for a run nested under this one."""
+        """Return all sources, for a run nested under this one."""
         return {"sources": [_record(source) for source in (*self._written, *self._read)]}
 
     def trace(self, args: Json, policy: ToolPolicy) -> Tracing:
-        """The origin of every value of a call, and the first that its policy does not admit."""
+        """Return the origin of every value of a call, and the first that its policy does not admit."""
         rules = policy["provenance"]
         found: dict[str, list[tuple[str, str]]] = {}
         unproven: Unproven | None = None
@@ -124,7 +124,7 @@ class Sources:
         return Tracing(dict(_summarise(found)), unproven)
 
     def _place_of(self, policy: ToolPolicy) -> Place:
-        """What the schemas of a tool say of its arguments; the policy is kept, so that its id stays its own."""
+        """Return what the schemas of a tool say of its arguments; the policy is kept, so that its id stays its own."""
         found = self._places.get(id(policy))
         if found is None:
             place = Place.of_arguments(policy["schema"], policy["args"])
@@ -132,7 +132,7 @@ class Sources:
         return found[1]
 
     def _trace_leaf(self, leaf: Leaf, rule: Rule | None) -> tuple[str, bool]:
-        """The label of a value's origin, and whether it will do."""
+        """Return the label of a value's origin, and whether it will do."""
         if leaf.value is None:
             return MODEL, rule is None or rule.is_open
         up_to = rule.up_to if rule else None
@@ -158,7 +158,7 @@ class Sources:
 
 
 def _label(origin: Origin, place: str) -> str:
-    """How a person reads where a value stands; the keys on the way are an outsider's, so they are cut."""
+    """Return how a person reads where a value stands; the keys on the way are an outsider's, so they are cut."""
     place = place.replace(OPENED, "")
     if not origin.tool or not place:
         return origin.label
@@ -179,7 +179,7 @@ def _record(source: Source) -> SourceRecord:
 
 
 def _summarise(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
-    """One entry for an argument whose values all have one origin, else one for each value."""
+    """Yield one entry for an argument whose values all have one origin, else one for each value."""
     for argument, leaves in found.items():
         labels = list(dict.fromkeys([label for _, label in leaves]))
         if len(labels) == 1:

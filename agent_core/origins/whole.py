@@ -58,12 +58,13 @@ _LOWER = _Lower()
 
 
 def lower(text: str) -> str:
-    """The text in small letters, as long as before: no sharp s, final sigma or ligature becomes another letter."""
+    """Return the text in small letters, as long as before: no sharp s, final sigma or ligature becomes another
+    letter."""
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
 def find_whole(needle: str, text: str, folded: str | None = None) -> Iterator[int]:
-    """Where `needle` stands in `text` whole, of the first MOST_TRIED places. Both are composed.
+    """Yield where `needle` stands in `text` whole, of the first MOST_TRIED places. Both are composed.
 
     `folded` is the text in small letters, in which the needle is looked for instead.
     """
@@ -82,7 +83,8 @@ def find_whole(needle: str, text: str, folded: str | None = None) -> Iterator[in
 
 @lru_cache(256)
 def _sides(is_plain_first: bool, is_plain_last: bool, length: int) -> re.Pattern[str]:
-    """What is around a text of this length, unless it is surely a part of a longer one; quicker than `is_whole`."""
+    """Return what is around a text of this length, unless it is surely a part of a longer one; quicker than
+    `is_whole`."""
     before = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_.@+/\\&#~%-])" if is_plain_first else ""
     after = r"(?![A-Za-z0-9])(?![_.@+/\\&#~%-][A-Za-z0-9])" if is_plain_last else ""
     return re.compile(rf"{before}(?s:.{{{length}}}){after}")
@@ -93,7 +95,7 @@ def _is_plain(char: str) -> bool:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Whether a part of a text is a value of its own."""
+    """Return whether a part of a text is a value of its own."""
     if _runs_on(text, start) or _runs_on(text, end):
         return False
     after = next((end + len(s) for s in _POSSESSIVES if text.startswith(s, end)), end)
@@ -108,13 +110,13 @@ def is_whole(text: str, start: int, end: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether quotation marks say where a part of a text begins and ends."""
+    """Return whether quotation marks say where a part of a text begins and ends."""
     closing = _QUOTES.get(text[start - 1]) if start else None
     return closing is not None and text.startswith(closing, end)
 
 
 def _runs_on(text: str, at: int) -> bool:
-    """Whether a word surely goes on here, which `is_edge` would take longer to see."""
+    """Return whether a word surely goes on here, which `is_edge` would take longer to see."""
     return 0 < at < len(text) and _is_cased(text[at - 1]) and _is_cased(text[at])
 
 
@@ -123,7 +125,7 @@ def _is_cased(char: str) -> bool:
 
 
 def is_edge(text: str, at: int) -> bool:
-    """Whether a word may begin or end here, by UAX 29. A colon ends a word."""
+    """Return whether a word may begin or end here, by UAX 29. A colon ends a word."""
     if at in (0, len(text)):
         return True
     near = _NO_LETTERS.sub(" ", text[max(0, at - 40) : at + 40])
@@ -138,7 +140,7 @@ def _word_edge() -> Any:
 
 
 def is_cjk(char: str) -> bool:
-    """Whether a character is of a script that is written without blanks."""
+    """Return whether a character is of a script that is written without blanks."""
     return _CJK.match(char) is not None
 
 
@@ -157,7 +159,8 @@ def _is_joined_before(text: str, start: int) -> bool:
 
 
 def _leads(run: str, first: str) -> bool:
-    """Whether connectors with nothing before them belong to what follows: those of a path, a hidden file, a plus."""
+    """Return whether connectors with nothing before them belong to what follows: those of a path, a hidden file, a
+    plus."""
     if not run or run in (":", "=", "@", "./"):
         return False
     return first in CONNECTORS or "/" in run or "\\" in run or run == "." or (run[-1] == "+" and first.isdigit())
@@ -178,7 +181,7 @@ def _is_joined_after(text: str, end: int) -> bool:
 
 
 def _joins(before: str, run: str, after: str) -> bool:
-    """Whether connectors make one value of what is before and after them."""
+    """Return whether connectors make one value of what is before and after them."""
     if not run or not (_is_letter(before) and _is_letter(after)):
         return False
     if set(run) == {"."} and len(run) > 1:
@@ -189,12 +192,12 @@ def _joins(before: str, run: str, after: str) -> bool:
 
 
 def is_extended(char: str) -> bool:
-    """Whether a character belongs to the one before it: an accent, a joiner, a mark of direction."""
+    """Return whether a character belongs to the one before it: an accent, a joiner, a mark of direction."""
     return bool(char) and not char.isascii() and unicodedata.category(char) in ("Mn", "Me", "Mc", "Cf")
 
 
 def _is_path_part(text: str, start: int, end: int) -> bool:
-    """Whether a path goes on beside it. Between Chinese words, a slash may also part one choice from another."""
+    """Return whether a path goes on beside it. Between Chinese words, a slash may also part one choice from another."""
     value, is_rooted = text[start:end], text[start] in _SLASHES
     if not is_rooted and text[start - 1 : start] not in _SLASHES and text[end : end + 1] not in _SLASHES:
         return False
@@ -220,7 +223,7 @@ def _is_letter(char: str) -> bool:
 
 
 def _is_quoted_part(text: str, start: int, end: int) -> bool:
-    """Whether it begins a quoted path that goes on after it, and may have blanks."""
+    """Return whether it begins a quoted path that goes on after it, and may have blanks."""
     closing = _QUOTES.get(text[start - 1]) if start else None
     if closing is None or text.startswith(closing, end):
         return False

@@ -22,7 +22,7 @@ MAX_EXAMPLES = 3
 
 
 def examples_of_tools(tools: Policies, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Example]:
-    """The first examples that the tools' authors wrote, one a tool, those of tools that only read first.
+    """Return the first examples that the tools' authors wrote, one a tool, those of tools that only read first.
 
     `written` has them by tool code, as `Tool.examples` does. One that judge would refuse, or that shows what the
     workflow's author sets, is left out.
@@ -35,7 +35,7 @@ def examples_of_tools(tools: Policies, written: Mapping[str, Sequence[Mapping[st
 
 
 def write_turns(examples: Iterable[Example]) -> list[Json]:
-    """The examples as messages of an invented past."""
+    """Return the examples as messages of an invented past."""
     messages: list[Json] = []
     for example in examples:
         messages.append({"role": "user", "content": example.user})

@@ -7,7 +7,7 @@ from agent_core.words.catalogue import Words
 
 
 def describe_limits(limits: Mapping[str, Any], words: Words) -> str:
-    """Every limit that is in force, with its number."""
+    """Return every limit that is in force, with its number."""
     values = {name: limits.get(name) for name in words.limits}
     parts = [words.limits[name].format(count=value) for name, value in values.items() if value is not None]
     return words.between_limits.join(parts) or words.no_limit

@@ -9,6 +9,6 @@ SMALL = 4.0
 
 
 def is_small(model: str) -> bool:
-    """Whether the model's name tells that it is small, as in `ollama:qwen2.5:0.5b`."""
+    """Return whether the model's name tells that it is small, as in `ollama:qwen2.5:0.5b`."""
     sizes = [float(number) / (1000 if unit in "mM" else 1) for number, unit in SIZE.findall(model)]
     return bool(sizes) and max(sizes) <= SMALL

@@ -39,7 +39,7 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 def templates(
     language: str, own: Mapping[str, str], base: Path | None = None, *, protocol: str = "json"
 ) -> dict[str, str]:
-    """Every template by name, the workflow's own first. A value that ends in .md or .txt is a file below `base`.
+    """Return every template by name, the workflow's own first. A value that ends in .md or .txt is a file below `base`.
 
     `protocol` is json, tools, or plan for plan mode.
 
@@ -56,14 +56,14 @@ def templates(
 
 @lru_cache
 def built_in(language: str, name: str, protocol: str = "json") -> str:
-    """A template that ships with the package: the protocol's own, or the one that all share."""
+    """Return a template that ships with the package: the protocol's own, or the one that all share."""
     folder = files("agent_core.prompts").joinpath(language)
     own = folder.joinpath(protocol, f"{name}.md")
     return (own if own.is_file() else folder.joinpath(f"{name}.md")).read_text("utf-8").strip()
 
 
 def is_file(template: object) -> bool:
-    """Whether a template of a config is the name of a file, and not its text."""
+    """Return whether a template of a config is the name of a file, and not its text."""
     return isinstance(template, str) and re.fullmatch(r"[^\n$]+\.(md|txt)", template) is not None
 
 
@@ -99,5 +99,5 @@ def _check(name: str, text: str, protocol: str) -> None:
 
 
 def render(text: str, variables: Mapping[str, str]) -> str:
-    """The text with its variables filled in, once: what is filled in is not looked at again."""
+    """Return the text with its variables filled in, once: what is filled in is not looked at again."""
     return Template(text).substitute(variables)

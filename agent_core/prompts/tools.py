@@ -40,7 +40,7 @@ class Described(TypedDict):
 
 
 def tool_definitions(tools: Mapping[str, Described] | Policies, words: Words = ENGLISH, *, brief: bool = False) -> str:
-    """One line for each tool, without what the author set.
+    """Return one line for each tool, without what the author set.
 
     Descriptions are told whole, up to LONGEST characters; `brief` tells their first sentences alone.
     """
@@ -53,7 +53,7 @@ def tool_definitions(tools: Mapping[str, Described] | Policies, words: Words = E
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, on one line. The full stop of an abbreviation ends none."""
+    """Return the first sentence of a description, on one line. The full stop of an abbreviation ends none."""
     flat = " ".join(text.split())
     for stop in STOP.finditer(flat):
         if not ABBREVIATION.search(flat, max(0, stop.end() - LONGEST_ABBREVIATION), stop.end()):
@@ -92,7 +92,7 @@ def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, desc
 
 
 def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
-    """A type as TypeScript would write it: models have seen much of it, and it is short."""
+    """Return a type as TypeScript would write it: models have seen much of it, and it is short."""
     if not isinstance(rule, dict) or depth > DEEPEST:
         return "any"
     if "$ref" in rule:
@@ -129,7 +129,7 @@ def _object(rule: Json, root: Json, depth: int, describe: _Describe) -> str:
 
 
 def find_target(ref: str, root: Json) -> Any:
-    """What a local reference points to; {} when there is nothing."""
+    """Return what a local reference points to; {} when there is nothing."""
     target: Any = root
     for part in ref.removeprefix("#").strip("/").split("/"):
         key = unescape(part)

@@ -30,7 +30,7 @@ MOVED = ("properties", "required", "additionalProperties")
 
 
 def split_alternatives(schema: Schema) -> Schema:
-    """The schema as a choice between whole objects, where its alternatives only say what each of them requires.
+    """Return the schema as a choice between whole objects, where its alternatives only say what each of them requires.
 
     A property is left out of an alternative where `dependentSchemas` forbids it beside what is required there.
     """
@@ -44,7 +44,8 @@ def split_alternatives(schema: Schema) -> Schema:
 
 
 def flatten_alternatives(schema: Schema) -> Schema:
-    """The schema with the properties of all alternatives side by side; what some alternative requires is optional."""
+    """Return the schema with the properties of all alternatives side by side; what some alternative requires is
+    optional."""
     if not any(keyword in schema for keyword in NOT_IN_FUNCTIONS):
         return schema
     follow = resolver(schema)
@@ -69,7 +70,7 @@ def _only_require(alternatives: Any) -> bool:
 
 
 def _find_forbidden(schema: Schema) -> set[tuple[str, str]]:
-    """The pairs of properties that may not be given together; empty if `dependentSchemas` say anything else."""
+    """Return the pairs of properties that may not be given together; empty if `dependentSchemas` say anything else."""
     dependent: Mapping[str, Any] = schema.get("dependentSchemas", {})
     pairs = set(chain.from_iterable(_pairs(name, each) for name, each in dependent.items()))
     plain = all(isinstance(each, dict) and each.keys() == {"properties"} for each in dependent.values())
@@ -95,6 +96,6 @@ def _whole_object(schema: Schema, alternative: Schema, forbidden: set[tuple[str,
 
 
 def _resolved(schema: JsonValue, follow: Callable[[str], Any]) -> Schema:
-    """The schema that a reference stands for; an empty one for what is no object."""
+    """Return the schema that a reference stands for; an empty one for what is no object."""
     target: JsonValue = follow(schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else schema
     return target if isinstance(target, dict) else {}

@@ -23,7 +23,7 @@ _CLOSERS = re.compile(r"[\s\])}>;]*$")
 
 
 def is_marked(text: str) -> bool:
-    """Whether a text consists of markers and of what they hold."""
+    """Return whether a text consists of markers and of what they hold."""
     at: int | None = 0
     while at is not None and at < len(text):
         mark = MARK.match(text, at)
@@ -34,7 +34,8 @@ def is_marked(text: str) -> bool:
 
 
 def _skip_held(text: str, at: int) -> int | None:
-    """Where the next marker may stand after one: behind JSON, a name with arguments, or tags; None before words."""
+    """Return where the next marker may stand after one: behind JSON, a name with arguments, or tags; None before
+    words."""
     while True:
         at = skip_space(text, at)
         if at == len(text) or MARK.match(text, at):
@@ -102,7 +103,7 @@ def skip_brackets(text: str, at: int) -> int | None:
 
 
 def is_bracketed(text: str) -> bool:
-    """Whether a text consists of bracketed values."""
+    """Return whether a text consists of bracketed values."""
     at: int | None = 0
     while at is not None and at < len(text):
         if text[at] not in "{[(":

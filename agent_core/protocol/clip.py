@@ -24,13 +24,14 @@ def clip(text: str, limit: int | None, words: Words = ENGLISH) -> str:
 
 
 def find_cut(length: int, limit: int, words: Words = ENGLISH) -> tuple[int, int]:
-    """Where `clip` cuts a text of this length, which is longer than `limit`: the first character left out, how many."""
+    """Return where `clip` cuts a text of this length, which is longer than `limit`: the first character left out, how
+    many."""
     _, head, tail = _divide(length, limit, words)
     return head, length - head - tail
 
 
 def _divide(length: int, limit: int, words: Words) -> tuple[str, int, int]:
-    """The mark, and the lengths of head and tail; no mark where there is no room for one."""
+    """Return the mark, and the lengths of head and tail; no mark where there is no room for one."""
     mark = words.clipped.format(count=length - limit)
     keep = limit - len(mark)
     if keep < 2:
@@ -42,13 +43,13 @@ def _divide(length: int, limit: int, words: Words) -> tuple[str, int, int]:
 
 
 def as_text(value: Any) -> str:
-    """A tool's output as a model reads it: a text as it is, anything else as compact JSON."""
+    """Return a tool's output as a model reads it: a text as it is, anything else as compact JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def clip_value(value: Any, limit: int | None, words: Words = ENGLISH) -> str:
-    """A tool's output as a text of at most `limit` characters: a text is clipped; anything else stays JSON, its texts
-    clipped and its lists and objects shortened until it fits, each with a mark that says how much is missing."""
+    """Return a tool's output as a text of at most `limit` characters: a text is clipped; anything else stays JSON, its
+    texts clipped and its lists and objects shortened until it fits, each with a mark that says how much is missing."""
     text = as_text(value)
     if not limit or len(text) <= limit or isinstance(value, str):
         return clip(text, limit, words)

@@ -60,11 +60,12 @@ class Dialect(Protocol):
     """The words of one run."""
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
-        """The conversation before the run."""
+        """Return the conversation before the run."""
         ...
 
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
-        """The calls or the answer that a reply is, or why it is neither. `any_answer`: any JSON value will do."""
+        """Return the calls or the answer that a reply is, or why it is neither. `any_answer`: any JSON value will
+        do."""
         ...
 
     def write_results(

@@ -50,7 +50,7 @@ def explain_empty(words: Words) -> ProtocolError:
 
 
 def explain_broken(body: str, broken: Malformed, words: Words) -> ProtocolError:
-    """The place at which a text stops being JSON."""
+    """Return the place at which a text stops being JSON."""
     line = body.count("\n", 0, broken.position) + 1
     column = broken.position - body.rfind("\n", 0, broken.position)
     why = _explain_problem(body, broken, words)
@@ -105,7 +105,7 @@ MAX_QUOTED = 60
 
 
 def check_object(value: JsonValue, *, any_answer: bool, words: Words) -> ProtocolError | None:
-    """The first fault, in the order of the kinds, of a JSON value that should be a step."""
+    """Return the first fault, in the order of the kinds, of a JSON value that should be a step."""
     if not isinstance(value, dict):
         kind = _name_kind(type(value), words)
         return ProtocolError("not_object", words.not_object.format(kind=kind, one_object=words.one_object))
@@ -177,7 +177,7 @@ def _name_kind(kind: type, words: Words) -> str:
 
 
 def _describe(value: JsonValue, words: Words) -> str:
-    """The kind of a value, and the value itself where it can be shown."""
+    """Return the kind of a value, and the value itself where it can be shown."""
     kind = _name_kind(type(value), words)
     shown = _quote(value, words) if isinstance(value, str) else orjson.dumps(value).decode()
     if value is None or (not isinstance(value, str) and (len(shown) > MAX_QUOTED or "{" in shown)):
@@ -186,7 +186,7 @@ def _describe(value: JsonValue, words: Words) -> str:
 
 
 def _quote(text: str, words: Words) -> str:
-    """A value quoted back, unless it is long or could be taken for a reply."""
+    """Return a value quoted back, unless it is long or could be taken for a reply."""
     if len(text) > MAX_QUOTED or "{" in text:
         return words.long_text.format(count=len(text))
     return f'"{text}"' if text.isprintable() else ascii(text)

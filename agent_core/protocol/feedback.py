@@ -39,19 +39,19 @@ class Feedback:
     request: str = ""
 
     def error(self, message: str) -> str:
-        """An unreadable reply, or a call that was refused."""
+        """Return an unreadable reply, or a call that was refused."""
         return _fill(self.texts["error"], {"error": message})
 
     def tool_error(self, tool: str, error: str) -> str:
         return _fill(self.texts["tool_error"], {"tool": tool, "error": error})
 
     def observation(self, tool: str, text: str, request: str | None = None) -> str:
-        """A tool's answer; `request` is what was asked for where that is not what the run is asked for."""
+        """Return a tool's answer; `request` is what was asked for where that is not what the run is asked for."""
         asked = clip(self.request if request is None else request, MAX_REQUEST, self.words)
         return _fill(self.texts["observation"], {"tool": tool, "observation": text, "request": asked})
 
     def result(self, status: Status, tool: str, text: str) -> str:
-        """What became of a call."""
+        """Return what became of a call."""
         match status:
             case "seen":
                 return self.observation(tool, text)
@@ -63,17 +63,17 @@ class Feedback:
                 assert_never(status)
 
     def reading(self, *, step: int, call: int, start: int, left: int) -> str:
-        """How the model reads the `left` characters from `start` on of a step's observation."""
+        """Return how the model reads the `left` characters from `start` on of a step's observation."""
         which = {"step": step, "from": start} | ({"call": call} if call > 1 else {})
         return _fill(self.texts["reading"], {"left": str(left), "args": orjson.dumps(which).decode()})
 
     def report(self, template: str, steps: Sequence[str], request: str | None = None) -> str:
-        """What became of a plan's steps: the template `summary` or `replan`; `request` as for an observation."""
+        """Return what became of a plan's steps: the template `summary` or `replan`; `request` as for an observation."""
         asked = self.request if request is None else request
         return _fill(self.texts[template], {"steps": "\n\n".join(steps), "user_message": asked})
 
     def echo(self, reply: str, limit: int) -> str:
-        """An unreadable reply as the model sees it again."""
+        """Return an unreadable reply as the model sees it again."""
         return clip(reply, limit, self.words) or self.words.no_reply_text
 
     def notice(self, *, last_step: bool, last_call: bool) -> str | None:
@@ -83,7 +83,7 @@ class Feedback:
         return str(self.texts["last_call"]) if last_call else None
 
     def is_quoted(self, repair: Repair | None, answer: Any) -> bool:
-        """Whether an answer only repeats the repair text, as small models do."""
+        """Return whether an answer only repeats the repair text, as small models do."""
         if repair is None or not isinstance(answer, str):
             return False
         quote, text = _squeeze(answer), _squeeze(repair.text)
@@ -100,7 +100,7 @@ def _fill(template: str, values: dict[str, str]) -> str:
 
 @lru_cache(maxsize=64)
 def _to_percent_format(template: str, names: tuple[str, ...]) -> str:
-    """A `string.Template` with these names as a text for `%`, which fills it in a fraction of the time."""
+    """Return a `string.Template` with these names as a text for `%`, which fills it in a fraction of the time."""
     return Template(template.replace("%", "%%")).substitute({name: f"%({name})s" for name in names})
 
 

@@ -54,13 +54,13 @@ class JsonDialect:
 
 
 def _echo(observation: Observation, thought: str | None, words: Words) -> str:
-    """The model's own action as it sees it again: whole, unless it was refused and is long."""
+    """Return the model's own action as it sees it again: whole, unless it was refused and is long."""
     text = render(Action(observation.call.tool, observation.call.args, thought))
     return clip(text, MAX_ECHO, words) if observation.status == "refused" else text
 
 
 def merge_lines(lines: Iterable[Line]) -> list[Entry]:
-    """The entries of a conversation: adjacent messages of one role become one."""
+    """Return the entries of a conversation: adjacent messages of one role become one."""
     sent: list[Entry] = []
     for role, content, is_answer in lines:
         if sent and sent[-1].role == role:
@@ -71,7 +71,7 @@ def merge_lines(lines: Iterable[Line]) -> list[Entry]:
 
 
 def lines_of(messages: Sequence[Json], feedback: Feedback) -> Iterator[Line]:
-    """Each message as a line. The answer to a call comes right after it."""
+    """Yield each message as a line. The answer to a call comes right after it."""
     answered: set[int] = set()
     request = ""
     for index, message in enumerate(messages):
@@ -92,7 +92,7 @@ def lines_of(messages: Sequence[Json], feedback: Feedback) -> Iterator[Line]:
 
 
 def find_answers(messages: Sequence[Json], index: int) -> list[int | None]:
-    """The index of the answer to each call of message `index`; calls with one id get their answers in order."""
+    """Return the index of the answer to each call of message `index`; calls with one id get their answers in order."""
     following = list(takewhile(lambda i: messages[i]["role"] == "tool", range(index + 1, len(messages))))
     found: list[int | None] = []
     for call in messages[index]["tool_calls"]:
@@ -104,7 +104,7 @@ def find_answers(messages: Sequence[Json], index: int) -> list[int | None]:
 
 
 def _call_lines(message: Json, answers: Sequence[Json | None], feedback: Feedback, request: str) -> Iterator[Line]:
-    """Each call as an action of its own, with its answer right after it."""
+    """Yield each call as an action of its own, with its answer right after it."""
     thought = message["content"] or None
     for call, answer in zip(message["tool_calls"], answers, strict=True):
         tool = call["function"]["name"]

@@ -22,7 +22,7 @@ EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def read_messages(value: JsonValue, *, where: str = "messages_json") -> list[Json]:
-    """The messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
+    """Return the messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
 
     A list in their place stands for the messages in it. What the SDKs write is taken as it is meant: a content in text
     parts, the role `developer`, keys that are null or empty, the older `function_call`. DefinitionError names the
@@ -47,12 +47,12 @@ def read_messages(value: JsonValue, *, where: str = "messages_json") -> list[Jso
 
 
 def is_empty(message: Json) -> bool:
-    """Whether a message says nothing: vendors refuse a question that has one."""
+    """Return whether a message says nothing: vendors refuse a question that has one."""
     return message["role"] in ("user", "assistant") and not message["content"] and not message.get("tool_calls")
 
 
 def _read_all(values: list[Any], where: str) -> list[Json]:
-    """The messages of a list that stands in the place of one."""
+    """Return the messages of a list that stands in the place of one."""
     messages: list[Json] = []
     for index, each in enumerate(values):
         is_first = all(message["role"] == "system" for message in messages)
@@ -86,7 +86,7 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
 
 
 def _as_meant(given: Json, index: int, where: str) -> Json:
-    """The message in our words: without what the SDKs leave empty, and with what older ones call otherwise."""
+    """Return the message in our words: without what the SDKs leave empty, and with what older ones call otherwise."""
     message: Json = {
         "role": None,
         "content": None,
@@ -111,12 +111,12 @@ def _as_meant(given: Json, index: int, where: str) -> Json:
 
 
 def _is_left_empty(key: str, value: Any) -> bool:
-    """Whether a key says nothing. A call's id may be an empty text, and a content is one."""
+    """Return whether a key says nothing. A call's id may be an empty text, and a content is one."""
     return value is None or ((key not in KEYS or key == "tool_calls") and value in EMPTY)
 
 
 def _join_parts(parts: list[Any], where: str) -> str:
-    """The text of a content in parts."""
+    """Return the text of a content in parts."""
     texts = [_read_part(part, f"{where}/{index}") for index, part in enumerate(parts)]
     return "\n".join(text for text in texts if text)
 
@@ -145,7 +145,7 @@ def _check_quotes(message: Json, where: str) -> None:
 
 
 def as_read(messages: Sequence[Json]) -> list[Json]:
-    """The messages as a model may read them."""
+    """Return the messages as a model may read them."""
     return [
         {key: value for key, value in message.items() if key not in UNREAD} if UNREAD & message.keys() else message
         for message in messages
@@ -171,7 +171,7 @@ def _tool_call(call: JsonValue, where: str) -> None:
 
 
 def last_turns(messages: list[Json], limit: int | None) -> list[Json]:
-    """The newest whole turns that hold at most `limit` messages, and the last one in any case.
+    """Return the newest whole turns that hold at most `limit` messages, and the last one in any case.
 
     A turn starts with a user message.
     """
@@ -183,7 +183,7 @@ def last_turns(messages: list[Json], limit: int | None) -> list[Json]:
 
 
 def action_message(calls: list[tuple[str, str, Json]], thought: str | None) -> Json:
-    """An assistant message that calls tools, (id, tool, args) each, OpenAI-shaped."""
+    """Return an assistant message that calls tools, (id, tool, args) each, OpenAI-shaped."""
     tool_calls = [
         {"id": id_, "type": "function", "function": {"name": tool, "arguments": orjson.dumps(args).decode()}}
         for id_, tool, args in calls

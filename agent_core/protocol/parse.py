@@ -85,7 +85,7 @@ def parse(
     words: Words = ENGLISH,
     rules: int = EARLIEST["replies"],
 ) -> Step | ProtocolError:
-    """The one step that a model's reply is, or why it is none. It never raises, on any input.
+    """Return the one step that a model's reply is, or why it is none. It never raises, on any input.
 
     `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the object, and
     the first of several objects if that is an action. JSON inside prose is never looked for. An error's message is in
@@ -107,7 +107,7 @@ def parse(
 
 
 def render(step: Step) -> str:
-    """The canonical text of a step, as a transcript shows it: compact, its keys in the protocol's order."""
+    """Return the canonical text of a step, as a transcript shows it: compact, its keys in the protocol's order."""
     match step:
         case Action(tool, args, thought):
             reply: dict[str, Any] = {"type": "action", "tool": tool, "args": args}
@@ -146,7 +146,7 @@ def _read_first_action(body: str) -> Action | None:
 
 
 def read_value(body: str, words: Words = ENGLISH) -> Any:
-    """The JSON value of a text, or the ProtocolError that says why it is refused."""
+    """Return the JSON value of a text, or the ProtocolError that says why it is refused."""
     try:
         value = strict_json.decode(body)
     except ValueError:

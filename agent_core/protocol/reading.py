@@ -31,7 +31,8 @@ MAX_WHY = 300
 def read_step(
     reply: ModelReply, *, mode: Mode, any_answer: bool, words: Words, rules: int, names: Collection[str]
 ) -> Step | ProtocolError:
-    """The step of the JSON protocol that a reply is, or why it is none. `names` are those of the offered tools."""
+    """Return the step of the JSON protocol that a reply is, or why it is none. `names` are those of the offered
+    tools."""
     step = parse(
         reply.content, mode=mode, finish_reason=reply.finish_reason, any_answer=any_answer, words=words, rules=rules
     )
@@ -47,17 +48,18 @@ def read_step(
 
 
 def explain_refused_call(reply: ModelReply, words: Words) -> ProtocolError:
-    """What to say of a native call that the vendor could not read."""
+    """Return what to say of a native call that the vendor could not read."""
     return ProtocolError("unknown_type", _with_why(words.refused_call, reply, words))
 
 
 def has_ended_oddly(reply: ModelReply) -> bool:
-    """Whether a reply ended for a reason that nobody here knows."""
+    """Return whether a reply ended for a reason that nobody here knows."""
     return reply.finish_reason not in KNOWN_REASONS
 
 
 def explain_odd_end(reply: ModelReply, words: Words) -> ProtocolError:
-    """What to say of a reply that is not whole and ended for an unknown reason: it was cut, as far as anybody knows."""
+    """Return what to say of a reply that is not whole and ended for an unknown reason: it was cut, as far as anybody
+    knows."""
     reason = _plain(clip(reply.finish_reason, MAX_REASON, words))
     return ProtocolError("truncated", words.ended_oddly.format(reason=reason))
 
@@ -80,5 +82,6 @@ def _with_why(text: str, reply: ModelReply, words: Words) -> str:
 
 
 def _plain(text: str) -> str:
-    """A vendor's words in one line and without an opening brace, which a small model would send straight back."""
+    """Return a vendor's words in one line and without an opening brace, which a small model would send straight
+    back."""
     return " ".join(text.replace("{", "(").replace("}", ")").split())

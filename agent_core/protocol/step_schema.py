@@ -34,7 +34,7 @@ def step_schema(
 
 
 def plan_schema(codes: Sequence[str], *, answer_schema: Schema | None = None) -> Schema:
-    """The schema of a reply in plan mode: a plan of calls of these tools, or the final where no tool is needed.
+    """Return the schema of a reply in plan mode: a plan of calls of these tools, or the final where no tool is needed.
 
     A parameter may be a reference to an earlier step, so that the tools' own schemas do not bind it here.
     """
@@ -53,7 +53,7 @@ def plan_schema(codes: Sequence[str], *, answer_schema: Schema | None = None) ->
 
 
 def with_action(steps: Schema, code: str, schema: Schema) -> Schema:
-    """The schema of the next step with one more action, whose arguments refer to nothing."""
+    """Return the schema of the next step with one more action, whose arguments refer to nothing."""
     *actions, final = steps["anyOf"]
     return {**steps, "anyOf": [*actions, _action(code, schema, {}), final]}
 
@@ -78,7 +78,7 @@ def _word(word: str) -> Schema:
 
 
 def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """The schema as it can stand inside another document; `definitions` takes it if it refers to itself."""
+    """Return the schema as it can stand inside another document; `definitions` takes it if it refers to itself."""
     bare = {key: value for key, value in schema.items() if key not in ("$id", "$schema")}
     home = f"#/$defs/{name}"
     moved: Schema = _moved(bare, home)
@@ -89,7 +89,7 @@ def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema
 
 
 def _moved(schema: JsonValue, home: str) -> Any:
-    """A copy whose local references start from `home` instead of from the root of the document."""
+    """Return a copy whose local references start from `home` instead of from the root of the document."""
     if isinstance(schema, list):
         return [_moved(item, home) for item in schema]
     if not isinstance(schema, dict) or "$id" in schema:  # a schema with its own $id is its own root

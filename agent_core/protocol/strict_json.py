@@ -87,7 +87,7 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def decode(text: str) -> Any:
-    """The value of a text; ask `find_flaw` before using it.
+    """Return the value of a text; ask `find_flaw` before using it.
 
     Raises ValueError if the text is not exactly one value of at most `MAX_DEPTH` levels.
     """
@@ -98,7 +98,7 @@ def decode(text: str) -> Any:
 
 
 def _decode_compact(text: str) -> Any:
-    """The value of a text that orjson itself writes for it, and that so has no flaw; None for any other text."""
+    """Return the value of a text that orjson itself writes for it, and that so has no flaw; None for any other text."""
     try:
         value = orjson.loads(text)
         return value if orjson.dumps(value) == text.encode() else None
@@ -119,7 +119,7 @@ def _is_too_deep(text: str) -> bool:
 
 
 def find_flaw(value: Any) -> Flaw | None:
-    """The first flaw in what `decode` returned: duplicate keys before numbers before surrogates."""
+    """Return the first flaw in what `decode` returned: duplicate keys before numbers before surrogates."""
     try:
         orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)  # refuses our marks and lone surrogates
     except TypeError:
@@ -157,7 +157,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def compact(text: bytes) -> bytes:
-    """The same bytes without the spare room, 4 KB and more, that orjson allocates: for bytes that are stored."""
+    """Return the same bytes without the spare room, 4 KB and more, that orjson allocates: for bytes that are stored."""
     return bytes(memoryview(text))
 
 
@@ -195,7 +195,7 @@ _STEPS = {
 
 
 def scan(text: str, start: int = 0) -> int | Malformed:
-    """Where the value ends that starts at `start` (white space skipped), whatever follows it."""
+    """Return where the value ends that starts at `start` (white space skipped), whatever follows it."""
     state, position = _VALUE, start
     open_brackets: list[str] = []
     while True:
@@ -242,7 +242,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def _explain_broken(text: str, position: int, state: str) -> Malformed:
-    """Why there is no JSON token at `position`."""
+    """Return why there is no JSON token at `position`."""
     start = _skip(text, position)
     string = _OPEN_STRING.match(text, start)
     if string is None:

@@ -85,13 +85,13 @@ _LEAD = re.compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IG
 
 
 def is_call(text: str, names: Collection[str]) -> bool:
-    """Whether the whole text is a call, its think block taken off. `names` are those of the offered tools."""
+    """Return whether the whole text is a call, its think block taken off. `names` are those of the offered tools."""
     bare = _bare(text)
     return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names))
 
 
 def has_mark(text: str, names: Collection[str]) -> bool:
-    """Whether a text has the mark of a call anywhere, or begins as one: it may be a call that was cut."""
+    """Return whether a text has the mark of a call anywhere, or begins as one: it may be a call that was cut."""
     bare = _bare(text)
     head = _HEAD.match(bare)
     begun = head is not None and _is_offered(head["name"], names)
@@ -99,7 +99,7 @@ def has_mark(text: str, names: Collection[str]) -> bool:
 
 
 def _bare(text: str) -> str:
-    """The text without think block and tokens of a turn, its markers in plain characters."""
+    """Return the text without think block and tokens of a turn, its markers in plain characters."""
     bare = after_thinking(text).replace("｜", "|").replace("▁", "_").strip(WHITE_SPACE + "\ufeff")
     if words := _HARMONY_WORDS.match(bare):
         bare = bare[words.end() :]
@@ -126,7 +126,8 @@ def _is_whole_call(text: str, names: Collection[str]) -> bool:
 
 
 def _ends_in_call(text: str, names: Collection[str]) -> bool:
-    """Whether the model says what it does, and announces nothing, on the lines above a call of an offered tool."""
+    """Return whether the model says what it does, and announces nothing, on the lines above a call of an offered
+    tool."""
     for _, lead in zip(range(MAX_LEADS), _LEAD.finditer(text), strict=False):
         above, below = text[: lead.start()].rstrip(), text[lead.end() :]
         is_lead = above.endswith(_SENTENCE_END) and _OF_ITSELF.search(above) and not _OF_CALLS.search(above)
@@ -136,7 +137,7 @@ def _ends_in_call(text: str, names: Collection[str]) -> bool:
 
 
 def _is_harmony(call: re.Match[str], names: Collection[str]) -> bool:
-    """Whether a call in gpt-oss's words is one as a whole, with those after it."""
+    """Return whether a call in gpt-oss's words is one as a whole, with those after it."""
     following: re.Match[str] | None = call
     while following is not None:
         is_marked = following["token"] or following["channel"] or following["name"].startswith("functions.")
@@ -155,7 +156,7 @@ def _is_harmony(call: re.Match[str], names: Collection[str]) -> bool:
 
 
 def _is_json_call(text: str, names: Collection[str]) -> bool:
-    """Whether a text is calls of offered tools as JSON, one or several, whole or broken."""
+    """Return whether a text is calls of offered tools as JSON, one or several, whole or broken."""
     try:
         return _are_calls(orjson.loads(text), names)
     except orjson.JSONDecodeError:
@@ -181,13 +182,13 @@ def _are_calls(value: JsonValue, names: Collection[str]) -> bool:
 
 
 def _is_schema(value: dict[str, Any]) -> bool:
-    """Whether it describes a tool rather than calling it."""
+    """Return whether it describes a tool rather than calling it."""
     parameters: JsonValue = value.get("parameters")
     return isinstance(parameters, dict) and parameters.get("type") == "object" and "properties" in parameters
 
 
 def _is_python_call(text: str, names: Collection[str]) -> bool:
-    """Whether a text is calls of offered tools in Python: look(q="x"), or a list of such calls."""
+    """Return whether a text is calls of offered tools in Python: look(q="x"), or a list of such calls."""
     at: int | None = 0
     while at is not None and at < len(text):
         call = _PYTHON.match(text, at)
@@ -200,7 +201,8 @@ def _is_python_call(text: str, names: Collection[str]) -> bool:
 
 
 def _is_react(text: str, names: Collection[str], *, alone: bool = False) -> bool:
-    """Whether a text is a step in ReAct's words: Action and Action Input, perhaps with what the model made up after."""
+    """Return whether a text is a step in ReAct's words: Action and Action Input, perhaps with what the model made up
+    after."""
     react = _REACT.match(text)
     if react is None or not _is_offered(react["name"].strip("`*[]\"' "), names):
         return False
@@ -210,7 +212,7 @@ def _is_react(text: str, names: Collection[str], *, alone: bool = False) -> bool
 
 
 def _is_named(text: str, names: Collection[str]) -> bool:
-    """Whether a text is an offered tool's name with JSON below it, or a tag of that name."""
+    """Return whether a text is an offered tool's name with JSON below it, or a tag of that name."""
     if tag := CHILD.match(text):
         return _is_offered(tag[1], names) and text.endswith(f"</{tag[1]}>")
     named = _NAMED.match(text)
@@ -218,7 +220,7 @@ def _is_named(text: str, names: Collection[str]) -> bool:
 
 
 def _is_labelled(text: str, names: Collection[str]) -> bool:
-    """Whether a call of an offered tool stands behind a label: `Tool call: …`."""
+    """Return whether a call of an offered tool stands behind a label: `Tool call: …`."""
     label = _LABEL.match(text)
     if label is None:
         return False
@@ -230,7 +232,7 @@ def _is_labelled(text: str, names: Collection[str]) -> bool:
 
 
 def _is_fenced(text: str, names: Collection[str]) -> bool:
-    """Whether a text is code fences that hold only calls of offered tools, and no fence within one."""
+    """Return whether a text is code fences that hold only calls of offered tools, and no fence within one."""
     bodies = list(_fenced_bodies(text))
     return all(
         body and not _FENCE.search(body) and _mentions(body, names) and _is_whole_call(body, names) for body in bodies
@@ -238,7 +240,7 @@ def _is_fenced(text: str, names: Collection[str]) -> bool:
 
 
 def _fenced_bodies(text: str) -> Iterator[str]:
-    """What the code fences of a text hold; an empty text where something else stands between them."""
+    """Yield what the code fences of a text hold; an empty text where something else stands between them."""
     while text:
         fence = _FENCE.match(text)
         mark = fence[0] if fence else ""

@@ -41,7 +41,8 @@ _NAMED = re.compile(
 
 
 def function_name(code: str) -> str:
-    """The name of a tool on the wire, of letters, digits, `_` and `-`, at most 64: `.` is `__` there, `:` is `--`."""
+    """Return the name of a tool on the wire, of letters, digits, `_` and `-`, at most 64: `.` is `__` there, `:` is
+    `--`."""
     name = code.replace(".", "__").replace(":", "--")
     if NAME.fullmatch(name):
         return name
@@ -50,7 +51,7 @@ def function_name(code: str) -> str:
 
 
 def write_function(code: str, tool: Mapping[str, Any]) -> Json:
-    """A tool of the policy as a function, in OpenAI's shape."""
+    """Return a tool of the policy as a function, in OpenAI's shape."""
     parameters: Json = {"type": "object", "properties": {}, **flatten_alternatives(tool["visible"])}
     function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
     return {"type": "function", "function": function}
@@ -112,7 +113,7 @@ class ToolsDialect:
         return Exchange([_calling(reply.content or None, calls, reply.echo)], entries)
 
     def _is_call(self, text: str) -> bool:
-        """Whether a text is a call rather than an answer: to accept it as one would be a false success."""
+        """Return whether a text is a call rather than an answer: to accept it as one would be a false success."""
         bare = unwrap(text, rules=self.rules)[0]
         if isinstance(parse(bare), Action):
             return True
@@ -123,7 +124,7 @@ class ToolsDialect:
         return known or _TAG.search(text) is not None
 
     def _may_be_cut(self, reply: ModelReply, reading: Reading) -> bool:
-        """Whether a reply that ended for an unknown reason is not plainly whole."""
+        """Return whether a reply that ended for an unknown reason is not plainly whole."""
         return isinstance(reading, ProtocolError) or (not reply.calls and has_mark(reply.content, self._names))
 
     @property
@@ -147,7 +148,7 @@ class ToolsDialect:
 
 
 def _read_args(tool: str, text: str, words: Words) -> Json | ProtocolError:
-    """The arguments of one call, as strictly read as a reply in the JSON dialect."""
+    """Return the arguments of one call, as strictly read as a reply in the JSON dialect."""
     value: JsonValue | ProtocolError = read_value(text, words) if text.strip() else {}
     if isinstance(value, ProtocolError):
         shown = words.sent_text.format(text=clip(text, MAX_SHOWN, words))
@@ -160,7 +161,7 @@ def _read_args(tool: str, text: str, words: Words) -> Json | ProtocolError:
 
 
 def _read_answer(content: str, mode: Mode, any_answer: bool, words: Words, rules: int) -> Final | ProtocolError:
-    """The answer in the reply's text."""
+    """Return the answer in the reply's text."""
     if not content.strip():
         return ProtocolError("empty", words.no_answer)
     text, stripped = unwrap(content, rules=rules) if mode == "tolerant" else (content, ())
@@ -171,7 +172,7 @@ def _read_answer(content: str, mode: Mode, any_answer: bool, words: Words, rules
 
 
 def _entries(messages: Sequence[Json], feedback: Feedback) -> Iterator[Entry]:
-    """The conversation before the run: every call gets an answer, and every answer has its call."""
+    """Yield the conversation before the run: every call gets an answer, and every answer has its call."""
     answered: set[int] = set()
     for index, message in enumerate(messages):
         if message["role"] == "tool":
@@ -202,7 +203,7 @@ def _past_calls(calls: Sequence[Json], index: int) -> list[Json]:
 
 
 def _write_call(id_: str, tool: str, arguments: str, sent: Mapping[str, Any]) -> Json:
-    """One call as it goes on the wire; the other fields that the vendor sent with it go back."""
+    """Return one call as it goes on the wire; the other fields that the vendor sent with it go back."""
     more = {key: value for key, value in sent.items() if key not in ("name", "arguments", "id", "type", "function")}
     return {"id": id_, "type": "function", "function": {"name": function_name(tool), "arguments": arguments}, **more}
 
@@ -212,7 +213,7 @@ def _calling(thought: str | None, calls: Sequence[Json], echo: Json | None) -> E
 
 
 def _show_args(observation: Observation, words: Words) -> str:
-    """The arguments as the model sees them again: whole, unless they were refused and are long."""
+    """Return the arguments as the model sees them again: whole, unless they were refused and are long."""
     args = observation.call.args
     return orjson.dumps(clip_args(args, MAX_ECHO, words) if observation.status == "refused" else args).decode()
 

@@ -27,7 +27,7 @@ _STOPS = (".", "!", "?", "…", "。", "！", "？", ")", ":")
 
 
 def unwrap(reply: str, *, rules: int = CURRENT["replies"]) -> tuple[str, tuple[str, ...]]:
-    """The reply without a byte order mark, a leading think block and one code fence, and which of them it had.
+    """Return the reply without a byte order mark, a leading think block and one code fence, and which of them it had.
 
     A think block may lack its beginning, which many chat templates put into the prompt; by the first `rules` of
     reading replies it may not.
@@ -49,7 +49,7 @@ def unwrap(reply: str, *, rules: int = CURRENT["replies"]) -> tuple[str, tuple[s
 
 
 def find_end_of_thinking(text: str, *, whole: bool = True) -> int | None:
-    """Where thinking ends whose beginning is not in the text; None where nothing says so.
+    """Return where thinking ends whose beginning is not in the text; None where nothing says so.
 
     A tag in code, in quotes or in the midst of a sentence is spoken of, and a reply that begins as JSON or as code has
     not been thinking. More may follow a text that is not `whole`.
@@ -68,7 +68,7 @@ def find_end_of_thinking(text: str, *, whole: bool = True) -> int | None:
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where code stands, between equal runs of backticks (CommonMark 6.1)."""
+    """Yield where code stands, between equal runs of backticks (CommonMark 6.1)."""
     runs = [run.span() for run in _TICKS.finditer(text)]
     following: dict[int, list[int]] = {}
     for start, end in reversed(runs):
@@ -83,7 +83,7 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ends_thinking(before: str, after: str, *, whole: bool) -> bool:
-    """Whether the tag between two texts ends what was thought: at the end of a line, a sentence or a word."""
+    """Return whether the tag between two texts ends what was thought: at the end of a line, a sentence or a word."""
     if THINK in before or (before.endswith(_QUOTES) and after.startswith(_QUOTES)):
         return False
     if not before.strip() or before[-1] == "\n" or not before[-1].isspace():
@@ -93,7 +93,8 @@ def _ends_thinking(before: str, after: str, *, whole: bool) -> bool:
 
 
 def after_thinking(reply: str) -> str:
-    """What a reply says after thinking, in whatever tags; all of it where it did not think, or has not ended to."""
+    """Return what a reply says after thinking, in whatever tags; all of it where it did not think, or has not ended
+    to."""
     text = reply.lstrip(BOM + WHITE_SPACE)
     for begin, end in THINKING:
         if text.startswith(begin):
@@ -103,7 +104,7 @@ def after_thinking(reply: str) -> str:
 
 
 def unwrap_so_far(reply: str) -> str:
-    """A reply that is still being written, from where its object begins."""
+    """Return a reply that is still being written, from where its object begins."""
     text = reply.lstrip(BOM + WHITE_SPACE)
     if text.startswith(THINK):
         text = text.partition(END_OF_THINKING)[2].lstrip()
@@ -115,7 +116,7 @@ def unwrap_so_far(reply: str) -> str:
 
 
 def strip_thinking_so_far(reply: str, *, whole: bool) -> str:
-    """An answer that is still being written, without the think block before it.
+    """Return an answer that is still being written, without the think block before it.
 
     Nothing is shown until thinking has ended, or the reply is `whole`: where a think block lacks its beginning, only
     its end tells that it was one.

@@ -27,7 +27,8 @@ class Admission:
 
 
 def call_to_admit(op: Act) -> ToolCall | None:
-    """The call of an act that waits before it is asked; None for one that need not wait, or that waits when it acts."""
+    """Return the call of an act that waits before it is asked; None for one that need not wait, or that waits when it
+    acts."""
     call = op.effect
     return call if op.once_only and isinstance(call, ToolCall) and call.rate_limit is not None else None
 

@@ -24,7 +24,7 @@ class AnswerStream:
         self._reply, self._read_length, self._shown = "", 0, ""
 
     def feed(self, piece: str) -> str:
-        """The part of the answer that can be shown after this piece."""
+        """Return the part of the answer that can be shown after this piece."""
         self._reply += piece
         if len(self._reply) - self._read_length < max(1, self._read_length // COARSENESS):
             return ""
@@ -32,7 +32,7 @@ class AnswerStream:
         return self._show(self._redactor.settled(self._find_answer(self._reply) or "", whole=self._native))
 
     def finish(self, reply: str) -> str | None:
-        """The rest of the answer, from the whole redacted reply; None when its answer begins differently."""
+        """Return the rest of the answer, from the whole redacted reply; None when its answer begins differently."""
         answer = self._find_answer(reply, whole=True) or ""
         return self._show(answer) if answer.startswith(self._shown) else None
 

@@ -49,7 +49,7 @@ class Appender:
         self.may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
 
     async def retry_until_available(self, work: Callable[[], T]) -> T:
-        """What a step on the journal gives, once its database is there."""
+        """Return what a step on the journal gives, once its database is there."""
         return await retry_until_available(
             self._journal, work, run=self._run, patience=self._patience, turn=self._turn, interrupt=self.interrupt
         )
@@ -103,6 +103,6 @@ class Appender:
 
 
 def may_be_last(row: Row) -> bool:
-    """Whether a run may be at rest after this row."""
+    """Return whether a run may be at rest after this row."""
     kind = row.kind
     return kind == "waiting" or (kind == "run_finished" and "/" not in row.path)

@@ -38,7 +38,7 @@ def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[J
 
 
 def _journal_in(file: Path) -> JsonlJournal | SqliteJournal:
-    """The journal in a file, JSONL or SQLite by the end of its name."""
+    """Return the journal in a file, JSONL or SQLite by the end of its name."""
     if file.suffix.lower() == ".jsonl":
         return JsonlJournal(file)
     if file.suffix.lower() in SQLITE:
@@ -48,7 +48,7 @@ def _journal_in(file: Path) -> JsonlJournal | SqliteJournal:
 
 
 def model_of(model: ModelClient | str | None) -> ModelClient | None:
-    """The client for a model's name, `provider:name`. DefinitionError for what is neither name nor client."""
+    """Return the client for a model's name, `provider:name`. DefinitionError for what is neither name nor client."""
     if isinstance(model, str):
         return create_model(model)
     if isinstance(model, type):

@@ -21,7 +21,7 @@ class Backend(Protocol):
     """What a driver needs done. Each raises Lost where another driver was first."""
 
     def now(self) -> str:
-        """The time, as records hold it."""
+        """Return the time, as records hold it."""
         ...
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
@@ -29,19 +29,19 @@ class Backend(Protocol):
         ...
 
     async def begin(self, begin: Begin) -> Any:
-        """The body of `run_started` for a run, or Failed."""
+        """Return the body of `run_started` for a run, or Failed."""
         ...
 
     async def classify(self, classify: Classify) -> str:
-        """What a call would do: "read", "write" or "nested"."""
+        """Return what a call would do: "read", "write" or "nested"."""
         ...
 
     async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
-        """The messages for the question that a strand is about to ask."""
+        """Return the messages for the question that a strand is about to ask."""
         ...
 
     def must_admit(self, act: Act) -> bool:
-        """Whether `admit` has to be asked before the act's last row is appended."""
+        """Return whether `admit` has to be asked before the act's last row is appended."""
         ...
 
     async def admit(self, act: Act) -> Admission | None:

@@ -28,7 +28,7 @@ async def run_blocking(place: HasThreads, step: Callable[P, T], *args: P.args, *
 
 
 async def finish_blocking(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:
-    """What `run_blocking` gives, once the step has ended, and the cancellation of the caller meanwhile.
+    """Return what `run_blocking` gives, once the step has ended, and the cancellation of the caller meanwhile.
 
     Where the caller was cancelled and the step failed, the cancellation goes on.
     """
@@ -45,7 +45,8 @@ async def finish_blocking(place: HasThreads, step: Callable[[], T]) -> tuple[T, 
 
 
 async def finish_despite_cancel(threads: Threads, step: Callable[[], T], on_cancel: OnCancel) -> T:
-    """What a step gives in a thread. A caller who is cancelled waits nevertheless: `on_cancel` hears of it at once."""
+    """Return what a step gives in a thread. A caller who is cancelled waits nevertheless: `on_cancel` hears of it at
+    once."""
     answer = await retry_if_cancelled(lambda: threads.begin(step), on_cancel)
     await retry_if_cancelled(lambda: wait({answer}), on_cancel)
     return answer.result()

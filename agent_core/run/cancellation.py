@@ -105,6 +105,6 @@ def require_asyncio() -> None:
 
 
 def is_in_trio() -> bool:
-    """Whether the caller runs in an event loop of trio's."""
+    """Return whether the caller runs in an event loop of trio's."""
     trio = sys.modules.get("trio")
     return trio is not None and bool(trio.lowlevel.in_trio_run())

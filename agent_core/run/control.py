@@ -99,8 +99,8 @@ def _check_edit(tape: Tape, row: Row) -> None:
 
 
 def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:
-    """Why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool, or by
-    its schema as it is `now`, if that has changed."""
+    """Return why edited arguments are refused: by the whitelist of an agent's run, by the schema of a workflow's tool,
+    or by its schema as it is `now`, if that has changed."""
     tool, marks = str(waiting.tool), marks_of(started)
     if started["loop"] == "agent":
         return _refuse_agents_edit(cast(AgentStarted, started), tool, args, now)
@@ -120,7 +120,7 @@ def _refuse_agents_edit(started: AgentStarted, tool: str, args: Json, now: Json 
 
 
 def _refuse_plan(started: AgentStarted, args: Json) -> str | None:
-    """Why a plan that a person wrote is refused."""
+    """Return why a plan that a person wrote is refused."""
     words = words_of(started)
     steps = read_steps(args, words)
     if isinstance(steps, ProtocolError):

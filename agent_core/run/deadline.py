@@ -16,7 +16,7 @@ class CancelledItself(Exception):
 
 
 async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """What `work` gives within `seconds`. Work that ignores its cancellation is abandoned, not waited for."""
+    """Return what `work` gives within `seconds`. Work that ignores its cancellation is abandoned, not waited for."""
     task = asyncio.create_task(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)

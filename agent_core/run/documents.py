@@ -9,7 +9,7 @@ from utools.registry import ToolRegistry
 
 
 async def read_documents(config: Any, registry: ToolRegistry) -> Any:
-    """The config with the text of each of its documents; what is wrong with a document's form is left to others.
+    """Return the config with the text of each of its documents; what is wrong with a document's form is left to others.
 
     DefinitionError for one that cannot be read.
     """

@@ -125,7 +125,7 @@ class LiveDriver:
                 return await self._fork(operation)
 
     async def _begin(self, begin: Begin) -> Any:
-        """How a run begins: cancelled, where the caller is cancelled meanwhile."""
+        """Return how a run begins: cancelled, where the caller is cancelled meanwhile."""
         try:
             return await self._backend.begin(begin)
         except asyncio.CancelledError as cancellation:
@@ -134,7 +134,7 @@ class LiveDriver:
             return Cancelled(self._backend.now())
 
     def _stop_reply(self, path: str) -> Cancelled | Suspended | None:
-        """The reply to whatever would begin now, when the run is being stopped."""
+        """Return the reply to whatever would begin now, when the run is being stopped."""
         if self.is_cancelled:
             return Cancelled(self._backend.now())
         if self._stop.requested == "pause":
@@ -174,7 +174,7 @@ class LiveDriver:
         return await self._backend.act(act, rows, admission, self._guard)
 
     async def _take_messages(self, act: Act) -> tuple[ReadMessage, ...]:
-        """The messages for a question that is not asked yet."""
+        """Return the messages for a question that is not asked yet."""
         is_new = isinstance(act.effect, CallModel) and bool(act.rows) and not self.is_cancelled
         return await self._backend.take_messages(act.slot.path) if is_new else ()
 
@@ -192,7 +192,7 @@ class LiveDriver:
             del self._sleeping[task]
 
     async def _guard(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """What an act comes to that stops when the run is cancelled, and does not begin after that."""
+        """Return what an act comes to that stops when the run is cancelled, and does not begin after that."""
         task = _current_task()
         self._acting[task] = None
         try:
@@ -231,7 +231,8 @@ class LiveDriver:
         return [task.result() for task in tasks]
 
     async def _first_done(self, running: Sequence["asyncio.Task[Any]"]) -> set["asyncio.Task[Any]"]:
-        """The branches that ended first. A cancellation goes to all that act, and each writes its last record."""
+        """Return the branches that ended first. A cancellation goes to all that act, and each writes its last
+        record."""
         while not (ended := {task for task in running if task.done()}):
             try:
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -262,7 +263,7 @@ def _current_task() -> "asyncio.Task[Any]":
 
 
 def _task_or_none() -> "asyncio.Task[Any] | None":
-    """The current task; None for a caller outside the event loop."""
+    """Return the current task; None for a caller outside the event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:

@@ -61,7 +61,7 @@ class Executor:
     observer: ActListener | None = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
-        """The `run_started` body of a run nested under a call; a bad config is a failure of that call."""
+        """Return the `run_started` body of a run nested under a call; a bad config is a failure of that call."""
         words = words_in(op.spec.language)
         if nesting_depth(op.path) > MAX_NESTING:
             return Failed("tool_error", words.nested_too_deep.format(most=MAX_NESTING), now(), 0.0)
@@ -119,7 +119,7 @@ class Executor:
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
     async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
-        """The reply, with its answer shown while it is being written."""
+        """Return the reply, with its answer shown while it is being written."""
         assert self.events is not None
         show = partial(self.events.show_delta, slot.path, slot.n - 1)
         native = question.options.get("protocol") == "tools"
@@ -137,7 +137,7 @@ class Executor:
         raise ModelError("the stream ended without a reply")
 
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
-        """The reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
+        """Return the reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
         content = self._clean_text(completion.content)
         asked = estimate_question(effect.messages, effect.options)
         usage, seconds = count_usage(completion, asked), perf_counter() - start
@@ -161,7 +161,7 @@ class Executor:
         return self.redactor.json_text(_writable(text))
 
     def _clean(self, value: Any) -> Any:
-        """A value of the reply, with as many keys and items: its arguments are JSON within a text."""
+        """Return a value of the reply, with as many keys and items: its arguments are JSON within a text."""
         return self.redactor.value(_writable(value))
 
     # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
@@ -196,7 +196,7 @@ class Executor:
         return ToolReply(result.success, output, error_text, now(), seconds, cached, usage, permanent)
 
     async def _call_or_get_cached(self, call: ToolCall, op: Act, start: float) -> ToolResult:
-        """The cached answer to the same call of a reading tool, or the call itself."""
+        """Return the cached answer to the same call of a reading tool, or the call itself."""
         context, tool = self._context(call, op), self.registry.get(call.tool)
         if tool.cache is None or call.effect != "read":
             return await self._call_with_retries(call, op, start, context)
@@ -205,7 +205,7 @@ class Executor:
         return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.redact_truncated_value)
 
     async def _call_with_retries(self, call: ToolCall, op: Act, start: float, context: ToolContext) -> ToolResult:
-        """The call, repeated after a transient failure where it may happen twice.
+        """Return the call, repeated after a transient failure where it may happen twice.
 
         Judge has validated the arguments, but not the secrets in them.
         """
@@ -253,7 +253,7 @@ class _Counter:
 
 
 def _writable(value: Any) -> Any:
-    """A value whose lone surrogates are escapes, as a journal can hold it."""
+    """Return a value whose lone surrogates are escapes, as a journal can hold it."""
     match value:
         case str():
             return value.encode("utf-8", "backslashreplace").decode()
@@ -265,7 +265,7 @@ def _writable(value: Any) -> Any:
 
 
 def _is_writable(*values: Any) -> bool:
-    """Whether a journal can hold the values: JSON that is neither too deep nor too large."""
+    """Return whether a journal can hold the values: JSON that is neither too deep nor too large."""
     try:
         orjson.dumps(values)
     except (TypeError, orjson.JSONEncodeError):
@@ -274,7 +274,7 @@ def _is_writable(*values: Any) -> bool:
 
 
 def _with_time_left(context: ToolContext, start: float) -> ToolContext:
-    """The context of an attempt: time that passed before it is not its own."""
+    """Return the context of an attempt: time that passed before it is not its own."""
     waited = perf_counter() - start
     if context.deadline_s is None or waited < MIN_WAIT:
         return context

@@ -42,7 +42,7 @@ class Inbox:
             raise
 
     def take(self, strand: str) -> tuple[ReadMessage, ...]:
-        """The messages for the question that a strand is about to ask."""
+        """Return the messages for the question that a strand is about to ask."""
         if not self.accepts(strand):
             return ()
         taken = tuple(each for each in self._unread if each.get("n") not in self._taken)

@@ -133,7 +133,7 @@ def listen_for_log(run: str, redactor: Redactor, observer: ActListener | None) -
 
 
 def _in_line(text: str) -> str:
-    """An error in one line, without control characters."""
+    """Return an error in one line, without control characters."""
     flat = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return flat if len(flat) <= LONGEST_ERROR else f"{flat[: LONGEST_ERROR - 1]}…"
 

@@ -75,7 +75,7 @@ class AgentOutput(BaseModel):
 
 
 def _closed(**types: Any) -> Json:
-    """The schema of an object with these properties and no others, each with its type or its schema."""
+    """Return the schema of an object with these properties and no others, each with its type or its schema."""
     properties = {name: each if isinstance(each, dict) else {"type": each} for name, each in types.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
@@ -210,7 +210,7 @@ def agent_preparer(
     base: Path | None = None,
     info: ModelInfoOf | None = None,
 ) -> Callable[[str, str, Any, Inherited], AgentStartedBody]:
-    """How an agent's run is started on this host. `info` knows the models."""
+    """Return how an agent's run is started on this host. `info` knows the models."""
 
     def prepare(run: str, path: str, config: Any, inherited: Inherited) -> AgentStartedBody:
         return prepare_agent(
@@ -221,7 +221,7 @@ def agent_preparer(
 
 
 def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str | None = None) -> Tool:
-    """The tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
+    """Return the tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
     registry, model = ToolRegistry.from_tools(registry), model_of(model)
 
     async def execute(args: Args, context: ToolContext) -> ToolResult:
@@ -242,7 +242,7 @@ def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str
 
 
 def _node_schema() -> Json:
-    """The ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
+    """Return the ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
     prompt = {**schema["properties"]["prompt"], "description": "The task."}
@@ -281,7 +281,7 @@ def _choose_run_id(run_id: str | None, journal: Journal) -> str:
 
 
 def _start(run: str, config: Any, prepare: Prepare) -> Mapping[str, Any]:
-    """How the run starts. DefinitionErrors with places in `config`, as of every fault of it."""
+    """Return how the run starts. DefinitionErrors with places in `config`, as of every fault of it."""
     try:
         return prepare(run, ROOT, config, Inherited())
     except DefinitionError as error:
@@ -301,7 +301,8 @@ def _check_start(
     prepare: Prepare,
     not_needed: Set[str],
 ) -> Prepare:
-    """How the runs of this call are started. DefinitionError for a bad config, or another than the run began with."""
+    """Return how the runs of this call are started. DefinitionError for a bad config, or another than the run began
+    with."""
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:

@@ -99,7 +99,7 @@ def prepare_agent(
 
 
 def config_record(config: AgentConfig, clean: Redactor) -> Json:
-    """A config as `run_started` holds it; the agent that it is of has a key of its own there."""
+    """Return a config as `run_started` holds it; the agent that it is of has a key of its own there."""
     shown = config.model_dump(mode="json", exclude={"agent": True, "documents": {"__all__": {"text"}}})
     return {**clean.value(shown), "model": config.model}
 
@@ -132,7 +132,7 @@ class _Examples(NamedTuple):
 def _read_parts(
     config: AgentConfig, registry: ToolRegistry, inherited: Inherited, clean: Redactor, base: Path | None
 ) -> _Parts:
-    """The parts of a config; DefinitionErrors with all that is wrong with them."""
+    """Return the parts of a config; DefinitionErrors with all that is wrong with them."""
     problems: list[Problem] = []
     tools: Policies = {}
     conversation: list[Json] = []
@@ -157,7 +157,7 @@ def _read_parts(
 
 
 def _unknown_servers(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
-    """The documents that no server of this host has."""
+    """Yield the documents that no server of this host has."""
     known = ", ".join(sorted(registry.readers)) or "none"
     for index, document in enumerate(config.documents):
         if document.server not in registry.readers:
@@ -166,7 +166,7 @@ def _unknown_servers(config: AgentConfig, registry: ToolRegistry) -> Iterator[Pr
 
 
 def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None:
-    """The tokens that a question may have when the config does not say: the model's window without its reply."""
+    """Return the tokens that a question may have when the config does not say: the model's window without its reply."""
     if config.max_input_tokens is not None or known is None or known.context_window is None:
         return None
     reply = config.max_output_tokens or min(known.output_limit or MAX_REPLY, known.context_window // 4)
@@ -174,7 +174,8 @@ def _question_tokens(config: AgentConfig, known: ModelInfo | None) -> int | None
 
 
 def _secret_presets(tools: Policies, clean: Redactor) -> Iterator[Problem]:
-    """A secret's value in a preset would reach the tool as a placeholder: the author must name the secret instead."""
+    """Yield a problem for each preset with a secret's value, which would reach the tool as a placeholder: the author
+    must name the secret instead."""
     marks = marks_in(clean.rules)
     for code, policy in tools.items():
         if clean.value(policy["preset"]) != policy["preset"] or marks.faults(policy["preset"]):
@@ -183,7 +184,8 @@ def _secret_presets(tools: Policies, clean: Redactor) -> Iterator[Problem]:
 
 
 def to_journal(value: Any, where: str = "config") -> Any:
-    """The value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone surrogates."""
+    """Return the value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone
+    surrogates."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
     try:
@@ -193,7 +195,7 @@ def to_journal(value: Any, where: str = "config") -> Any:
 
 
 def _read_conversation(config: AgentConfig) -> list[Json]:
-    """The conversation as the config gives it, with the prompt as its last turn."""
+    """Return the conversation as the config gives it, with the prompt as its last turn."""
     messages = [] if config.messages_json is None else read_messages(config.messages_json)
     if config.prompt is not None:
         messages = [*messages, {"role": "user", "content": config.prompt}]
@@ -210,7 +212,7 @@ def _write_messages(
     words: Words,
     examples: _Examples,
 ) -> tuple[str, list[Json]]:
-    """The system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
+    """Return the system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
     others = [message for message in conversation if message["role"] != "system" and not is_empty(message)]
     history = as_read(last_turns(others, config.max_history_messages))
@@ -229,7 +231,7 @@ def _write_messages(
 
 
 def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words: Words) -> dict[str, str]:
-    """What templates may name of the run itself."""
+    """Return what templates may name of the run itself."""
     return {
         "tool_definitions": tool_definitions(tools, words, brief=config.prompts == "small"),
         "limits": describe_limits(limits, words),
@@ -242,7 +244,8 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 def _read_examples(
     config: AgentConfig, tools: Policies, registry: ToolRegistry, texts: Json, words: Words, *, as_turns: bool
 ) -> _Examples:
-    """The examples of the run's own tools: the node's, else those of the tools, where calls are written as text."""
+    """Return the examples of the run's own tools: the node's, else those of the tools, where calls are written as
+    text."""
     own = [each for each in config.examples or () if isinstance(each, Example)]
     if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
         own = examples_of_tools(tools, {code: registry.get(code).examples for code in tools})
@@ -253,7 +256,7 @@ def _read_examples(
 
 
 def _write_examples(config: AgentConfig, texts: Json, variables: dict[str, str], examples: _Examples) -> list[str]:
-    """The examples in the system text: the node's, else those that ship, and those of the run's own tools."""
+    """Return the examples in the system text: the node's, else those that ship, and those of the run's own tools."""
     turns = [render(texts["example_turns"], variables)] if examples.turns else []
     if config.examples is not None:
         return [*(each for each in config.examples if isinstance(each, str)), *examples.shown, *turns]
@@ -262,7 +265,7 @@ def _write_examples(config: AgentConfig, texts: Json, variables: dict[str, str],
 
 
 def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
-    """Whether examples are turns of the conversation: a small model calls no tool for what it only reads of."""
+    """Return whether examples are turns of the conversation: a small model calls no tool for what it only reads of."""
     if "examples" in config.templates:
         return False
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
@@ -284,7 +287,7 @@ def _model_options(config: AgentConfig, tools: Policies) -> Json:
 
 
 def _format_options(config: AgentConfig, tools: Policies) -> Json:
-    """How replies are constrained in the JSON dialect."""
+    """Return how replies are constrained in the JSON dialect."""
     if config.response_format not in ("auto", "json_schema"):
         return {"response_format": config.response_format}
     visible = [(code, tool["visible"]) for code, tool in tools.items()]
@@ -300,7 +303,7 @@ def _format_options(config: AgentConfig, tools: Policies) -> Json:
 
 
 def _function_options(config: AgentConfig, tools: Policies) -> Json:
-    """The tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
+    """Return the tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
     protocol = {"protocol": "tools", "parsing": config.parsing}
     if not tools:
         return protocol
@@ -316,7 +319,7 @@ def _function_options(config: AgentConfig, tools: Policies) -> Json:
 
 @lru_cache
 def installed_version() -> str:
-    """The version of the installed distribution."""
+    """Return the version of the installed distribution."""
     try:
         return version("agent-core")
     except PackageNotFoundError:

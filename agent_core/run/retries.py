@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 
 def patience_of_host() -> float:
-    """How many seconds a run waits for its journal. DefinitionError for a setting that is no number of seconds."""
+    """Return how many seconds a run waits for its journal. DefinitionError for a setting that is no number of
+    seconds."""
     text = os.environ.get(VARIABLE) or str(PATIENCE_S)
     try:
         seconds = float(text)
@@ -47,8 +48,8 @@ async def retry_until_available(
     turn: Lock | None = None,
     interrupt: OnCancel | None = None,
 ) -> T:
-    """What a step on a journal gives, which must be safe to do again. JournalAway where the database stays away for
-    more than `patience` seconds. Of the steps with one `turn` each is made after the other.
+    """Return what a step on a journal gives, which must be safe to do again. JournalAway where the database stays away
+    for more than `patience` seconds. Of the steps with one `turn` each is made after the other.
 
     A caller who is cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation
     goes on then.
@@ -75,7 +76,7 @@ class _Attempts:
     cancellation: CancelledError | None = None
 
     async def make(self, step: Callable[[], T]) -> T:
-        """What the step gives as soon as its database is there."""
+        """Return what the step gives as soon as its database is there."""
         pauses, has_waited = iter(PAUSES), False
         while True:
             pause = next(pauses)

@@ -42,7 +42,7 @@ class Secrets:
         self._mask = check_patterns(mask or {})
 
     def __call__(self, name: str) -> str:
-        """The value; ToolError when the operator does not allow the name, or has not set it."""
+        """Return the value; ToolError when the operator does not allow the name, or has not set it."""
         if name not in self.names:
             raise ToolError(
                 "the secret {name} is not allowed; "
@@ -58,11 +58,11 @@ class Secrets:
         return value
 
     def allows(self, name: str) -> bool:
-        """Whether a tool may ask for the name."""
+        """Return whether a tool may ask for the name."""
         return name in self.names and not self._is_own(name)
 
     def hiding(self, names: Iterable[str]) -> "Secrets":
-        """The same, with further keys by name that no tool may ask for and that are hidden."""
+        """Return the same, with further keys by name that no tool may ask for and that are hidden."""
         more = Secrets(self.names, env=self._env, unmasked_formats=self._unmasked, mask=self._mask, is_own=self._is_own)
         more._hidden = self._hidden.union(names)
         return more
@@ -90,7 +90,8 @@ def _redactor(
 
 
 def signing_keys() -> Keys | None:
-    """The keys that sign journals, from the environment of this process; DefinitionError where the first is short."""
+    """Return the keys that sign journals, from the environment of this process; DefinitionError where the first is
+    short."""
     keys = verifying_keys()
     if keys is not None:
         keys.check_signer()
@@ -98,12 +99,13 @@ def signing_keys() -> Keys | None:
 
 
 def verifying_keys() -> Keys | None:
-    """The same keys for a reader of journals: old ones may be shorter than one that signs."""
+    """Return the same keys for a reader of journals: old ones may be shorter than one that signs."""
     return Keys.read(os.environ.get(KEYS_VARIABLE, ""))
 
 
 def fill_secrets(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:
-    """The config with secrets where the fills say, {at, parts}; ToolError for one that is not allowed or not set."""
+    """Return the config with secrets where the fills say, {at, parts}; ToolError for one that is not allowed or not
+    set."""
     for fill in fills:
         parts = [part if isinstance(part, str) else secret(part["env"]) for part in fill["parts"]]
         config = _put(config, fill["at"], "".join(parts))
@@ -111,7 +113,7 @@ def fill_secrets(config: Any, fills: Sequence[Json], secret: Callable[[str], str
 
 
 def _put(value: Any, at: Sequence[str | int], text: str) -> Any:
-    """A copy of the value with the text at a path in it."""
+    """Return a copy of the value with the text at a path in it."""
     if not at:
         return text
     key, *rest = at

@@ -21,7 +21,7 @@ OURS = ("x-preset", "x-author")
 
 
 def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry) -> Decisions:
-    """The decisions, with the schema of the tool as it is now in each edit of a call whose tool has changed.
+    """Return the decisions, with the schema of the tool as it is now in each edit of a call whose tool has changed.
 
     DecisionError for an approval or a retry of such a call: what was approved is not what would be made. A denial
     always stands.
@@ -30,7 +30,7 @@ def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry)
 
 
 def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
-    """The tools of the calls that these decisions keep from being made: the host need not have them any more."""
+    """Return the tools of the calls that these decisions keep from being made: the host need not have them any more."""
     refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
     return {str(waiting.tool) for key in refused if (waiting := _waiting_at(tape, key)) is not None}
 
@@ -65,7 +65,7 @@ def _check_plan(tools: Tools, plan: Json, registry: ToolRegistry) -> None:
 
 
 def _change_of(tools: Tools, tool: str, registry: ToolRegistry) -> str | None:
-    """How a tool differs from the one that was shown, and what can be done; None where it is the same."""
+    """Return how a tool differs from the one that was shown, and what can be done; None where it is the same."""
     shown = tools.get(tool)
     if shown is None or shown["effect"] == "nested":  # a run of its own is shown as a run
         return None
@@ -84,7 +84,7 @@ def _has(registry: ToolRegistry, tool: str) -> bool:
 
 
 def _shown(schema: Any) -> Any:
-    """A schema without the arguments that are not a model's, nor a person's, to choose."""
+    """Return a schema without the arguments that are not a model's, nor a person's, to choose."""
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
         return schema
     own = {name: rule for name, rule in schema["properties"].items() if not _is_ours(rule)}
@@ -97,7 +97,7 @@ def _is_ours(rule: Any) -> bool:
 
 
 def _differences(before: Any, now: Any) -> Iterator[str]:
-    """What is new, gone or other among the arguments."""
+    """Yield what is new, gone or other among the arguments."""
     old, new = _arguments(before), _arguments(now)
     if gone := sorted(old.keys() - new.keys()):
         yield f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} gone"

@@ -15,7 +15,7 @@ GRACE = 0.5
 
 
 def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """What the coroutine of `work` returns, run in an event loop of its own."""
+    """Return what the coroutine of `work` returns, run in an event loop of its own."""
     if not _is_in_loop():
         return _run_to_end(work())
     box: list[Result] = []

@@ -19,7 +19,7 @@ from utools.words.text import translate_description, translate_descriptions
 
 
 def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[Json] = ()) -> dict[str, ToolPolicy]:
-    """The whitelisted tools by code, in the config's order.
+    """Return the whitelisted tools by code, in the config's order.
 
     `fills` says where secrets belong in the config, of which only presets may hold any. A glob does not reach a tool
     that needs a preset of its author, such as `agent_core`. DefinitionErrors for unknown tools, globs without a
@@ -43,7 +43,7 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
 
 
 def _position(problem: Problem) -> tuple[str, int]:
-    """The list of the config that a problem is in, and its entry."""
+    """Return the list of the config that a problem is in, and its entry."""
     name, index = problem.where.split("/")[:2]
     return name, int(index)
 
@@ -60,7 +60,7 @@ def _refused_entries(config: AgentConfig, registry: ToolRegistry) -> Iterator[Pr
 
 
 def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
-    """The fills of the preset of the entry at `where`, relative to that preset."""
+    """Return the fills of the preset of the entry at `where`, relative to that preset."""
     index = int(where.rpartition("/")[2])
     return [{**fill, "at": fill["at"][3:]} for fill in fills if fill["at"][:3] == ["allowed_tools", index, "preset"]]
 
@@ -87,7 +87,7 @@ def _policy(
 
 
 def effect_as_data(tool: Tool) -> Any:
-    """A tool's effect as a journal can hold it; `dynamic` when only its own function can tell."""
+    """Return a tool's effect as a journal can hold it; `dynamic` when only its own function can tell."""
     if isinstance(tool.effect, str):
         return tool.effect
     return "dynamic" if callable(tool.effect) else dict(tool.effect)
@@ -96,7 +96,7 @@ def effect_as_data(tool: Tool) -> Any:
 def _binding_problems(
     registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
 ) -> Iterator[Problem]:
-    """How an entry binds a tool otherwise than the tool can be bound."""
+    """Yield how an entry binds a tool otherwise than the tool can be bound."""
     schema = registry.schema(code).schema
     yield from _preset_problems(registry, code, allowed, where, fills)
     if missing := _missing_presets(schema, allowed):
@@ -128,7 +128,7 @@ def _origin_problems(
 def _preset_problems(
     registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
 ) -> Iterator[Problem]:
-    """The preset must fit the tool's schema; what is missing may still come from the model."""
+    """Yield what of a preset does not fit the tool's schema; what is missing may still come from the model."""
     if not allowed.preset:
         return
     for fault in without_filled(fills, registry.validate(code, allowed.preset)):
@@ -139,6 +139,6 @@ def _preset_problems(
 
 
 def _missing_presets(schema: Json, allowed: AllowedTool) -> list[str]:
-    """The required arguments that only the author can set, and has not."""
+    """Return the required arguments that only the author can set, and has not."""
     authored = author_keys(schema)
     return [name for name in schema.get("required", ()) if name in authored and name not in allowed.preset]

@@ -25,7 +25,7 @@ def words_in(language: str) -> Words:
 
 
 def words_of(started: Mapping[str, Any]) -> Words:
-    """The texts of a run, from its `run_started` record."""
+    """Return the texts of a run, from its `run_started` record."""
     version, config = rules_of(started)["texts"], started["config"]
     if version == 1:
         return ENGLISH_1
@@ -35,5 +35,5 @@ def words_of(started: Mapping[str, Any]) -> Words:
 
 @cache
 def words_of_plans(words: Words) -> Words:
-    """The texts where a plan is asked for in place of an action."""
+    """Return the texts where a plan is asked for in place of an action."""
     return replace_texts(words, words.in_a_plan)

@@ -42,7 +42,7 @@ class Caller:
         return share.take(self.principal.tenant, self.principal.id)
 
     def allows(self, scope: Scope) -> bool:
-        """Whether he may do what needs the scope."""
+        """Return whether he may do what needs the scope."""
         return self.principal.allows(scope)
 
     @property
@@ -62,7 +62,7 @@ class Access:
     service: Service
 
     def needs(self, scope: Scope | None) -> Any:
-        """What a route depends on that only callers of a scope may use: 401 without a token, 403 without the
+        """Return what a route depends on that only callers of a scope may use: 401 without a token, 403 without the
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
 

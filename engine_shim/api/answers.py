@@ -11,12 +11,12 @@ MANNERS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-stor
 
 
 def write_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer in JSON. The route's model documents it; tests hold every answer against that."""
+    """Return an answer in JSON. The route's model documents it; tests hold every answer against that."""
     return Response(orjson.dumps(data), status, {**MANNERS, **(headers or {})}, "application/json")
 
 
 def describe_events(data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The content of server-sent events for the OpenAPI document. `data` is the schema of each event's JSON."""
+    """Return the content of server-sent events for the OpenAPI document. `data` is the schema of each event's JSON."""
     text: dict[str, Any] = {"type": "string"}
     if data is not None:
         text |= {"contentMediaType": "application/json", "contentSchema": dict(data)}

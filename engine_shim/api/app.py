@@ -40,7 +40,7 @@ METRICS: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(service: Service) -> APIRouter:
-    """All routes of a service, for a FastAPI app that is yours.
+    """Return all routes of a service, for a FastAPI app that is yours.
 
     Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`; until it has, all routes
     answer 503.
@@ -59,7 +59,7 @@ def create_router(service: Service) -> APIRouter:
 
 
 def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: Collection[str] = ()) -> FastAPI:
-    """The API by itself: it serves what is asked of `hosts`, also to pages of `origins`."""
+    """Return the API by itself: it serves what is asked of `hosts`, also to pages of `origins`."""
     app = FastAPI(
         title="agent-core",
         version=version("agent-core"),
@@ -85,12 +85,12 @@ def _system_routes(access: Access) -> APIRouter:
 
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
-        """Whether the server serves; it asks for no token."""
+        """Return whether the server serves; it asks for no token."""
         return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
 
     @router.get("/me", response_model=Me, responses=responses())
     async def show_caller(caller: Caller = anyone) -> Response:
-        """Who calls, and what his token allows."""
+        """Return who calls, and what his token allows."""
         principal = caller.principal
         scopes = [each for each in SCOPES if principal.allows(each)]
         about_caller = {"name": principal.name, "tenant": principal.tenant, "scopes": scopes}
@@ -98,7 +98,8 @@ def _system_routes(access: Access) -> APIRouter:
 
     @router.get("/metrics", response_class=PlainTextResponse, responses={**METRICS, **responses()})
     async def show_metrics(caller: Caller = admin) -> Response:
-        """What the runs did, for Prometheus: to the host's own token that of all tenants, to a tenant's its own."""
+        """Return what the runs did, for Prometheus: to the host's own token that of all tenants, to a tenant's its
+        own."""
         metrics, tenants = service.telemetry.metrics, service.tenants.values()
         if metrics is None:
             raise HTTPException(503, "nothing is counted here: pip install 'agent-core[web]'")
@@ -110,7 +111,7 @@ def _system_routes(access: Access) -> APIRouter:
 
 
 async def _answer_problem(request: Request, error: Exception) -> Response:
-    """The answer to what no route of ours has handled."""
+    """Return the answer to what no route of ours has handled."""
     refusal = refusal_of(error)
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))  # below a program that mounts the app
     allowed = ", ".join(_allowed_methods(request)) if refusal.status == 405 else ""
@@ -125,14 +126,14 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes at the path of a request."""
+    """Return the methods of all routes at the path of a request."""
     routes, scope = request.app.router.routes, request.scope
     asked = {method: {**scope, "method": method} for method in METHODS}
     return [method for method in METHODS if any(each.matches(asked[method])[0] is Match.FULL for each in routes)]
 
 
 def _describe(app: FastAPI) -> dict[str, object]:
-    """The OpenAPI document, with the form of problems in it."""
+    """Return the OpenAPI document, with the form of problems in it."""
     if app.openapi_schema is None:
         app.openapi_schema = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes

@@ -23,13 +23,13 @@ STORED: dict[int | str, dict[str, Any]] = {200: {"links": CONVERSATION_LINKS}}
 
 
 def chat_routes(access: Access) -> APIRouter:
-    """The routes for conversations with the agents of a host."""
+    """Return the routes for conversations with the agents of a host."""
     router = APIRouter(route_class=ProblemRoute, tags=["agents"])
     read, run = access.needs("read"), access.needs("run")
 
     @router.get("/agents", response_model=AgentList, responses=responses())
     async def list_agents(caller: Caller = read) -> Response:
-        """The agents of the catalogue."""
+        """Return the agents of the catalogue."""
         conversations = caller.tenant.conversations
         return write_json({"agents": conversations.describe_agents() if conversations else []})
 
@@ -64,14 +64,14 @@ def chat_routes(access: Access) -> APIRouter:
 
     @router.get("/agent/conversations", response_model=ConversationList, responses=responses())
     async def list_conversations(caller: Caller = read) -> Response:
-        """The stored conversations, those with the newest turns first, at most 100."""
+        """Return the stored conversations, those with the newest turns first, at most 100."""
         return write_json({"conversations": await caller.tenant.list_conversations(MOST_LISTED)})
 
     @router.get(
         "/agent/conversations/{conversation_id}", response_model=Conversation, responses={**STORED, **responses(404)}
     )
     async def show_conversation(conversation_id: str, caller: Caller = read) -> Response:
-        """The stored messages of a conversation."""
+        """Return the stored messages of a conversation."""
         messages = await _conversations(caller).history(conversation_id)
         return write_json({"conversation_id": conversation_id, "messages": messages})
 
@@ -87,7 +87,7 @@ def chat_routes(access: Access) -> APIRouter:
 
 
 def _with_limit(reply: Json, body: ChatRequest) -> Json:
-    """The reply; of a turn that ran into a limit of the request, the error says which."""
+    """Return the reply; of a turn that ran into a limit of the request, the error says which."""
     limit = {"token_budget": "max_tokens", "max_tool_calls": "max_tool_calls"}.get(reply["finish_reason"])
     if limit is None or reply["error"] is None:
         return reply
@@ -96,7 +96,7 @@ def _with_limit(reply: Json, body: ChatRequest) -> Json:
 
 
 def _conversations(caller: Caller) -> ConversationService:
-    """The conversations of the caller's host. AgentNotFound where it has no agents."""
+    """Return the conversations of the caller's host. AgentNotFound where it has no agents."""
     if caller.tenant.conversations is None:
         raise AgentNotFound("", [])
     return caller.tenant.conversations

@@ -10,13 +10,13 @@ from engine_shim.api.run_answers import CAME, Answered, Key, Nodes, Wait, answer
 
 
 def draft_routes(access: Access) -> APIRouter:
-    """The routes for drafts."""
+    """Return the routes for drafts."""
     router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
     read, admin = access.needs("read"), access.needs("admin")
 
     @router.post("/drafts/check", response_model=DraftCheck, responses=responses(429))
     async def check_draft(body: DraftRequest, caller: Caller = read) -> Response:
-        """What `agent-core validate` says of a text, its graph, and what its placeholders can name."""
+        """Return what `agent-core validate` says of a text, its graph, and what its placeholders can name."""
         return write_json(await caller.tenant.check_draft(body.text, body.format, caller.checks))
 
     @router.post("/drafts/runs", response_model=Answered, responses={**CAME, **responses(429)}, status_code=200)

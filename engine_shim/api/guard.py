@@ -104,18 +104,18 @@ def _too_large(most: int) -> Refusal:
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:
-    """All values of a header: who reads the first one and who reads the last one have to find the same."""
+    """Return all values of a header: who reads the first one and who reads the last one have to find the same."""
     return [value.decode("latin-1") for each, value in scope["headers"] if each == name]
 
 
 def _name_of_page(origin: str) -> str | None:
-    """The host of an origin; None for what is none: browsers read other texts in other ways."""
+    """Return the host of an origin; None for what is none: browsers read other texts in other ways."""
     found = ORIGIN.fullmatch(origin)
     return None if found is None else found[1].lower()
 
 
 def _name(host: str) -> str:
-    """A Host header without its port."""
+    """Return a Host header without its port."""
     name = host.lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"

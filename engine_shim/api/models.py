@@ -11,7 +11,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 def _read_whole(value: Any) -> Any:
-    """A number without a fraction as an integer: 3.0 is one in JSON Schema."""
+    """Return a number without a fraction as an integer: 3.0 is one in JSON Schema."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -38,19 +38,20 @@ TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate
 
 
 def openai_routes(access: Access) -> APIRouter:
-    """The routes that OpenAI's clients call, below `/v1`."""
+    """Return the routes that OpenAI's clients call, below `/v1`."""
     router = APIRouter(prefix="/v1", route_class=OpenAIRoute, tags=["openai"])
     read, run = access.needs("read"), access.needs("run")
 
     @router.get("/models", response_model=ModelObjectList, responses=_errors())
     async def list_models(caller: Caller = read) -> Response:
-        """The agents, and the workflows that take a text: `agent/NAME`, `workflow/ID` (or `workflow/ID@VERSION`)."""
+        """Return the agents, and the workflows that take a text: `agent/NAME`, `workflow/ID` (or
+        `workflow/ID@VERSION`)."""
         names = caller.tenant.completions.list_models()
         return write_json({"object": "list", "data": [_describe(name) for name in names]})
 
     @router.get("/models/{model:path}", response_model=ModelObject, responses=_errors(404))
     async def get_model(model: str, caller: Caller = read) -> Response:
-        """One agent or workflow as a model, by the name that the list has, or `workflow/ID@VERSION`."""
+        """Return one agent or workflow as a model, by the name that the list has, or `workflow/ID@VERSION`."""
         return write_json(_describe(caller.tenant.completions.find_model(model)))
 
     @router.post(
@@ -101,20 +102,21 @@ class OpenAIRoute(APIRoute):
 
 
 def _is_blind_retry(request: Request) -> bool:
-    """Whether a client asks again without a key: its first attempt may have begun, and made writes."""
+    """Return whether a client asks again without a key: its first attempt may have begun, and made writes."""
     return (
         request.headers.get(RETRY_HEADER, "0") != "0" and request.method != "GET" and KEY_HEADER not in request.headers
     )
 
 
 def write_refusal(refusal: Refusal, *, may_retry: bool = True) -> Response:
-    """A refusal as an answer in OpenAI's shape; whether its client may ask again by itself."""
+    """Return a refusal as an answer in OpenAI's shape; whether its client may ask again by itself."""
     headers = refusal.headers() if may_retry else {**refusal.headers(), "X-Should-Retry": "false"}
     return write_json(_write_error(refusal), refusal.status, headers)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route for its documentation; what the server itself refuses is a problem, as everywhere."""
+    """Return the errors of a route for its documentation; what the server itself refuses is a problem, as
+    everywhere."""
     schema = {"schema": {"$ref": "#/components/schemas/OpenAIError"}}
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
     content = {"application/json": schema, MEDIA_TYPE: problem}
@@ -151,7 +153,7 @@ async def _write_chunks(
     *,
     with_usage: bool,
 ) -> AsyncIterator[bytes]:
-    """The answer as OpenAI streams it. An error in its midst is an event of its own, and ends it."""
+    """Yield the answer as OpenAI streams it. An error in its midst is an event of its own, and ends it."""
     head = _head(question.model, question.run, "chat.completion.chunk")
     more: dict[str, Any] = {"usage": None} if with_usage else {}
 

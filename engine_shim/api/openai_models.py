@@ -62,7 +62,7 @@ class ChatMessage(_Lenient):
     name: Text | None = None
 
     def write_neutral(self) -> Json:
-        """The message without what only its client reads."""
+        """Return the message without what only its client reads."""
         fields = self.model_dump(include=set(type(self).model_fields), exclude_none=True)
         return {**fields, "tool_calls": [{"type": "function", **call} for call in fields.get("tool_calls", ())]}
 
@@ -90,7 +90,7 @@ class ChatCompletionRequest(_Lenient):
         return self.stream_options is not None and self.stream_options.include_usage
 
     def read_messages(self) -> list[Json]:
-        """The neutral messages. DefinitionError for what cannot be answered."""
+        """Return the neutral messages. DefinitionError for what cannot be answered."""
         for name in REFUSED:
             if (self.model_extra or {}).get(name) not in (None, [], {}, False, {"type": "text"}, ["text"]):
                 raise DefinitionError(

@@ -101,7 +101,7 @@ COMMON: Final = (400, 401, 403, 405, 408, 413, 422, 429, 503)
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems of a route for its documentation, those of every route included."""
+    """Return the problems of a route for its documentation, those of every route included."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": TITLES[status], "content": content} for status in sorted({*COMMON, *statuses})}
 
@@ -116,7 +116,7 @@ class Refusal:
     errors: tuple[tuple[str, str], ...] = ()
 
     def response(self) -> Response:
-        """The problem as an answer."""
+        """Return the problem as an answer."""
         body = Problem(
             title=TITLES.get(self.status, "Refused"),
             status=self.status,
@@ -127,7 +127,7 @@ class Refusal:
         return Response(orjson.dumps(body.model_dump()), self.status, self.headers(), MEDIA_TYPE)
 
     def headers(self) -> dict[str, str]:
-        """The headers that its status asks for."""
+        """Return the headers that its status asks for."""
         if self.status in (429, 503):
             return {**MANNERS, "Retry-After": str(RETRY_AFTER_S)}
         return {**MANNERS, "WWW-Authenticate": "Bearer"} if self.status == 401 else {**MANNERS}
@@ -142,7 +142,7 @@ class Refused(HTTPException):
 
 
 def refusal_of(error: Exception, model: type[BaseModel] | None = None) -> Refusal:
-    """Why a request was refused, by the error that it ran into; `model` is that of the route's body."""
+    """Return why a request was refused, by the error that it ran into; `model` is that of the route's body."""
     if isinstance(error, Refused):
         return error.refusal
     if isinstance(error, HTTPException):
@@ -175,7 +175,7 @@ class ProblemRoute(APIRoute):
 
 
 def _refuse_store(error: Exception) -> Refusal:
-    """A store that cannot be used: where its file is, the log alone says."""
+    """Return a store that cannot be used: where its file is, the log alone says."""
     log.error("a request met a store that cannot be used: %s", error)
     return Refusal(503, STORE, "the server cannot use its store now; its log says why")
 
@@ -209,5 +209,5 @@ def _faults_of(error: RequestValidationError, model: type[BaseModel] | None) -> 
 
 
 def _as_text(text: str) -> str:
-    """A text that UTF-8 can write, whatever came in."""
+    """Return a text that UTF-8 can write, whatever came in."""
     return text.encode("utf-8", "backslashreplace").decode()

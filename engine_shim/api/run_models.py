@@ -93,7 +93,7 @@ class RecordRef(RequestBody):
 
 
 def _only_with(decision: str, key: str, schema: Json) -> Json:
-    """What JSON Schema says of a key that one decision alone may have."""
+    """Return what JSON Schema says of a key that one decision alone may have."""
     return {
         "if": {"properties": {"decision": {"const": decision}}},
         "then": schema,
@@ -132,7 +132,7 @@ class DecideRequest(RequestBody):
         return self
 
     def read(self) -> Decision:
-        """The decision. DefinitionError for one that no call can have."""
+        """Return the decision. DefinitionError for one that no call can have."""
         match self.decision:
             case "approve":
                 return Approve()

@@ -47,7 +47,7 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def run_routes(access: Access) -> APIRouter:
-    """The routes for runs."""
+    """Return the routes for runs."""
     router = APIRouter(route_class=ProblemRoute, tags=["runs"])
     read, run, decide = access.needs("read"), access.needs("run"), access.needs("decide")
 
@@ -63,8 +63,8 @@ def run_routes(access: Access) -> APIRouter:
         before: Annotated[str | None, Query(max_length=2048, description="`next` of the page before.")] = None,
         caller: Caller = read,
     ) -> Response:
-        """The newest runs, those of a status, of a workflow, begun since a time; and those with something in their
-        records. A page may have fewer than there are, and says by `next` where the following one begins."""
+        """Return the newest runs, those of a status, of a workflow, begun since a time; and those with something in
+        their records. A page may have fewer than there are, and says by `next` where the following one begins."""
         place = None if before is None else read_cursor(before)
         wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit, before=place)
         page = await caller.tenant.list_runs(RunQuery(wanted, reason, tool, text))
@@ -73,7 +73,7 @@ def run_routes(access: Access) -> APIRouter:
 
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
     async def show_run(run_id: str, nodes: Nodes = False, caller: Caller = read) -> Response:
-        """A run: its status, what waits, and once it came to rest its outputs."""
+        """Return a run: its status, what waits, and once it came to rest its outputs."""
         return write_json((await caller.tenant.view(run_id)).as_json(nodes=nodes))
 
     @router.get(
@@ -86,7 +86,8 @@ def run_routes(access: Access) -> APIRouter:
         last_event_id: Annotated[str | None, Header(max_length=64)] = None,
         caller: Caller = read,
     ) -> Response:
-        """The events of a run from its beginning, or after Last-Event-ID, then those to come, until the run ends."""
+        """Return the events of a run from its beginning, or after Last-Event-ID, then those to come, until the run
+        ends."""
         await caller.tenant.runs.check_exists(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
         return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
@@ -108,14 +109,14 @@ def run_routes(access: Access) -> APIRouter:
         after: Annotated[int, Query(ge=0, le=2**53, description="A `Journal-Position`: what came later.")] = 0,
         caller: Caller = read,
     ) -> Response:
-        """The run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
+        """Return the run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""
         await caller.tenant.runs.check_exists(run_id)
         lines, position = await asyncio.to_thread(caller.tenant.export, run_id, after)
         return Response(lines, media_type="application/jsonl", headers={POSITION: str(position)})
 
     @router.get("/runs/{run_id}/verify", response_model=Verdict, responses=responses(404, 409))
     async def verify_run(run_id: str, caller: Caller = read) -> Response:
-        """Whether the run's records are whole, and its seal; `replay` says whether they come out the same."""
+        """Return whether the run's records are whole, and its seal; `replay` says whether they come out the same."""
         await caller.tenant.runs.check_exists(run_id)
         return write_json(await asyncio.to_thread(_verify, caller.tenant.store.journal, run_id))
 
@@ -199,13 +200,13 @@ def run_routes(access: Access) -> APIRouter:
 
 
 def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
-    """The verdict on a run's records, with the keys of this host."""
+    """Return the verdict on a run's records, with the keys of this host."""
     found = verify(journal, run_id=run_id, keys=verifying_keys())
     return {key: getattr(found, key) for key in Verdict.model_fields}
 
 
 async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
-    """The call that is decided on: the named one, or the only one that waits."""
+    """Return the call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
         return body.at.strand, body.at.n
     runs = caller.tenant.runs
@@ -226,14 +227,14 @@ def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:
 
 
 def _check_date(text: Any) -> Any:
-    """The text of a time. ValueError for a number, which may count anything."""
+    """Return the text of a time. ValueError for a number, which may count anything."""
     if isinstance(text, str) and not DATE.match(text):
         raise ValueError("must be a time as in 2026-01-31T12:00:00Z")
     return text
 
 
 def _aware(time: datetime | None) -> datetime | None:
-    """A time with a zone. DefinitionError for one without: nobody knows which is meant."""
+    """Return a time with a zone. DefinitionError for one without: nobody knows which is meant."""
     if time is None:
         return None
     if time.tzinfo is None:

@@ -16,19 +16,19 @@ GOES_ON: Final[dict[int | str, dict[str, Any]]] = {202: {"model": Execution, "de
 
 
 def tool_routes(access: Access) -> APIRouter:
-    """The routes for the tools of a host."""
+    """Return the routes for the tools of a host."""
     router = APIRouter(route_class=ProblemRoute, tags=["tools"])
     read, admin = access.needs("read"), access.needs("admin")
 
     @router.get("/tools", response_model=ToolList, responses=responses())
     async def list_tools(caller: Caller = read) -> Response:
-        """The tools that workflows and agents may use, and which sources of tools cannot be used, and why."""
+        """Return the tools that workflows and agents may use, and which sources of tools cannot be used, and why."""
         tools = caller.tenant.tools
         return write_json({"tools": await asyncio.to_thread(tools.describe), "left_out": tools.describe_left_out()})
 
     @router.get("/tools/changes", response_model=ToolChanges, responses=responses())
     async def list_tool_changes(caller: Caller = admin) -> Response:
-        """What MCP servers and other hosts offer otherwise than was approved. To ask them takes a while."""
+        """Return what MCP servers and other hosts offer otherwise than was approved. To ask them takes a while."""
         return write_json(await access.service.review_tools(caller.principal))
 
     @router.post("/tools/approve", response_model=Approval, responses=responses(409))

@@ -24,13 +24,13 @@ BODY: dict[str, Any] = {
 
 
 def trigger_routes(access: Access) -> APIRouter:
-    """The routes for triggers. A webhook shows no token: its signature says who it is."""
+    """Return the routes for triggers. A webhook shows no token: its signature says who it is."""
     router = APIRouter(route_class=ProblemRoute, tags=["triggers"])
     read, tenants = access.needs("read"), access.service.tenants
 
     @router.get("/triggers", response_model=TriggerList, responses=responses())
     async def list_triggers(caller: Caller = read) -> Response:
-        """What starts runs without a caller: by the clock, and by webhooks."""
+        """Return what starts runs without a caller: by the clock, and by webhooks."""
         return write_json({"triggers": await caller.tenant.triggers.describe()})
 
     @router.post(

@@ -19,24 +19,24 @@ SAVED: dict[int | str, dict[str, Any]] = {
 
 
 def workflow_routes(access: Access) -> APIRouter:
-    """The routes for workflows."""
+    """Return the routes for workflows."""
     router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
     read, run, admin = access.needs("read"), access.needs("run"), access.needs("admin")
 
     @router.get("/workflows", response_model=WorkflowList, responses=responses())
     async def list_workflows(caller: Caller = read) -> Response:
-        """The workflows that can be run, each with its versions."""
+        """Return the workflows that can be run, each with its versions."""
         found = caller.tenant.workflows.list().values()
         return write_json({"workflows": [_describe(each) for versions in found for each in versions.values()]})
 
     @router.get("/workflows/{name}", response_model=WorkflowDetail, responses=responses(404))
     async def show_workflow(name: str, caller: Caller = read) -> Response:
-        """One version of a workflow, `id@version`, or the newest one of `id`."""
+        """Return one version of a workflow, `id@version`, or the newest one of `id`."""
         return write_json(_detail(caller.tenant.workflows.get(name)))
 
     @router.get("/workflows/{name}/source", response_model=WorkflowSource, responses=responses(404))
     async def show_source(name: str, caller: Caller = read) -> Response:
-        """The text of the file that defines a version of a workflow, comments and all."""
+        """Return the text of the file that defines a version of a workflow, comments and all."""
         return write_json(caller.tenant.files.read_source(name))
 
     @router.put(

@@ -53,12 +53,12 @@ class AgentBuilder:
         return self
 
     def set_max_iterations(self, visits: int) -> Self:
-        """How many node visits an execution may have in all."""
+        """Return how many node visits an execution may have in all."""
         self._max_iterations = visits
         return self
 
     def set_timeout(self, milliseconds: int) -> Self:
-        """How long an execution may be active, in milliseconds; 0: unlimited."""
+        """Return how long an execution may be active, in milliseconds; 0: unlimited."""
         self._timeout_ms = milliseconds
         return self
 
@@ -90,12 +90,12 @@ class AgentBuilder:
         return self
 
     def set_entry_point(self, key: str) -> Self:
-        """A node that an execution may start at. Each call adds one."""
+        """Return a node that an execution may start at. Each call adds one."""
         self._entries.append(key)
         return self
 
     def set_end_points(self, keys: Sequence[str]) -> Self:
-        """The nodes that an execution may end at; without them, those without outgoing edges.
+        """Return the nodes that an execution may end at; without them, those without outgoing edges.
 
         One that has edges with a condition ends where none of them holds.
         """
@@ -103,7 +103,7 @@ class AgentBuilder:
         return self
 
     def build(self, engine: Engine | None = None) -> AgentGraph:
-        """The graph, which cannot be changed any more. DefinitionErrors for all that is wrong with it.
+        """Return the graph, which cannot be changed any more. DefinitionErrors for all that is wrong with it.
 
         Executions run on `engine`; without it, on the host that the command line finds.
         """
@@ -144,8 +144,8 @@ class AgentBuilder:
 
 
 def _id_of(name: str) -> str:
-    """The id of the workflow of a graph: its name, with a digest of that where other letters or digits than ASCII's are
-    left out, so that two names stay apart."""
+    """Return the id of the workflow of a graph: its name, with a digest of that where other letters or digits than
+    ASCII's are left out, so that two names stay apart."""
     latin = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
     if latin and not any(each.isalnum() for each in name if not each.isascii()):
         return latin

@@ -50,17 +50,17 @@ class Execution:
         return self.status() in ENDED
 
     def status(self) -> ExecutionStatus:
-        """How far it has come. ERROR too when it could not be driven on: awaiting it says why."""
+        """Return how far it has come. ERROR too when it could not be driven on: awaiting it says why."""
         if self._work.done() and not self._work.cancelled() and self._work.exception() is not None:
             return ExecutionStatus.ERROR
         return _status_of(self._engine.status(self.id))
 
     def iteration_count(self) -> int:
-        """How many visits of nodes have begun."""
+        """Return how many visits of nodes have begun."""
         return len(node_records(self._tape(), self._nodes))
 
     def get_tool_calls(self) -> list[ToolCallRecord]:
-        """The calls that its nodes have made so far, in order."""
+        """Return the calls that its nodes have made so far, in order."""
         return tool_calls(self._tape(), self._nodes)
 
     def add_message(self, content: str) -> None:
@@ -144,6 +144,6 @@ def _status_of(status: RunStatus) -> ExecutionStatus:
 
 
 def _last_answer(messages: list[Message]) -> str | None:
-    """What the last agent answered, if any has."""
+    """Return what the last agent answered, if any has."""
     answers = (each["content"] for each in messages if each["role"] == "assistant" and not each.get("tool_calls"))
     return next(reversed(list(answers)), None)

@@ -40,11 +40,11 @@ class AgentGraph:
         return tuple(self._definition["entry"])
 
     def to_definition(self) -> dict[str, Any]:
-        """The workflow's definition, as JSON and YAML can hold it."""
+        """Return the workflow's definition, as JSON and YAML can hold it."""
         return copy.deepcopy(self._definition)
 
     def get_node(self, key: str) -> LLMNode:
-        """The node of this key. DefinitionError when there is none."""
+        """Return the node of this key. DefinitionError when there is none."""
         for node in self.nodes:
             if node.key == key:
                 return node
@@ -52,7 +52,7 @@ class AgentGraph:
         raise DefinitionError(f"there is no such node; {hint(key, keys)}", where="key", value=key)
 
     def validate(self) -> list[Problem]:
-        """What is wrong with it on its host, such as a tool that nobody registered; empty when nothing is."""
+        """Return what is wrong with it on its host, such as a tool that nobody registered; empty when nothing is."""
         return validate(load_workflow(self._definition), self.engine.registry)
 
     def execute(self, entry: str, state: AgentState) -> Execution:
@@ -89,7 +89,7 @@ class AgentGraph:
         return execution
 
     def _definition_from(self, entry: str) -> dict[str, Any]:
-        """The definition with one entry, and without the nodes that only others lead to."""
+        """Return the definition with one entry, and without the nodes that only others lead to."""
         if entry not in self.entries:
             message = f"is no entry point; {hint(entry, self.entries)}"
             raise DefinitionError(message, where="entry", value=entry)
@@ -105,6 +105,6 @@ class AgentGraph:
 
 
 def _finished_turns(history: list[Message]) -> list[Message]:
-    """What users and assistants said in turns that are finished, without calls and what tools answered."""
+    """Return what users and assistants said in turns that are finished, without calls and what tools answered."""
     said = (message for message in history if message.get("role") in ("user", "assistant") and message.get("content"))
     return [{"role": message["role"], "content": message["content"]} for message in said]

@@ -22,13 +22,13 @@ ENDINGS = {
 
 
 def node_records(tape: Tape, nodes: Sequence[str]) -> list[NodeRecord]:
-    """The visits of these nodes, in the order in which they began."""
+    """Return the visits of these nodes, in the order in which they began."""
     records = [_node_record(key, attempts) for (key, _), attempts in _visits(tape, nodes).items()]
     return sorted(records, key=lambda each: each.start)
 
 
 def tool_calls(tape: Tape, nodes: Sequence[str]) -> list[ToolCallRecord]:
-    """The calls that the agents of these nodes have made, in order; not those of agents that are their tools."""
+    """Return the calls that the agents of these nodes have made, in order; not those of agents that are their tools."""
     order, found = Order(tape, {}), []
     for path, facts in read_strands(tape).items():
         key = _visited(path)
@@ -51,7 +51,7 @@ def _visits(tape: Tape, nodes: Sequence[str]) -> Visits:
 
 
 def _visited(path: str) -> tuple[str, int] | None:
-    """The visit that a strand belongs to; None for another strand, and for runs nested below a visit."""
+    """Return the visit that a strand belongs to; None for another strand, and for runs nested below a visit."""
     if not path.startswith(f"{ROOT}/") or nesting_depth(path) != 1:
         return None
     name, n, _ = parse_segment(segments(path)[0])

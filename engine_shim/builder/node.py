@@ -79,7 +79,8 @@ class LLMNode:
     config: NodeConfig = field(default_factory=NodeConfig)
 
     def to_definition(self) -> dict[str, Any]:
-        """The node as the definition has it. DefinitionError for a tool or a model that is given as an object."""
+        """Return the node as the definition has it. DefinitionError for a tool or a model that is given as an
+        object."""
         node = {"id": self.key, "tool": AGENT, "config": self._agent_config()}
         described = {"description": self.description} if self.description else {}
         return {**node, **described, **({"retry": dict(self.retry)} if self.retry else {})}
@@ -103,7 +104,7 @@ class LLMNode:
         return {**own, **usual, **self.config}
 
     def _entry(self, tool: Any, index: int) -> str | dict[str, Any]:
-        """A tool as the whitelist has it."""
+        """Return a tool as the whitelist has it."""
         if isinstance(tool, AllowedTool):
             return tool.model_dump(exclude_unset=True)
         if isinstance(tool, str):

@@ -17,7 +17,7 @@ Complete = Callable[[typer.Context, str], list[Offer]]
 
 
 def _never_failing(offers: Callable[[typer.Context, str], Iterator[Offer]]) -> Complete:
-    """What begins as the word that is being typed; nothing at all where anything is wrong."""
+    """Return what begins as the word that is being typed; nothing at all where anything is wrong."""
 
     @wraps(offers)
     def complete(context: typer.Context, incomplete: str) -> list[Offer]:
@@ -32,13 +32,13 @@ def _never_failing(offers: Callable[[typer.Context, str], Iterator[Offer]]) -> C
 
 @_never_failing
 def complete_run(context: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """The newest runs of the store, and `last`."""
+    """Yield the newest runs of the store, and `last`."""
     yield from _runs(context)
 
 
 @_never_failing
 def complete_recorded(context: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """The same, and journal files."""
+    """Yield the same, and journal files."""
     yield from _runs(context)
     yield from _files(incomplete, JOURNALS)
 
@@ -59,7 +59,7 @@ def complete_cases(context: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 @_never_failing
 def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """The codes of the built-in tools, and of those that the host configuration lists, which are not loaded."""
+    """Yield the codes of the built-in tools, and of those that the host configuration lists, which are not loaded."""
     from engine_shim.host.find import find_host_config
     from utools import builtin
     from utools.document import read_document
@@ -72,7 +72,7 @@ def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 @_never_failing
 def complete_statuses(context: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """The last status of a list with commas."""
+    """Yield the last status of a list with commas."""
     from engine_shim.statuses import LISTED
 
     before, comma, _ = incomplete.rpartition(",")
@@ -101,7 +101,7 @@ def _runs(context: typer.Context) -> Iterator[Offer]:
 
 
 def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[Offer]:
-    """What lies in the directory that the word names so far."""
+    """Yield what lies in the directory that the word names so far."""
     typed, _, _ = incomplete.rpartition("/")
     prefix = f"{typed}/" if "/" in incomplete else ""
     for path in sorted(Path(prefix or ".").iterdir()):

@@ -14,7 +14,8 @@ from engine_shim.runs.engine import Engine
 
 
 def open_engine(options: Options, *, definition: Path | None = None, run: str | None = None) -> Engine:
-    """The engine for a definition that is to run, or for a run: on the host that began it, unless another is named."""
+    """Return the engine for a definition that is to run, or for a run: on the host that began it, unless another is
+    named."""
     file = find_host_config(options.config, definition)
     store = open_named_store(options.store, file)
     entry = store.entry(run) if run is not None else None
@@ -24,7 +25,7 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
 
 
 def with_engine(config: HostConfig, options: Options) -> HostConfig:
-    """The host with the engine that the options name. BadParameter for what is no address."""
+    """Return the host with the engine that the options name. BadParameter for what is no address."""
     address = {} if options.temporal is None else {"address": options.temporal}
     try:
         temporal = TemporalConfig.model_validate({**config.temporal.model_dump(), **address})

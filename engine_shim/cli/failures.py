@@ -63,7 +63,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
 
 
 def _describe_usage(error: typer.TyperException) -> str:
-    """What is wrong with a command line: the name of an argument or option first, and pydantic's fault in our words."""
+    """Return what is wrong with a command line: the name of an argument or option first, and pydantic's fault in our
+    words."""
     if not isinstance(error, typer.BadParameter) or not error.message:
         return error.format_message()
     message, found = error.message, error.__cause__

@@ -38,7 +38,7 @@ class JsonHandler(logging.Handler):
 
 
 def _trace_of(record: logging.LogRecord) -> dict[str, str]:
-    """The ids of the span that a record is about, or that is the current one; none where nothing is traced."""
+    """Return the ids of the span that a record is about, or that is the current one; none where nothing is traced."""
     if (trace := getattr(record, "trace_id", None)) is not None:
         return {"trace_id": trace, "span_id": getattr(record, "span_id", "")}
     if (api := sys.modules.get("opentelemetry.trace")) is None:
@@ -58,5 +58,5 @@ def configure_log(*, level: Level, form: Format = "text") -> None:
 
 
 def logs_json() -> bool:
-    """Whether stderr is for programs: every line of it is JSON."""
+    """Return whether stderr is for programs: every line of it is JSON."""
     return any(isinstance(handler, JsonHandler) for handler in logging.getLogger(PACKAGES[0]).handlers)

@@ -28,7 +28,7 @@ class Options:
     temporal: str | None = None
 
     def command(self, *words: str) -> str:
-        """A command that a person can copy, with the options of this one, but for the password of a store."""
+        """Return a command that a person can copy, with the options of this one, but for the password of a store."""
         store = None if self.store is None else describe_address(self.store)
         named: list[tuple[str, Path | str | None]] = [("--store", store), ("--config", self.config)]
         named += [("--engine", self.engine), ("--temporal", self.temporal if self.engine == "temporal" else None)]
@@ -82,36 +82,36 @@ def error_document(fields: dict[str, Any]) -> None:
 
 
 def mask(text: str) -> str:
-    """The text without keys, which somebody may have put where a name belongs."""
+    """Return the text without keys, which somebody may have put where a name belongs."""
     from agent_core.run.secrets import Secrets
 
     return Secrets().redactor().text(text)
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def in_line(text: str) -> str:
-    """The text in one line, whole: a line break in it is shown as text."""
+    """Return the text in one line, whole: a line break in it is shown as text."""
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def flatten(text: str, longest: int | None) -> str:
-    """The text in one line, cut where it is longer."""
+    """Return the text in one line, cut where it is longer."""
     flat = " ".join(text.split())
     return flat if longest is None or len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
 def flatten_end(begin: str, text: str, longest: int) -> str:
-    """A line that begins so, whole, with as much of the text in one line as has room."""
+    """Return a line that begins so, whole, with as much of the text in one line as has room."""
     room = longest - len(begin)
     return begin.rstrip() if room < 2 or not text else begin + flatten(text, room)
 
 
 def user() -> str:
-    """Who gives this command, as journals name them."""
+    """Return who gives this command, as journals name them."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a process without a name, as in some containers
@@ -119,12 +119,12 @@ def user() -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things, in words."""
+    """Return a number of things, in words."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(number: int) -> str:
-    """A number of bytes, in a unit that a person reads."""
+    """Return a number of bytes, in a unit that a person reads."""
     if number < 1024:
         return count(number, "byte")
     amount, unit = number / 1024, "KiB"
@@ -136,7 +136,8 @@ def size(number: int) -> str:
 
 
 def list_origins(call: Mapping[str, Any], form: str) -> list[str]:
-    """Where each value of a call comes from, in one text of this form: `to ← user message 2, body ← the model`."""
+    """Return where each value of a call comes from, in one text of this form: `to ← user message 2, body ← the
+    model`."""
     origins: Mapping[str, str] = call.get("origins") or {}
     told = [f"{pointer[1:]} ← {'the model' if origin == 'model' else origin}" for pointer, origin in origins.items()]
     return [form.format(", ".join(told))] if told else []

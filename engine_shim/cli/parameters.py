@@ -25,7 +25,8 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
 
 
 def take_address(context: typer.Context, value: str | None) -> StoreAddress | None:
-    """The address that a --store gives, or AGENT_CORE_STORE; BadParameter for what looks like a URL and is none."""
+    """Return the address that a --store gives, or AGENT_CORE_STORE; BadParameter for what looks like a URL and is
+    none."""
     source = context.get_parameter_source("store")
     if value is None or context.resilient_parsing:
         return value
@@ -34,7 +35,7 @@ def take_address(context: typer.Context, value: str | None) -> StoreAddress | No
 
 
 def read_option(text: str, where: str) -> StoreAddress:
-    """The address of a store that an option or an argument gives; BadParameter for what is none."""
+    """Return the address of a store that an option or an argument gives; BadParameter for what is none."""
     try:
         return read_address(text, where=where)
     except DefinitionError as error:

@@ -14,13 +14,13 @@ from utools.databases.store_address import StoreAddress, read_address
 def open_named_store(
     named: StoreAddress | None, config: Path | None = None, *, patience: float = PATIENCE_S
 ) -> DatabaseRunStore:
-    """The store that is named, or else found, as `find_address` has it."""
+    """Return the store that is named, or else found, as `find_address` has it."""
     return open_store(find_address(named, config), patience=patience)
 
 
 def find_address(named: StoreAddress | None, config: Path | None = None) -> StoreAddress:
-    """Where the runs of this host are: as `named` by --store or AGENT_CORE_STORE, as `store` of the host configuration
-    says, or in the user's data directory."""
+    """Return where the runs of this host are: as `named` by --store or AGENT_CORE_STORE, as `store` of the host
+    configuration says, or in the user's data directory."""
     if named is not None:
         return named
     return default_address(None if os.environ.get(VARIABLE) else _read_configured(config))

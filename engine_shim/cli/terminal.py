@@ -22,12 +22,13 @@ _STEERING: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with an escape in place of each character that steers a terminal, or hides: `\\x1b`, `\\u202e`."""
+    """Return the text with an escape in place of each character that steers a terminal, or hides: `\\x1b`,
+    `\\u202e`."""
     return _STEERING.sub(_escape, text)
 
 
 def visible_json(text: str) -> str:
-    """A JSON document whose strings have JSON's escapes for the same characters: it stays the same value."""
+    """Return a JSON document whose strings have JSON's escapes for the same characters: it stays the same value."""
     return _STEERING.sub(_escape_json, text)
 
 
@@ -54,7 +55,7 @@ _STREAMS: ContextVar[_Streams | None] = ContextVar("_STREAMS", default=None)
 
 
 def out() -> TextIO:
-    """Where a command writes its results."""
+    """Return where a command writes its results."""
     streams = _STREAMS.get()
     return streams.out if streams else sys.stdout
 
@@ -66,13 +67,13 @@ def err() -> TextIO:
 
 
 def own_err() -> TextIO:
-    """The process's stderr itself, for a library that edits lines there."""
+    """Return the process's stderr itself, for a library that edits lines there."""
     streams = _STREAMS.get()
     return streams.err if streams else sys.stderr
 
 
 def with_own_streams(command: Callable[P, T]) -> Callable[P, T]:
-    """The same command; while it runs, and after, whatever else is written to stdout goes to stderr.
+    """Return the same command; while it runs, and after, whatever else is written to stdout goes to stderr.
 
     `release` ends this.
     """
@@ -120,7 +121,7 @@ def _reserve() -> None:
 
 
 def _take_over(stdout: TextIO) -> TextIO:
-    """The process's stdout under another descriptor: what C code and children write to theirs goes to stderr."""
+    """Return the process's stdout under another descriptor: what C code and children write to theirs goes to stderr."""
     try:
         if stdout.fileno() != 1:
             return stdout

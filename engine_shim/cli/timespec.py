@@ -11,7 +11,8 @@ _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def read_time(option: str, text: str) -> datetime:
-    """The time that `text` means, in UTC unless it says otherwise. BadParameter, naming the option, otherwise."""
+    """Return the time that `text` means, in UTC unless it says otherwise. BadParameter, naming the option,
+    otherwise."""
     try:
         return datetime.now(UTC) - _parse_age(text) if _AGE.fullmatch(text) else _in_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
@@ -20,7 +21,7 @@ def read_time(option: str, text: str) -> datetime:
 
 
 def read_age(option: str, text: str) -> timedelta:
-    """The age that `text` means. BadParameter, naming the option, otherwise."""
+    """Return the age that `text` means. BadParameter, naming the option, otherwise."""
     try:
         return _parse_age(text)
     except (ValueError, OverflowError):

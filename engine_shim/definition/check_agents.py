@@ -32,7 +32,7 @@ def check_agents(
 
 
 def without_faulty_keys(node: Node, faulty: Set[str]) -> Node:
-    """The node without the keys of its config that have a fault, so that those of the others are found."""
+    """Return the node without the keys of its config that have a fault, so that those of the others are found."""
     config = {key: value for key, value in node.config.items() if key not in faulty}
     stand_ins = {key: value for key, value in STAND_INS.items() if key in faulty}
     return node.model_copy(update={"config": {**config, **stand_ins}})
@@ -50,7 +50,7 @@ def _faults_of(use: ToolUse, registry: ToolRegistry, base: Path) -> Iterator[Pro
 
 
 def find_prompt_files(config: Mapping[str, Any], where: str) -> Iterator[Problem]:
-    """A problem for each; the same whether there is such a file or not."""
+    """Yield a problem for each; the same whether there is such a file or not."""
     prompts = config.get("prompts")
     for name, template in prompts.items() if isinstance(prompts, Mapping) else ():
         if is_file(template):

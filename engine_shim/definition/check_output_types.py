@@ -54,7 +54,7 @@ def _absent_outputs(outputs: NodeOutputs, definition: Definition) -> Iterator[Pr
 
 
 def _absent_part(each: Placeholder, shape: Shape, start: int) -> str | None:
-    """What a placeholder leads to that is not there: `shape` is that of its first `start` parts."""
+    """Return what a placeholder leads to that is not there: `shape` is that of its first `start` parts."""
     for depth, part in enumerate(each.path[start:], start=start):
         inner = shape.at(part)
         if inner.is_empty:
@@ -83,13 +83,13 @@ def _condition_faults(
 
 
 def _external_shape(definition: Definition) -> Shape:
-    """The inputs, by their names alone, where no others may be given."""
+    """Return the inputs, by their names alone, where no others may be given."""
     closed = closed_inputs(definition)
     return ANYTHING if closed is None else record(dict.fromkeys(closed, ANYTHING))
 
 
 def _primary_faults(use: ToolUse, outputs: NodeOutputs) -> Iterator[Problem]:
-    """An output of the agent that is to be shown first, and that it does not have."""
+    """Yield an output of the agent that is to be shown first, and that it does not have."""
     name, schema = use.known().get(PRIMARY), outputs.schema_of(AGENT)
     if isinstance(name, str) and schema is not None and name not in schema["properties"]:
         yield Problem(f"{use.where}/{PRIMARY}", f"there is no output {name!r}; {hint(name, schema['properties'])}")

@@ -18,7 +18,7 @@ NETWORK = "http_request"
 def check_tool_calls(
     definition: Definition, registry: ToolRegistry, goes_on: Callable[[str], bool]
 ) -> Iterator[tuple[bool, Problem]]:
-    """Each fault, and whether it is a reason not to run.
+    """Yield each fault, and whether it is a reason not to run.
 
     It is none where the author does not name the tool itself, or where the run `goes_on` after the node has failed.
     """
@@ -30,7 +30,7 @@ def check_tool_calls(
 
 
 def _fault_of(use: ToolUse, registry: ToolRegistry) -> Problem | None:
-    """The fault of a call whose arguments fit the tool's schema."""
+    """Return the fault of a call whose arguments fit the tool's schema."""
     check, known = registry.get(use.tool).check, use.known()
     if check is None or _misfits(known, registry.validate(use.tool, known)):
         return None
@@ -42,7 +42,7 @@ def _fault_of(use: ToolUse, registry: ToolRegistry) -> Problem | None:
 
 
 def _unreachable(use: ToolUse, registry: ToolRegistry) -> Problem | None:
-    """A URL, fixed up to its path at least, that http_request may not reach as it is configured."""
+    """Return a URL, fixed up to its path at least, that http_request may not reach as it is configured."""
     config = {**registry.policy.presets.get(use.tool, {}), **use.config}
     origin, cidrs = ORIGIN.match(str(config.get("url"))), config.get("allow_cidrs", [])
     if use.tool != NETWORK or origin is None or any(True for _ in read_placeholders(cidrs)):
@@ -54,5 +54,5 @@ def _unreachable(use: ToolUse, registry: ToolRegistry) -> Problem | None:
 
 
 def _misfits(known: Mapping[str, Any], faults: Iterable[Fault]) -> bool:
-    """Whether a fault is about a value that is given, rather than about one that is still to come."""
+    """Return whether a fault is about a value that is given, rather than about one that is still to come."""
     return any(f"{fault.pointer}/".split("/")[1] in known for fault in faults)

@@ -25,7 +25,7 @@ _UNKNOWN = _Found(ANYTHING)
 
 
 def absent_names(tree: Any, data: Shape) -> Iterator[str]:
-    """What is wrong with each name in an expression's tree that data of this shape cannot have."""
+    """Yield what is wrong with each name in an expression's tree that data of this shape cannot have."""
     reader = _Reader()
     with suppress(RecursionError):  # it is too deep to be evaluated, or nearly so
         reader.read(tree, _Found(data))
@@ -39,7 +39,7 @@ class _Reader:
         self.absent: list[str] = []
 
     def read(self, tree: Any, value: _Found) -> _Found:
-        """What the tree finds in the value."""
+        """Return what the tree finds in the value."""
         kind, children = tree["type"], tree["children"]
         match kind:
             case "field":

@@ -36,7 +36,7 @@ def draw_text(definition: Definition, graph: Graph) -> list[str]:
 
 
 def _describe_node(node: Node) -> list[str]:
-    """What a node calls, then its keys that change how it runs, one a line."""
+    """Return what a node calls, then its keys that change how it runs, one a line."""
     lines = [f"{node.tool} {node.config.get('workflow', '')}" if node.tool == INVOKE else node.tool]
     if node.foreach is not None:
         of = node.foreach if isinstance(node.foreach, str) else f"{len(node.foreach)} items"
@@ -72,7 +72,7 @@ def _describe_tool(entry: Any) -> str:
 
 
 def _describe_edge(edge: Edge, edges: Sequence[Edge], definition: Definition) -> str:
-    """When an edge is taken."""
+    """Return when an edge is taken."""
     group = [other for other in edges if other.on_error == edge.on_error]
     parts = ["on error"] if edge.on_error else []
     if edge.ask is not None:
@@ -94,7 +94,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def draw_mermaid(definition: Definition, graph: Graph) -> list[str]:
-    """The lines of a Mermaid flowchart; ids are numbers, so that no name of a node is a word of Mermaid."""
+    """Return the lines of a Mermaid flowchart; ids are numbers, so that no name of a node is a word of Mermaid."""
     index = {node.id: f"n{number}" for number, node in enumerate(definition.nodes)}
     lines = ["flowchart TD"]
     for node in definition.nodes:
@@ -111,7 +111,7 @@ def draw_mermaid(definition: Definition, graph: Graph) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """A text as a part of a quoted label: Mermaid's entity codes for what it, Markdown or HTML would read."""
+    """Return a text as a part of a quoted label: Mermaid's entity codes for what it, Markdown or HTML would read."""
     flat = _cut(" ".join(text.split()), LONGEST_LABEL)
     return "".join(_ESCAPES.get(character, character) for character in flat)
 
@@ -120,7 +120,8 @@ def _escape(text: str) -> str:
 
 
 def describe_graph(definition: Definition, graph: Graph) -> dict[str, Any]:
-    """The nodes, each with its level, which is one below the lowest of those that it comes after; and the edges."""
+    """Return the nodes, each with its level, which is one below the lowest of those that it comes after; and the
+    edges."""
     levels: dict[str, int] = {}
     for name in graph.levels:
         levels[name] = max((levels[edge.source] + 1 for edge in graph.incoming[name]), default=0)

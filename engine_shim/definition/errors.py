@@ -25,24 +25,24 @@ _MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not s
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems in the order of the files' lines."""
+    """Return the problems in the order of the files' lines."""
     return sorted(problems, key=lambda each: (each.file, each.line or 0))
 
 
 def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
-    """The problem of what a schema refuses in the value at `where`."""
+    """Return the problem of what a schema refuses in the value at `where`."""
     message = fault.message.removeprefix(fault.pointer).strip().removesuffix(".")
     return Problem(f"{where}{fault.pointer}", message + more)
 
 
 def problems_of(error: ValidationError, keys: Callable[[Location], Iterable[str]]) -> list[Problem]:
-    """What pydantic found, in our words; `keys` lists the keys that may be given at a place."""
+    """Return what pydantic found, in our words; `keys` lists the keys that may be given at a place."""
     found = find_model_faults(error, keys, _MESSAGES)
     return [Problem(_where(each.position), each.text) for each in found if not _is_about_text(each)]
 
 
 def _is_about_text(fault: ModelFault) -> bool:
-    """Whether this is about the text that could be given instead of an object."""
+    """Return whether this is about the text that could be given instead of an object."""
     return fault.position[-1:] == ("str",) and isinstance(fault.value, dict)
 
 

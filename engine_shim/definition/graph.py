@@ -58,7 +58,7 @@ class Graph:
 
 
 def graph_of(definition: Definition) -> Graph:
-    """The graph of a definition. DefinitionErrors for all that is wrong with its edges."""
+    """Return the graph of a definition. DefinitionErrors for all that is wrong with its edges."""
     order = tuple(node.id for node in definition.nodes)
     edges = _read_edges(definition, order)
     outgoing = _group(order, edges, lambda edge: edge.source)
@@ -91,7 +91,7 @@ def reach(start: str, steps: Callable[[str], Iterable[str]]) -> set[str]:
 
 
 def _read_edges(definition: Definition, order: Sequence[str]) -> list[Edge]:
-    """The edges of the definition; without any, those that the placeholders imply."""
+    """Return the edges of the definition; without any, those that the placeholders imply."""
     if definition.edges is not None:
         edges = enumerate(definition.edges)
         return [
@@ -170,7 +170,7 @@ def _refuse_unreached(
 
 
 def _find_circle(stuck: Mapping[str, object], edges: Sequence[Edge]) -> list[str]:
-    """One circle, in the direction of the run: each of these nodes waits for another one of them."""
+    """Return one circle, in the direction of the run: each of these nodes waits for another one of them."""
     waits_for: dict[str, str] = {}
     for edge in edges:
         if edge.source in stuck:
@@ -187,7 +187,7 @@ def _find_circle(stuck: Mapping[str, object], edges: Sequence[Edge]) -> list[str
 def _loops_entered_beside_the_head(
     edges: Sequence[Edge], loops: Iterable[Loop], definition: Definition
 ) -> Iterator[Problem]:
-    """A loop may be entered at its head alone."""
+    """Yield the edges that enter a loop elsewhere than at its head."""
     by_target: dict[str, list[Edge]] = {}
     for edge in edges:
         by_target.setdefault(edge.target, []).append(edge)
@@ -203,7 +203,7 @@ def _loops_entered_beside_the_head(
 
 
 def _split_forks(outgoing: EdgesByNode, loops: Mapping[int, Loop]) -> Iterator[Problem]:
-    """The plain edges of a node are all taken: none of them may leave a loop in which another one stays."""
+    """Yield plain edges that leave a loop in which another one of the same node stays: all of them are taken."""
     for loop in loops.values():
         for name in loop.body:
             for on_error in (False, True):

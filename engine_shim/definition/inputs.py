@@ -23,7 +23,7 @@ _EXTERNAL = re.compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
 
 
 def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: Set[str]) -> dict[str, Any]:
-    """The run's `external`: the inputs, and the `default` of each declared one that is missing.
+    """Return the run's `external`: the inputs, and the `default` of each declared one that is missing.
 
     DefinitionError for what is not JSON, does not fit `inputs`, or lacks a name that a placeholder in a node that is
     `always_run` reads.
@@ -70,31 +70,31 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
 
 
 def unread_inputs(definition: Definition, names: Iterable[str]) -> list[str]:
-    """The names among these that `inputs` does not declare, and that nothing in the definition reads."""
+    """Return the names among these that `inputs` does not declare, and that nothing in the definition reads."""
     read = _names_read(definition)
     return [] if read is None else [name for name in names if name not in read and name not in _declared(definition)]
 
 
 def lists_inputs(definition: Definition) -> bool:
-    """Whether `inputs` names all inputs that its author thought of: by properties, and by nothing else."""
+    """Return whether `inputs` names all inputs that its author thought of: by properties, and by nothing else."""
     return bool(_declared(definition)) and (definition.inputs or {}).keys() <= PLAIN
 
 
 def unlisted_inputs(definition: Definition, names: Iterable[str]) -> list[Problem]:
-    """The names among these that are none of the inputs that the author lists, each with what may be meant."""
+    """Return the names among these that are none of the inputs that the author lists, each with what may be meant."""
     if not lists_inputs(definition):
         return []
     return [Problem(f"external/{name}", explain_unread(definition, name)) for name in unread_inputs(definition, names)]
 
 
 def explain_unread(definition: Definition, name: str) -> str:
-    """What to do about an input that nothing reads."""
+    """Return what to do about an input that nothing reads."""
     known = sorted({*_declared(definition), *(_names_read(definition) or ())})
     return f"the workflow {definition.id!r} has no such input; {hint(name, known)}"
 
 
 def _names_read(definition: Definition) -> set[str] | None:
-    """The inputs that placeholders and conditions name; None where a condition takes all of them."""
+    """Return the inputs that placeholders and conditions name; None where a condition takes all of them."""
     found = (placed.read for placed in definition.placeholders)
     names = {each.path[1] for each in found if isinstance(each, Placeholder) and each.path[0] == "external"}
     for edge in definition.edges or ():
@@ -106,7 +106,7 @@ def _names_read(definition: Definition) -> set[str] | None:
 
 
 def _advice(each: Placeholder, where: str) -> str:
-    """How to do without a value, where null would do."""
+    """Return how to do without a value, where null would do."""
     is_list = where.endswith("/foreach")
     return ", such as []" if is_list else f", or write {each._replace(optional=True)} to get null"
 
@@ -127,7 +127,7 @@ def _declared(definition: Definition) -> Mapping[str, Any]:
 
 
 def closed_inputs(definition: Definition) -> Set[str] | None:
-    """The names of the inputs, where no others may be given; None where others may."""
+    """Return the names of the inputs, where no others may be given; None where others may."""
     return _declared(definition).keys() if _is_closed(definition.inputs or {}) else None
 
 
@@ -136,7 +136,7 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 
 
 def input_schema(definition: Definition) -> ConfigSchema | None:
-    """The validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
+    """Return the validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
     return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
 
 
@@ -152,7 +152,7 @@ def _known_inputs(definition: Definition) -> str:
 
 
 def _certainly_filled(definition: Definition, always_run: Set[str]) -> list[PlacedPlaceholder]:
-    """The placeholders that each run fills: no run starts that would fail later for want of an input."""
+    """Return the placeholders that each run fills: no run starts that would fail later for want of an input."""
     return [each for each in definition.placeholders if each.node is None or each.node.id in always_run]
 
 
@@ -160,7 +160,7 @@ def _certainly_filled(definition: Definition, always_run: Set[str]) -> list[Plac
 
 
 def invoked_input_faults(use: ToolUse, below: Definition, always_run: Set[str]) -> Iterator[Problem]:
-    """What is wrong with the inputs that a use of `invoke_workflow` gives, as far as they are known."""
+    """Yield what is wrong with the inputs that a use of `invoke_workflow` gives, as far as they are known."""
     inputs, where = use.config.get("inputs", {}), f"{use.where}/inputs"
     if not isinstance(inputs, dict):  # filled in as a whole, or reported as another type
         return
@@ -183,7 +183,7 @@ def invoked_input_faults(use: ToolUse, below: Definition, always_run: Set[str]) 
 def faults_beside_placeholders(
     schema: ConfigSchema, value: Mapping[str, Any], where: str, later: Set[str], describe: Callable[[str], str]
 ) -> Iterator[Problem]:
-    """What a schema refuses, except for the values at `later` places, which placeholders give when the node runs.
+    """Yield what a schema refuses, except for the values at `later` places, which placeholders give when the node runs.
 
     `describe` says what to add to the fault of a key.
     """
@@ -197,7 +197,7 @@ def faults_beside_placeholders(
 
 
 def _overlaps(location: str, later: Set[str]) -> bool:
-    """Whether a place holds, or is inside, a value that a placeholder gives only when the node runs."""
+    """Return whether a place holds, or is inside, a value that a placeholder gives only when the node runs."""
     return any(
         location == other or other.startswith(f"{location}/") or location.startswith(f"{other}/") for other in later
     )

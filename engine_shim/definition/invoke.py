@@ -45,7 +45,7 @@ async def _execute(args: Args, context: ToolContext) -> Any:
 
 
 def invoke_tool() -> Tool:
-    """The tool, for a registry. A model that calls it gives the inputs; the author chooses the workflow."""
+    """Return the tool, for a registry. A model that calls it gives the inputs; the author chooses the workflow."""
     description = "Run another workflow to its end, and give its outputs."
     return Tool(
         code=INVOKE,
@@ -59,7 +59,8 @@ def invoke_tool() -> Tool:
 
 
 def load_invoked(config: Mapping[str, Any], base: Path, bounds: Bounds = UNBOUND) -> Workflow:
-    """The workflow that a config names, its path relative to `base`; the bounds of who names it hold for it as well.
+    """Return the workflow that a config names, its path relative to `base`; the bounds of who names it hold for it as
+    well.
 
     DefinitionError when it cannot be read. One that came over HTTP is told nothing else of the file.
     """

@@ -44,11 +44,12 @@ class Workflow:
         return {node.id: node for node in self.definition.nodes}
 
     def as_json(self) -> dict[str, Any]:
-        """The definition as a journal records it."""
+        """Return the definition as a journal records it."""
         return self.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def locate(self, problem: Problem) -> Problem:
-        """The problem with the file, the line and the node that it is in; or with the option that gave the value."""
+        """Return the problem with the file, the line and the node that it is in; or with the option that gave the
+        value."""
         place = problem.where if self.given else ""
         while place:
             if place in self.given:
@@ -63,8 +64,8 @@ def load_workflow(
     base: str | os.PathLike[str] | None = None,
     shown: str | None = None,
 ) -> Workflow:
-    """A workflow from a JSON or YAML file, read or not, or from its parsed form. DefinitionError names each place at
-    fault.
+    """Return a workflow from a JSON or YAML file, read or not, or from its parsed form. DefinitionError names each
+    place at fault.
 
     `shown` is the file's name in errors, where its path is not for the reader.
     """
@@ -80,7 +81,7 @@ def load_parts(
     base: str | os.PathLike[str] | None = None,
     shown: str | None = None,
 ) -> tuple[Workflow | None, list[Problem]]:
-    """The workflow without the parts of its definition that have a wrong form, and what is wrong with them.
+    """Return the workflow without the parts of its definition that have a wrong form, and what is wrong with them.
 
     None where too little is left. DefinitionError for a file that cannot be read.
     """

@@ -77,7 +77,7 @@ class Node(_Strict):
     timeout: Seconds | None = Field(default=None, description="Active seconds for all its attempts; 0: unlimited")
 
     def templates(self, where: str) -> Iterator[tuple[str, Any]]:
-        """What may hold placeholders, each with its place; `where` is the node's."""
+        """Yield what may hold placeholders, each with its place; `where` is the node's."""
         yield f"{where}/config", self.config
         if self.foreach is not None:
             yield f"{where}/foreach", self.foreach
@@ -186,7 +186,8 @@ class Definition(_Strict):
 
 
 def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
-    """The definition in a JSON object. DefinitionErrors names each place at fault; `where` is the file, if any."""
+    """Return the definition in a JSON object. DefinitionErrors names each place at fault; `where` is the file, if
+    any."""
     definition, problems = read_parts(data, where)
     refuse(problems)
     assert definition is not None  # nothing is wrong with it
@@ -194,7 +195,8 @@ def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
 
 
 def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | None, list[Problem]]:
-    """The definition without its parts of a wrong form, and what is wrong; None where too little is left of it."""
+    """Return the definition without its parts of a wrong form, and what is wrong; None where too little is left of
+    it."""
     problems: list[Problem] = []
     try:
         value = as_json(dict(data))
@@ -213,7 +215,7 @@ def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | N
 
 
 def _read_sound(value: dict[str, Any], faulty: Iterable[list[str]]) -> Definition | None:
-    """The definition without the keys at these places; None where others cannot be judged without them."""
+    """Return the definition without the keys at these places; None where others cannot be judged without them."""
     sound = copy.deepcopy(value)
     for key, *rest in faulty:
         if key == "id":
@@ -242,7 +244,7 @@ def _name_problems(definition: Definition) -> Iterator[Problem]:
 
 
 def _condition_problems(definition: Definition) -> Iterator[Problem]:
-    """Each condition must be readable, and a model must be there to judge sentences; no edge is given twice."""
+    """Yield conditions that cannot be read, sentences without a model that judges them, and edges that stand twice."""
     seen: set[object] = set()
     for index, edge in enumerate(definition.edges or ()):
         same = (edge.source, edge.target, edge.when if edge.ask is None else "ask", edge.on)

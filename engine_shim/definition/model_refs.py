@@ -20,7 +20,7 @@ STAND_INS: dict[str, Any] = {
 
 
 def model_refs(definition: Definition) -> Iterator[ModelRef]:
-    """Each model that the nodes name, and those that judge edges."""
+    """Yield each model that the nodes name, and those that judge edges."""
     for index, node in enumerate(definition.nodes):
         yield from model_refs_of(node, f"nodes/{index}/config")
     asking = [(index, edge) for index, edge in enumerate(definition.edges or ()) if edge.ask]
@@ -30,15 +30,15 @@ def model_refs(definition: Definition) -> Iterator[ModelRef]:
 
 
 def model_refs_of(node: Node, where: str) -> Iterator[ModelRef]:
-    """Each model that an agent's node names, for itself and for agents that are its tools."""
+    """Yield each model that an agent's node names, for itself and for agents that are its tools."""
     for use in uses_of_node(node, where, (AGENT,)):
         if use.by_name:
             yield from _models_of(use.config, use.where)
 
 
 def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
-    """The models of one agent; fallbacks are not reached by the options of the first. What is no text is a fault of its
-    own, and names none."""
+    """Yield the models of one agent; fallbacks are not reached by the options of the first. What is no text is a fault
+    of its own, and names none."""
     known = known_config(config)
     if isinstance(known.get("model"), str) and known["model"] == config.get("model"):
         yield f"{where}/model", known["model"], known
@@ -51,6 +51,6 @@ def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
 
 
 def known_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """An agent's config before it runs, with stand-ins for what placeholders give later."""
+    """Return an agent's config before it runs, with stand-ins for what placeholders give later."""
     known = {key: value for key, value in config.items() if not any(True for _ in read_placeholders(value))}
     return {**{key: value for key, value in STAND_INS.items() if key in config}, **known}

@@ -18,7 +18,7 @@ _STAND_INS: dict[str, Any] = {**STAND_INS, "model": "{{run.id}}"}
 
 
 def fill_workflow(workflow: Workflow, catalog: AgentCatalog) -> tuple[Workflow, list[Problem]]:
-    """The workflow with the configs that its agents' names stand for, and what is wrong with these nodes.
+    """Return the workflow with the configs that its agents' names stand for, and what is wrong with these nodes.
 
     A faulty node has a config with stand-ins, so that the rest can be checked.
     """
@@ -41,5 +41,5 @@ def fill_workflow(workflow: Workflow, catalog: AgentCatalog) -> tuple[Workflow, 
 
 
 def _of_agent(config: Mapping[str, Any], key: str) -> str:
-    """What to call a value that is not the node's own."""
+    """Return what to call a value that is not the node's own."""
     return f"agent {config.get('agent')!r}, {key}"

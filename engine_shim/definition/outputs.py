@@ -41,21 +41,21 @@ class NodeOutputs:
         self._failed: dict[str, Shape] = {}
 
     def succeeded(self, name: str) -> Shape:
-        """What a node gives that has done its work."""
+        """Return what a node gives that has done its work."""
         if name not in self._succeeded:
             self._succeeded[name] = ANYTHING  # workflows may invoke each other in a circle
             self._succeeded[name] = self._shape_of(self._nodes[name])
         return self._succeeded[name]
 
     def failed(self, name: str) -> Shape:
-        """What a node leaves that has failed; a run of its own leaves what it has."""
+        """Return what a node leaves that has failed; a run of its own leaves what it has."""
         if name not in self._failed:
             self._failed[name] = ANYTHING
             self._failed[name] = FAILED | self._left_by(self._nodes[name])
         return self._failed[name]
 
     def _left_by(self, node: Node) -> Shape:
-        """What the run of its own leaves that a node has begun."""
+        """Return what the run of its own leaves that a node has begun."""
         if node.foreach is not None:
             return FAILED
         schema = self.schema_of(node.tool)
@@ -64,25 +64,25 @@ class NodeOutputs:
         return self.succeeded(node.id) if node.tool in (AGENT, INVOKE) else FAILED
 
     def goes_on(self, name: str) -> bool:
-        """Whether the run may go on after the node has failed."""
+        """Return whether the run may go on after the node has failed."""
         return name in self._handled or self._nodes[name].on_error != "fail"
 
     def read(self, name: str) -> Shape:
-        """What a later node, or the end of the run, may find of a node."""
+        """Return what a later node, or the end of the run, may find of a node."""
         return self.succeeded(name) | self.failed(name) if self.goes_on(name) else self.succeeded(name)
 
     def all(self) -> Shape:
-        """The outputs of all nodes, by node."""
+        """Return the outputs of all nodes, by node."""
         return record({name: self.read(name) for name in self._nodes})
 
     def result(self) -> Shape:
-        """The `outputs` of the whole workflow: those that it declares, where it does."""
+        """Return the `outputs` of the whole workflow: those that it declares, where it does."""
         declared = {name: self.shape_of_value(value) for name, value in self._definition.outputs.items()}
         return record(declared) if declared else self.all()
 
     def left(self) -> Shape:
-        """The `outputs` of the whole workflow when it has failed: none of those that it declares, and where it declares
-        none, those of its nodes, any of which may have."""
+        """Return the `outputs` of the whole workflow when it has failed: none of those that it declares, and where it
+        declares none, those of its nodes, any of which may have."""
         if self._definition.outputs:
             return record({})
         return record({name: self.succeeded(name) | self.failed(name) for name in self._nodes})
@@ -103,7 +103,7 @@ class NodeOutputs:
         return usual
 
     def shape_of_value(self, value: Any) -> Shape:
-        """The shape of what a template is filled to."""
+        """Return the shape of what a template is filled to."""
         if not isinstance(value, str):
             return ANYTHING
         try:
@@ -127,7 +127,7 @@ class NodeOutputs:
 
 
 def inputs_shape(definition: Definition) -> Shape:
-    """What a run is given: the inputs that are listed alone, where no others are meant."""
+    """Return what a run is given: the inputs that are listed alone, where no others are meant."""
     if definition.inputs is None:
         return ANYTHING
     try:
@@ -140,7 +140,7 @@ def inputs_shape(definition: Definition) -> Shape:
 
 
 def _answer_shape(node: Node) -> Shape:
-    """What an agent answers: a text, unless its config has a schema."""
+    """Return what an agent answers: a text, unless its config has a schema."""
     if "answer_schema" not in node.config or node.config["answer_schema"] is None:
         return TEXT
     schema = known_config(node.config).get("answer_schema")
@@ -151,12 +151,12 @@ def _answer_shape(node: Node) -> Shape:
 
 
 def _agent_keys(schema: Mapping[str, Any], node: Node) -> list[str]:
-    """The keys of what an agent gives; a plan in plan mode alone."""
+    """Return the keys of what an agent gives; a plan in plan mode alone."""
     mode = node.config.get("mode", "react")
     may_plan = mode == "plan" or (isinstance(mode, str) and BRACES in mode)
     return [key for key in schema["properties"] if key != "plan" or may_plan]
 
 
 def _with(usual: Shape, keys: Iterable[str], **known: Shape) -> Shape:
-    """The shape of an object with these keys alone, with more known of some of them."""
+    """Return the shape of an object with these keys alone, with more known of some of them."""
     return record({**{key: usual.at(key) for key in keys}, **known})

@@ -40,7 +40,7 @@ class PathCondition:
         return self.longer[source, chosen]
 
     def beginnings(self) -> "Iterator[PathCondition]":
-        """The condition itself, and all that it begins with."""
+        """Return the condition itself, and all that it begins with."""
         each: PathCondition | None = self
         while each is not None:
             yield each
@@ -56,12 +56,12 @@ class Reachability:
     at_the_end: frozenset[str]
 
     def has_run(self, name: str, *, before: str) -> bool:
-        """Whether a node has certainly run when another one starts."""
+        """Return whether a node has certainly run when another one starts."""
         return bool(self.before[before] >> self.index[name] & 1)
 
 
 def reachability_of(graph: Graph) -> Reachability:
-    """What is certain of a graph; a loop counts as it is when it is left."""
+    """Return what is certain of a graph; a loop counts as it is when it is left."""
     index = {name: number for number, name in enumerate(graph.order)}
     alternatives = {name: _alternatives(graph, name) for name in graph.order}
     always = PathCondition()
@@ -115,7 +115,7 @@ def _advice(each: Placeholder, where: str) -> str:
 
 
 def _alternatives(graph: Graph, name: str) -> dict[int, int]:
-    """The alternative that each edge of a node belongs to; edges that lead back belong to none."""
+    """Return the alternative that each edge of a node belongs to; edges that lead back belong to none."""
     found: dict[int, int] = {}
     for failed in (False, True):
         group = [edge for edge in graph.outgoing[name] if edge.on_error == failed]
@@ -132,13 +132,13 @@ def _alternatives(graph: Graph, name: str) -> dict[int, int]:
 def _condition(
     edge: Edge, conditions: Mapping[str, PathCondition], alternatives: Mapping[str, Mapping[int, int]]
 ) -> PathCondition:
-    """What must be chosen for an edge to be taken."""
+    """Return what must be chosen for an edge to be taken."""
     known, above = alternatives[edge.source], conditions[edge.source]
     return above.add(edge.source, known[edge.index]) if len(set(known.values())) > 1 else above
 
 
 def _merge(name: str, found: Iterable[PathCondition], alternatives: Mapping[str, Mapping[int, int]]) -> PathCondition:
-    """The path condition of a node that several branches lead to."""
+    """Return the path condition of a node that several branches lead to."""
     conditions = set(found)
     queue = list(conditions)
     while queue:
@@ -157,7 +157,7 @@ def _is_covered(
     conditions: Set[PathCondition],
     alternatives: Mapping[str, Mapping[int, int]],
 ) -> bool:
-    """Whether the other alternatives of a condition's last choice are there as well."""
+    """Return whether the other alternatives of a condition's last choice are there as well."""
     others = alternatives[last.source].values()
     return last.chosen != JOINED and all(above.longer.get((last.source, other)) in conditions for other in others)
 

@@ -48,7 +48,7 @@ def _item_problems(each: Placeholder, where: str, *, has_item: bool) -> Iterator
 
 
 def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str] | None:
-    """The names below a placeholder's root; None where they are not known before a run."""
+    """Return the names below a placeholder's root; None where they are not known before a run."""
     match root:
         case "nodes":
             return nodes
@@ -72,7 +72,7 @@ def exposed_secrets(definition: Definition) -> Iterator[Problem]:
 
 
 def _reaches_tool_only(placed: PlacedPlaceholder) -> bool:
-    """Whether only the tool itself gets a value in a node's config."""
+    """Return whether only the tool itself gets a value in a node's config."""
     node = placed.node
     if node is None or node.tool in PASSING_ON or not placed.value.endswith("/config"):
         return False

@@ -12,7 +12,7 @@ NAMES_A_SECRET = "_env"
 
 
 def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Each place that names a secret, and its name; `schemas` are those of the tools' arguments, by code.
+    """Yield each place that names a secret, and its name; `schemas` are those of the tools' arguments, by code.
 
     The key of a model's endpoint is none: only the model gets it.
     """

@@ -58,7 +58,7 @@ class Placeholder(NamedTuple):
 
 
 def write_path(path: Sequence[str]) -> str:
-    """A path as a placeholder has it."""
+    """Return a path as a placeholder has it."""
     return "".join([*path[:1], *map(_write_step, path[1:])])
 
 
@@ -109,7 +109,7 @@ class Names:
         return _PLACEHOLDER.sub(lambda each: self._text_of(self._read(each[1], where), where), text)
 
     def look_up(self, each: Placeholder) -> Any:
-        """The value of a placeholder; of a secret its name alone."""
+        """Return the value of a placeholder; of a secret its name alone."""
         return str(each) if self._is_secret(each) else look_up(each, self.roots, "")
 
     def _read(self, inner: str, where: str) -> Placeholder | None:
@@ -144,7 +144,7 @@ def render(value: Any, roots: Mapping[str, Any], *, where: str = "", quoted: boo
 
 
 def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder]]:
-    """Every placeholder with its place; DefinitionError for one that cannot be read."""
+    """Yield every placeholder with its place; DefinitionError for one that cannot be read."""
     for location, each in read_placeholders(value, where):
         if isinstance(each, DefinitionError):
             raise each
@@ -152,7 +152,7 @@ def placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder
 
 
 def read_placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeholder | DefinitionError]]:
-    """Every placeholder with its place, or why it cannot be read."""
+    """Yield every placeholder with its place, or why it cannot be read."""
     for location, text in _texts_in(value, where):
         for unclosed in _find_unclosed(text):
             yield location, _explain_unclosed(unclosed, location)
@@ -175,12 +175,12 @@ def projections(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_projection(inner: str) -> bool:
-    """Whether there is a bracket between the braces that is no part of a quoted key."""
+    """Return whether there is a bracket between the braces that is no part of a quoted key."""
     return _BRACKET.search(_QUOTED_KEY.sub("", inner)) is not None
 
 
 def _texts_in(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Every text that may hold placeholders, with its place."""
+    """Yield every text that may hold placeholders, with its place."""
     match value:
         case str():
             yield where, value
@@ -194,7 +194,7 @@ def _texts_in(value: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def split_text(text: str, *, quoted: bool = True) -> list[str | Placeholder]:
-    """A text's own parts and its placeholders, in order."""
+    """Return a text's own parts and its placeholders, in order."""
     parts: list[str | Placeholder] = []
     end = 0
     for found in _PLACEHOLDER.finditer(text):
@@ -205,18 +205,18 @@ def split_text(text: str, *, quoted: bool = True) -> list[str | Placeholder]:
 
 
 def read_whole(text: str) -> Placeholder | None:
-    """The placeholder that a text is as a whole, and whose value keeps its type; None for any other text."""
+    """Return the placeholder that a text is as a whole, and whose value keeps its type; None for any other text."""
     found = _PLACEHOLDER.fullmatch(text)
     return None if found is None else _read_placeholder(found[1], "")
 
 
 def is_foreign(key: str, value: Any) -> bool:
-    """Whether a value is a template of another language, in which nothing is filled."""
+    """Return whether a value is a template of another language, in which nothing is filled."""
     return key == TEMPLATE and isinstance(value, str) and not _own_placeholders(value)
 
 
 def find_placeholder_inside(value: Any) -> str | None:
-    """A placeholder inside a template, which would read its value as a part of itself; None without one."""
+    """Return a placeholder inside a template, which would read its value as a part of itself; None without one."""
     ours = _own_placeholders(value) if isinstance(value, str) else []
     return ours[0] if ours and ours[0] != value.strip() else None
 
@@ -275,7 +275,8 @@ def _read_unquoted_path(text: str) -> tuple[str, ...] | None:
 
 
 def look_up(each: Placeholder, names: Mapping[str, Any], where: str) -> Any:
-    """The value of a placeholder. DefinitionError, with the names that there are, if it is missing and must not be."""
+    """Return the value of a placeholder. DefinitionError, with the names that there are, if it is missing and must not
+    be."""
     value: Any = names
     for depth, part in enumerate(each.path):
         if isinstance(value, Mapping) and part in value:

@@ -21,18 +21,18 @@ class ToolUse(NamedTuple):
     by_name: bool = True
 
     def known(self) -> dict[str, Any]:
-        """The values of the config that no placeholder fills later."""
+        """Return the values of the config that no placeholder fills later."""
         return {key: value for key, value in self.config.items() if _is_known(value)}
 
 
 def uses_of(definition: Definition, codes: Sequence[str]) -> Iterator[ToolUse]:
-    """Every use of one of these tools."""
+    """Yield every use of one of these tools."""
     for index, node in enumerate(definition.nodes):
         yield from uses_of_node(node, f"nodes/{index}/config", codes)
 
 
 def uses_of_node(node: Node, where: str, codes: Sequence[str]) -> Iterator[ToolUse]:
-    """A node's own use of its tool, and those of its agent."""
+    """Yield a node's own use of its tool, and those of its agent."""
     if node.tool in codes:
         yield ToolUse(where, node.tool, node.config)
     if node.tool == AGENT:

@@ -68,7 +68,7 @@ class CheckedWorkflow:
         return self.workflow.agent
 
     def external_of(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The run's `external`, from its inputs. DefinitionError for inputs that do not fit."""
+        """Return the run's `external`, from its inputs. DefinitionError for inputs that do not fit."""
         try:
             return external_of(self.definition, inputs, self.reachability.at_the_end)
         except DefinitionError as error:
@@ -84,7 +84,7 @@ def check(
     *,
     begun: bool = False,
 ) -> CheckedWorkflow:
-    """The workflow, checked. DefinitionErrors with everything that `validate` finds, if it finds anything.
+    """Return the workflow, checked. DefinitionErrors with everything that `validate` finds, if it finds anything.
 
     `catalog` has the agents that its nodes may name; in what comes back each stands for what its definition says.
     `begun` says that its run began earlier, perhaps under an older version: it is refused for what makes it impossible
@@ -101,7 +101,7 @@ def check(
 
 
 def validate(workflow: Workflow, registry: ToolRegistry, catalog: AgentCatalog | None = None) -> list[Problem]:
-    """Every fault that can be found without running; empty when there is none."""
+    """Return every fault that can be found without running; empty when there is none."""
     return list(examine(workflow, registry, catalog).problems)
 
 
@@ -123,7 +123,7 @@ class Examination:
 def examine(
     workflow: Workflow, registry: ToolRegistry, catalog: AgentCatalog | None = None, *, begun: bool = False
 ) -> Examination:
-    """All that is to be found in a workflow, and in those that it invokes."""
+    """Return all that is to be found in a workflow, and in those that it invokes."""
     seen: list[_Checker] = []
     checker = _Checker(workflow, _Host(registry, catalog or AgentCatalog(())), seen, begun=begun)
     workflow = checker.workflow
@@ -145,7 +145,7 @@ def examine(
 def examine_parts(
     workflow: Workflow, faults: Sequence[Problem], registry: ToolRegistry, catalog: AgentCatalog
 ) -> Examination:
-    """The faults of a definition's form, and those of the parts without one. `workflow` has these parts alone.
+    """Return the faults of a definition's form, and those of the parts without one. `workflow` has these parts alone.
 
     Of the graph nothing is said where a part of it is missing.
     """
@@ -188,7 +188,7 @@ class _Checker:
         yield from self._find_graph_problems()
 
     def find_local_problems(self) -> Iterator[Problem]:
-        """What is wrong with a part, whatever the others are."""
+        """Yield what is wrong with a part, whatever the others are."""
         workflow, definition, nodes = self.workflow, self.workflow.definition, self.workflow.nodes.keys()
         try:
             schema = input_schema(definition)
@@ -261,7 +261,7 @@ class _Checker:
             yield from unvouched_text(sound, where, workflow.definition)
 
     def _check_foreach(self, node: Node, where: str) -> Iterator[Problem]:
-        """What is wrong with the list of a node that calls its tool for each item."""
+        """Yield what is wrong with the list of a node that calls its tool for each item."""
         if node.foreach is None:
             unused = sorted(node.model_fields_set & {"max_parallel", "on_item_error"})
             message = "needs foreach, the list whose items it is about"
@@ -273,7 +273,7 @@ class _Checker:
             yield Problem(where, "give a list, or one placeholder that gives it, such as {{nodes.search.found}}")
 
     def _check_invoked(self, use: ToolUse) -> Iterator[Problem]:
-        """What is wrong with the workflow that a use names, and with the inputs that it gives.
+        """Yield what is wrong with the workflow that a use names, and with the inputs that it gives.
 
         Those workflows are checked before anything runs as well: an agent may write files.
         """

@@ -34,7 +34,7 @@ class Variable(NamedTuple):
 
 
 def list_variables(definition: Definition, outputs: NodeOutputs) -> list[Variable]:
-    """All variables: the inputs, the environment, the run, and what each node gives."""
+    """Return all variables: the inputs, the environment, the run, and what each node gives."""
     found = [*_walk("", ("external",), _inputs_of(definition), DEEP)][1:]
     found += [Variable("", write_path(("env", name)), "string", True) for name in _environment(definition)]
     found += [Variable("", "run.id", "string", True), Variable("", "run.messages", "array", True)]
@@ -46,7 +46,7 @@ def list_variables(definition: Definition, outputs: NodeOutputs) -> list[Variabl
 
 
 def _walk(node: str, path: tuple[str, ...], shape: Shape, deep: int, certain: bool = True) -> Iterator[Variable]:
-    """A value, and what it has below it."""
+    """Yield a value, and what it has below it."""
     yield Variable(node, write_path(path), "|".join(shape.kinds()) or ANY, certain)
     for key in shape.keys()[:MOST_KEYS] if deep else ():
         if "{" not in key and "}" not in key:  # no placeholder can name such a key
@@ -54,7 +54,7 @@ def _walk(node: str, path: tuple[str, ...], shape: Shape, deep: int, certain: bo
 
 
 def _inputs_of(definition: Definition) -> Shape:
-    """What a run is started with; an input with a default is always there."""
+    """Return what a run is started with; an input with a default is always there."""
     try:
         checked = input_schema(definition)
     except DefinitionError:  # reported as a fault of the definition

@@ -25,7 +25,7 @@ Presets = Mapping[str, Mapping[str, Any]]
 
 
 def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets) -> Iterator[Problem]:
-    """Each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted.
+    """Yield each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted.
 
     `presets` are the host's own, by tool.
     """
@@ -58,12 +58,12 @@ def _explain(pattern: str) -> str:
 
 
 def _names_host(node: Node) -> bool:
-    """Whether the author said which host a plain node asks: by the key that bounds it, or in its URL."""
+    """Return whether the author said which host a plain node asks: by the key that bounds it, or in its URL."""
     return HOSTS in node.config or ORIGIN.match(str(node.config.get("url"))) is not None
 
 
 def _unpriced_models(node: Node, where: str, is_priced: IsPriced) -> Iterator[Problem]:
-    """The models of a node with a budget whose replies may not count towards it."""
+    """Yield the models of a node with a budget whose replies may not count towards it."""
     for _, model, options in model_refs_of(node, where):
         if not _has_price(model, options, is_priced):
             message = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
@@ -78,7 +78,7 @@ def _has_price(model: str, options: Mapping[str, Any], is_priced: IsPriced) -> b
 
 
 def _open_permissions(entry: Any, presets: Presets) -> Iterator[str]:
-    """What an entry of the whitelist leaves to a model that its author may not mean."""
+    """Yield what an entry of the whitelist leaves to a model that its author may not mean."""
     pattern = entry.get("tool") if isinstance(entry, Mapping) else entry
     preset = entry.get("preset") if isinstance(entry, Mapping) else None
     bound: Mapping[str, Any] = preset if isinstance(preset, Mapping) else {}

@@ -68,7 +68,7 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
 
 
 def _read(path: Path) -> Any:
-    """The values of a file; None where it cannot be read any more."""
+    """Return the values of a file; None where it cannot be read any more."""
     try:
         return read_document(path, "the case file").data
     except DefinitionError:
@@ -76,7 +76,7 @@ def _read(path: Path) -> Any:
 
 
 def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
-    """The text of a case file with one more case, after the last one."""
+    """Return the text of a case file with one more case, after the last one."""
     written = yaml.dump(
         [dict(case)], Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110, default_flow_style=None
     )
@@ -94,7 +94,7 @@ def insert_case(text: str, case: Mapping[str, Any], path: Path) -> str:
 
 
 def _fill_empty(text: str, cases: yaml.Node, written: str) -> str:
-    """The text with a list in place of `[]` or of nothing; a comment behind it stays on its line."""
+    """Return the text with a list in place of `[]` or of nothing; a comment behind it stays on its line."""
     start, end = cases.start_mark.index, cases.end_mark.index
     line_end = text.find("\n", end)
     line_end = len(text) if line_end < 0 else line_end
@@ -103,13 +103,14 @@ def _fill_empty(text: str, cases: yaml.Node, written: str) -> str:
 
 
 def _find_cases(text: str) -> Any:
-    """The node of `cases` in a document that was read before; None where there is none."""
+    """Return the node of `cases` in a document that was read before; None where there is none."""
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     return next((value for key, value in root.value if key.value == "cases"), None) if root else None
 
 
 def _end_of(cases: yaml.SequenceNode, text: str) -> int:
-    """Where the line after the last value of a list begins; comments and empty lines that follow stay behind it."""
+    """Return where the line after the last value of a list begins; comments and empty lines that follow stay behind
+    it."""
     start, end = cases.start_mark.index, cases.end_mark.index
     events: Iterator[Any] = yaml.parse(text, Loader=yaml.SafeLoader)
     marks = (event.end_mark for event in events if start <= event.start_mark.index < end)

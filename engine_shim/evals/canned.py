@@ -15,7 +15,8 @@ DESCRIPTION = "Answers from what was recorded."
 
 
 def canned_tool(code: str, canned: CannedTool, real: Tool | None) -> Tool:
-    """The tool with these answers. To a model it looks as the real one does, but for what `canned` says of itself.
+    """Return the tool with these answers. To a model it looks as the real one does, but for what `canned` says of
+    itself.
 
     Without a real one it is what `canned` says alone.
     """
@@ -36,7 +37,7 @@ def canned_tool(code: str, canned: CannedTool, real: Tool | None) -> Tool:
 
 
 def find_misfits(code: str, canned: CannedTool, real: Tool) -> list[Problem]:
-    """The outputs that the real tool could not give."""
+    """Return the outputs that the real tool could not give."""
     if real.output_schema is None:
         return []
     schema = ConfigSchema(real.output_schema, foreign=True, where="output_schema", known_good=True)
@@ -52,7 +53,7 @@ def find_misfits(code: str, canned: CannedTool, real: Tool) -> list[Problem]:
 
 
 def _answering(answers: list[CannedAnswer]) -> Any:
-    """What executes the tool. Each run counts for itself which answers it has had."""
+    """Return what executes the tool. Each run counts for itself which answers it has had."""
     given: defaultdict[str, set[int]] = defaultdict(set)
 
     async def execute(args: Args, context: ToolContext) -> ToolResult:

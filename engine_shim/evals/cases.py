@@ -115,7 +115,7 @@ class CannedTool(_Strict):
 
 
 def short_name(question: str) -> str:
-    """A name made of the first words of a question."""
+    """Return a name made of the first words of a question."""
     name = "-".join(re.findall(r"[^\W_]+", question.casefold()))
     widths = accumulate(2 if east_asian_width(char) in "WF" else 1 for char in name)
     end = sum(width <= WIDEST_NAME for width in widths)
@@ -126,7 +126,7 @@ def short_name(question: str) -> str:
 
 
 def name_of(data: Mapping[str, Any]) -> str:
-    """The name of a case that is written without one."""
+    """Return the name of a case that is written without one."""
     inputs = data.get("inputs")
     texts = [data.get("message"), *(inputs.values() if isinstance(inputs, Mapping) else ())]
     return short_name(next((each for each in texts if isinstance(each, str) and each), ""))

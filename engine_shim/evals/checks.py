@@ -16,7 +16,7 @@ TOOLS_OF_THE_AGENT = "tools are those of the workflow's agent; leave them out"
 
 
 def find_problems(file: CaseFile, suite: Suite, indexes: Sequence[int]) -> Iterator[Problem]:
-    """What is wrong with the cases of a file, once the tools are known.
+    """Yield what is wrong with the cases of a file, once the tools are known.
 
     `suite` has them as they are run, `indexes` are their places in the file.
     """
@@ -50,7 +50,7 @@ def _file_problems(file: CaseFile) -> Iterator[Problem]:
 
 
 def _workflow_problems(case: Case, where: str, *, has_workflow: bool) -> Iterator[Problem]:
-    """What a case says for a workflow that is not there, or in place of it."""
+    """Yield what a case says for a workflow that is not there, or in place of it."""
     if not has_workflow and (case.inputs or case.nodes):
         key = "inputs" if case.inputs else "nodes"
         yield Problem(f"{where}/{key}", "inputs and nodes belong to a workflow; give message")
@@ -66,7 +66,7 @@ def _key_problems(case: Case, where: str, suite: Suite) -> Iterator[Problem]:
 
 
 def _unfilled(case: Case, where: str, suite: Suite) -> Iterator[Problem]:
-    """What is missing for the placeholders of the measured agent."""
+    """Yield what is missing for the placeholders of the measured agent."""
     try:
         if suite.agent is not None:
             suite.agent.config_for(case)
@@ -87,7 +87,7 @@ def _misfits(case: Case, file: CaseFile, where: str, real: ToolRegistry) -> Iter
 
 
 def _unknown_tools(case: Case, file: CaseFile, where: str, registry: ToolRegistry, suite: Suite) -> Iterator[Problem]:
-    """Each tool that is named and not there. Those that are offered may be globs."""
+    """Yield each tool that is named and not there. Those that are offered may be globs."""
     codes = [tool.code for tool in registry.all()]
     offered = file.tools if case.tools is None else case.tools
     for place, name in _offered(offered or (), "" if case.tools is None else f"{where}/"):

@@ -24,7 +24,7 @@ class Compared:
 
 
 def compare(a: Sequence[Scored], b: Sequence[Scored]) -> list[Compared]:
-    """Each case of both, in the order of the first."""
+    """Return each case of both, in the order of the first."""
     cases = {each.case.name: each.case for each in a}
     return [Compared(name, case.category, case.language, _sum(a, name), _sum(b, name)) for name, case in cases.items()]
 

@@ -15,7 +15,7 @@ LONGEST = 500
 
 
 def example_of_run(tape: Tape, strand: str | None = None) -> Json:
-    """An entry of an agent's `examples`. DefinitionError for a run that did not end with an answer."""
+    """Return an entry of an agent's `examples`. DefinitionError for a run that did not end with an answer."""
     path = find_agent(tape, strand)
     strands = read_strands(tape)
     end = strands[path][-1]

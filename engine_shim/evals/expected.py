@@ -16,7 +16,7 @@ Step = Mapping[str, Any]
 
 
 def is_right(expected: Answer, answer: Any) -> bool:
-    """Whether an answer contains what is expected, ignoring case and the commas in numbers."""
+    """Return whether an answer contains what is expected, ignoring case and the commas in numbers."""
     text = plain(answer if isinstance(answer, str) else repr(answer))
     holds = all(any(plain(one) in text for one in _listed(each)) for each in expected.contains)
     numbers = expected.number is None or set(_listed(expected.number)) <= set(numbers_in(text))
@@ -36,7 +36,7 @@ def match_calls(expected: Sequence[Call], made: Sequence[Step]) -> list[bool]:
 
 
 def is_refused(expected: Refused, refused: Sequence[Refusal]) -> bool:
-    """Whether the call was tried and refused for the reason that is expected."""
+    """Return whether the call was tried and refused for the reason that is expected."""
     return any(
         expected.tool == each.tool and expected.reason in (None, each.reason) and fits(expected.args, each.args)
         for each in refused
@@ -44,7 +44,7 @@ def is_refused(expected: Refused, refused: Sequence[Refusal]) -> bool:
 
 
 def is_call_of(pattern: CallPattern, step: Step) -> bool:
-    """Whether a step called this tool with these arguments."""
+    """Return whether a step called this tool with these arguments."""
     return pattern.tool == step["action"]["tool"] and fits(pattern.args, step["action"]["args"])
 
 
@@ -63,7 +63,8 @@ def _fits(call: Call, step: Step) -> bool:
 def find_missing(
     case: Case, output: Mapping[str, Any], refused: Sequence[Refusal], written: Sequence[str]
 ) -> Iterator[str]:
-    """Each thing that was expected and that a run did otherwise, as `expected …` goes on. A right run misses none."""
+    """Yield each thing that was expected and that a run did otherwise, as `expected …` goes on. A right run misses
+    none."""
     made = [step for step in output["trace"] if step["action"] is not None]
     ended = output["finish_reason"] in case.endings
     if case.answer is not None and not (ended and is_right(case.answer, output["final_answer"])):
@@ -86,7 +87,7 @@ def find_missing(
 
 
 def describe_answer(expected: Answer) -> str:
-    """What a right answer has, in a line."""
+    """Return what a right answer has, in a line."""
     parts = [" or ".join(map(_quote, _listed(each))) for each in expected.contains]
     if expected.number is not None:
         numbers = _listed(expected.number)
@@ -99,7 +100,7 @@ def describe_answer(expected: Answer) -> str:
 
 
 def describe_call(pattern: CallPattern) -> str:
-    """A tool and the arguments that matter, in a line."""
+    """Return a tool and the arguments that matter, in a line."""
     return f"{pattern.tool} {_quote(pattern.args)}" if pattern.args else pattern.tool
 
 

@@ -11,7 +11,7 @@ from engine_shim.definition.template import placeholders
 
 
 def find_fillings(tape: Tape, strand: str, config: Mapping[str, Any], outputs: Mapping[str, Any]) -> Json:
-    """The `inputs` and `nodes` of a case, of which only what the placeholders in `config` read.
+    """Return the `inputs` and `nodes` of a case, of which only what the placeholders in `config` read.
 
     `strand` is the agent's, `outputs` are those of its workflow's nodes. What the run had not is left out.
     """

@@ -23,14 +23,14 @@ FOUND = 2
 
 
 def fixture_tools(world: Fixtures, home: Path | None = None) -> list[Tool]:
-    """The eval's own tools over one world, whose files lie below `home`; without it no file is found."""
+    """Return the eval's own tools over one world, whose files lie below `home`; without it no file is found."""
     makers = (_search, _http_request, _order_lookup, _weather)
     tools = [calculator(), *_file_tools(world, home), *(make(world) for make in makers), _send_email(), echo()]
     return tools if world.output_schemas else [replace(tool, output_schema=None) for tool in tools]
 
 
 def known_tools(world: Fixtures, home: Path | None = None) -> list[Tool]:
-    """Those of the eval's own tools for which the world has something to know."""
+    """Return those of the eval's own tools for which the world has something to know."""
     known = {
         "search": world.documents,
         "http_request": world.pages or world.unreachable,

@@ -39,7 +39,7 @@ class KnownTool:
 
 
 def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, KnownTool], with_agent: bool) -> Json:
-    """The case as a case file has it. DefinitionError says why a run cannot be made into one.
+    """Return the case as a case file has it. DefinitionError says why a run cannot be made into one.
 
     `path` is the agent's strand, `known` are the tools that the file has without the case. `with_agent` says that tools
     and config are to be written too, since no workflow says them.
@@ -68,7 +68,7 @@ def case_of_run(tape: Tape, path: str, *, name: str | None, known: Mapping[str, 
 
 
 def find_agent(tape: Tape, strand: str | None) -> str:
-    """The strand of the agent whose run becomes a case."""
+    """Return the strand of the agent whose run becomes a case."""
     agents = find_agents(read_strands(tape, {"run_started"}))
     outer = leave_nested(agents)
     if not agents:
@@ -81,7 +81,7 @@ def find_agent(tape: Tape, strand: str | None) -> str:
 
 
 def _find_ending(facts: Sequence[Fact], path: str) -> tuple[str, Any]:
-    """How the run ended, if a case can expect it, and its answer."""
+    """Return how the run ended, if a case can expect it, and its answer."""
     ending, answer = find_end(facts)
     if ending not in ("final", *REFUSED_ENDINGS):
         why = "has not ended" if ending is None else f"ended by {ending}"
@@ -92,7 +92,7 @@ def _find_ending(facts: Sequence[Fact], path: str) -> tuple[str, Any]:
 
 
 def find_end(facts: Sequence[Fact]) -> tuple[str | None, Any]:
-    """Why a run ended or waits, None while it does neither, and its answer."""
+    """Return why a run ended or waits, None while it does neither, and its answer."""
     match facts[-1]:
         case RunFinished(reason=reason, answer=answer):
             return reason, answer
@@ -117,7 +117,7 @@ def _check_calls(strands: Mapping[str, Sequence[Fact]], path: str, made: list[Re
 
 
 def find_question(config: Json, path: str) -> tuple[list[Json], str]:
-    """The history, and the user's message after it."""
+    """Return the history, and the user's message after it."""
     history = [] if config["messages_json"] is None else read_messages(config["messages_json"])
     if config["prompt"] is not None:
         return history, config["prompt"]
@@ -131,13 +131,13 @@ def find_question(config: Json, path: str) -> tuple[list[Json], str]:
 
 
 def _agent_keys(agent: RecordedRun, ending: str) -> Json:
-    """What the agent was offered, and how it was configured."""
+    """Return what the agent was offered, and how it was configured."""
     tools = [_entry(code, each, ending) for code, each in agent.tools.items()]
     return {"tools": tools, "config": _find_config(agent), "max_steps": agent.config["max_steps"]}
 
 
 def _entry(code: str, policy: Json, ending: str) -> str | Json:
-    """The tool's entry in `tools`. Approval is left out where a person gave it: a canned tool does nothing."""
+    """Return the tool's entry in `tools`. Approval is left out where a person gave it: a canned tool does nothing."""
     bound = {key: policy[key] for key in NARROWING if policy.get(key)}
     if ending == AWAITING and policy["approval"] != "never":
         bound["approval"] = policy["approval"]
@@ -145,7 +145,7 @@ def _entry(code: str, policy: Json, ending: str) -> str | Json:
 
 
 def _find_config(agent: RecordedRun) -> Json:
-    """The keys of the config that are not the usual ones; own prompts as texts."""
+    """Return the keys of the config that are not the usual ones; own prompts as texts."""
     given = {key: value for key, value in agent.config.items() if key not in NOT_KEPT and value != DEFAULTS.get(key)}
     if isinstance(own := given.get("prompts"), dict):
         given["prompts"] = {name: agent.texts[name] for name in own}
@@ -153,7 +153,7 @@ def _find_config(agent: RecordedRun) -> Json:
 
 
 def _canned(code: str, policy: Json, made: list[RecordedCall], known: Mapping[str, KnownTool]) -> Json:
-    """The tool with its recorded answers; nothing for one that the case file may call as it is."""
+    """Return the tool with its recorded answers; nothing for one that the case file may call as it is."""
     there = known.get(code)
     is_same = there is not None and there.schema == policy["schema"]
     if is_same and there is not None and there.is_pure:
@@ -177,13 +177,13 @@ def _answer(made: RecordedCall) -> Json:
 
 
 def _expected_call(made: RecordedCall) -> Json:
-    """A call that failed need not be made."""
+    """Return an expected call; one that failed need not be made."""
     optional = {} if made.succeeded else {"optional": True}
     return {"tool": made.tool, "args": _as_expected(made.args), **optional}
 
 
 def _expected_refusal(facts: Sequence[Fact], path: str, ending: str) -> Json:
-    """The refusal that the run ended by, which is the last one."""
+    """Return the refusal that the run ended by, which is the last one."""
     refusals = find_refused(facts)
     if not refusals or refusals[-1].tool == READ_OBSERVATION:
         raise DefinitionError("no call of a tool was refused in it, so a case could expect none", where=path)
@@ -198,7 +198,7 @@ def _as_expected(args: Json) -> Json:
 
 
 def _expected_answer(answer: Any, made: list[RecordedCall], message: str) -> Json:
-    """What the answer has from the tools and not from the question; else the whole of it."""
+    """Return what the answer has from the tools and not from the question; else the whole of it."""
     if not isinstance(answer, str):
         return {"equals": answer}
     outputs = [each.output for each in made]
@@ -213,7 +213,7 @@ def _expected_answer(answer: Any, made: list[RecordedCall], message: str) -> Jso
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """The texts of a JSON value that are long enough to say something."""
+    """Yield the texts of a JSON value that are long enough to say something."""
     match value:
         case str() if len(value.strip()) > 1:
             yield value

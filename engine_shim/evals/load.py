@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).with_name("case_files")
 
 
 def find_case_file(name: Path) -> Path:
-    """The file of this path, or the one of this name that ships with the package."""
+    """Return the file of this path, or the one of this name that ships with the package."""
     shipped = {file.stem: file for file in sorted(SHIPPED.glob("*.yaml"))}
     if name.is_file() or str(name) not in shipped:
         if not name.exists() and len(name.parts) == 1 and not name.suffix:
@@ -45,7 +45,7 @@ class OpenedCases:
     problems: Sequence[Problem]
 
     def choose(self, wanted: Sequence[str]) -> Suite:
-        """The suite of the cases whose category or name is wanted, or fits a pattern; all without any.
+        """Return the suite of the cases whose category or name is wanted, or fits a pattern; all without any.
 
         DefinitionErrors for each fault of these cases, DefinitionError for a word that fits none.
         """
@@ -61,7 +61,7 @@ class OpenedCases:
 
 
 def load_cases(path: Path, config: Path | None = None, only: Sequence[str] = ()) -> Suite:
-    """The cases of a file, or `only` some, with the host and the workflow that it names.
+    """Return the cases of a file, or `only` some, with the host and the workflow that it names.
 
     A file that names no host has that of `config`, or the one that is found. DefinitionErrors names every fault of the
     file and of the cases that are wanted, each with its line.
@@ -73,7 +73,7 @@ def load_cases(path: Path, config: Path | None = None, only: Sequence[str] = ())
 
 
 def open_cases(path: Path, config: Path | None = None, *, shown: Path | None = None) -> OpenedCases:
-    """The cases of a file, if it has any. DefinitionErrors for each fault that is not in one of its cases.
+    """Return the cases of a file, if it has any. DefinitionErrors for each fault that is not in one of its cases.
 
     `shown` is the file's name in errors.
     """
@@ -108,7 +108,7 @@ def _fits(label: Label, word: str) -> bool:
 
 
 def _find_agent(file: CaseFile, path: Path) -> MeasuredAgent | None:
-    """The agent that the file's workflow has, or the one that it names."""
+    """Return the agent that the file's workflow has, or the one that it names."""
     if file.workflow is None:
         return None
     workflow = load_workflow(path.parent / file.workflow)
@@ -123,7 +123,7 @@ def _find_agent(file: CaseFile, path: Path) -> MeasuredAgent | None:
 
 
 def _complete(file: CaseFile, agent: MeasuredAgent | None, names: Sequence[str]) -> list[Case]:
-    """The cases by these names, with what the file says for all of them."""
+    """Return the cases by these names, with what the file says for all of them."""
     language = agent.node.config.get("language") if agent else None
     cases = []
     for case, name in zip(file.cases, names, strict=True):

@@ -48,7 +48,7 @@ class Equals(_Matcher):
 
 
 def _kind(value: Any) -> str | None:
-    """Which of the forms a value has; None for an object that is no matcher."""
+    """Return which of the forms a value has; None for an object that is no matcher."""
     if isinstance(value, _Matcher):
         return type(value).__name__
     if not isinstance(value, dict):
@@ -72,7 +72,7 @@ Expected = Annotated[
 
 
 def is_expected(expected: Expected, value: Any) -> bool:
-    """Whether a value is as a case expects it."""
+    """Return whether a value is as a case expects it."""
     match expected:
         case AnyOf():
             return any(is_same(each, value) for each in expected.any)
@@ -85,7 +85,7 @@ def is_expected(expected: Expected, value: Any) -> bool:
 
 
 def is_same(expected: Any, value: Any) -> bool:
-    """Whether two JSON values are the same, texts with tolerance."""
+    """Return whether two JSON values are the same, texts with tolerance."""
     match expected:
         case str():
             return isinstance(value, str) and plain(expected) == plain(value)
@@ -101,16 +101,16 @@ def is_same(expected: Any, value: Any) -> bool:
 
 
 def fits(expected: Mapping[str, Expected], args: Any) -> bool:
-    """Whether arguments have all that is expected; others may be there too."""
+    """Return whether arguments have all that is expected; others may be there too."""
     given = args if isinstance(args, Mapping) else {}
     return all(name in given and is_expected(value, given[name]) for name, value in expected.items())
 
 
 def plain(text: str) -> str:
-    """A text as it is compared."""
+    """Return a text as it is compared."""
     return GROUPED.sub("", " ".join(text.split()).casefold())
 
 
 def numbers_in(text: str) -> list[float]:
-    """The numbers of a text, in their order."""
+    """Return the numbers of a text, in their order."""
     return [float(each) for each in NUMBER.findall(plain(text))]

@@ -42,7 +42,7 @@ async def measure(
     on_started: Callable[[Case], None] = lambda case: None,
     on_scored: Callable[[Scored], None] = lambda scored: None,
 ) -> list[Scored]:
-    """Every case `repeat` times with a seed of its own each, `concurrency` at once.
+    """Return every case `repeat` times with a seed of its own each, `concurrency` at once.
 
     `on_started` gets each case as it begins, `on_scored` each run as it ends.
 
@@ -82,7 +82,7 @@ async def measure(
 def _faults(
     case: Case, config_of: Callable[[Case, int], dict[str, Any]], registry: ToolRegistry, lines: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Why the agent of a case could not be started."""
+    """Yield why the agent of a case could not be started."""
     try:
         prepare_agent("", "agent", config_of(case, 0), {}, registry=registry, at="")
     except DefinitionError as error:

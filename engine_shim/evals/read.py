@@ -33,16 +33,16 @@ class WrittenCases:
     problems: Sequence[Problem]
 
     def locate(self, problem: Problem) -> Problem:
-        """The problem with its file, its line and the name of its case."""
+        """Return the problem with its file, its line and the name of its case."""
         return locate(problem, self.document, self.labels)
 
     def place(self, index: int) -> str:
-        """Where a case stands, as an error names it."""
+        """Return where a case stands, as an error names it."""
         return self.locate(Problem(f"cases/{index}", "")).place
 
 
 def read_cases(document: Document) -> WrittenCases:
-    """The cases of a document. The file has no case where a fault is not in one of them."""
+    """Return the cases of a document. The file has no case where a fault is not in one of them."""
     data, labels = document.data or {}, label_cases(document.data)
     problems = list(_find_faults(data))
     faulty = {case_at(each.where) for each in problems}
@@ -63,14 +63,14 @@ def locate(problem: Problem, document: Document, labels: Sequence[Label]) -> Pro
 
 
 def case_at(where: str) -> int | None:
-    """The index of the case that a place is in; None for a place outside of the cases."""
+    """Return the index of the case that a place is in; None for a place outside of the cases."""
     first, _, rest = where.partition("/")
     index = rest.partition("/")[0]
     return int(index) if first == "cases" and index.isdecimal() else None
 
 
 def label_cases(data: Any) -> list[Label]:
-    """The labels of all cases that are written, faulty ones too."""
+    """Return the labels of all cases that are written, faulty ones too."""
     written = data.get("cases") if isinstance(data, Mapping) else None
     cases = [each if isinstance(each, dict) else {} for each in written] if isinstance(written, list) else []
     taken = {name for case in cases if isinstance(name := case.get("name"), str)}
@@ -93,7 +93,7 @@ def _different_name(name: str, taken: set[str]) -> str:
 
 
 def _find_faults(data: Any) -> Iterator[Problem]:
-    """What pydantic finds, each by its place in the document."""
+    """Yield what pydantic finds, each by its place in the document."""
     try:
         CaseFile.model_validate(data)
     except ValidationError as error:

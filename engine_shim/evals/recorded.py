@@ -38,7 +38,7 @@ class RecordedCall(NamedTuple):
 
 
 def find_refused(facts: Iterable[Fact]) -> list[Refusal]:
-    """The calls that were refused, or wait for a person."""
+    """Return the calls that were refused, or wait for a person."""
     return [
         Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else str(call.get("reason")))
         for fact in facts
@@ -49,12 +49,12 @@ def find_refused(facts: Iterable[Fact]) -> list[Refusal]:
 
 
 def find_writes(facts: Iterable[Fact]) -> list[str]:
-    """The tools of the calls that wrote, or may have."""
+    """Return the tools of the calls that wrote, or may have."""
     return [fact.tool for fact in facts if isinstance(fact, Call) and fact.effect == "write"]
 
 
 def find_calls(strands: Mapping[str, Sequence[Fact]], strand: str) -> Iterator[RecordedCall]:
-    """The calls of one agent that were made, in its order."""
+    """Yield the calls of one agent that were made, in its order."""
     facts = strands.get(strand, ())
     for n, fact in enumerate(facts):
         if isinstance(fact, Call):

@@ -78,7 +78,8 @@ class Scored:
 def score(
     case: Case, output: Mapping[str, Any], *, refused: Sequence[Refusal] = (), written: Sequence[str] = ()
 ) -> Scored:
-    """The scores of a node's output; its journal tells which calls were `refused`, and which tools have `written`."""
+    """Return the scores of a node's output; its journal tells which calls were `refused`, and which tools have
+    `written`."""
     error = (output["error"] or {}).get("message")
     has_reply = bool(output["trace"]) or output["finish_reason"] not in NO_REPLY
     scores = _scores(case, output, refused, written) if has_reply else Scores(right=Share(0, 1))
@@ -116,7 +117,7 @@ def _scores(case: Case, output: Mapping[str, Any], refused: Sequence[Refusal], w
 
 
 def total(scores: Iterable[Scores]) -> Scores:
-    """The sum of many."""
+    """Return the sum of many."""
     each = list(scores)
     sums = {name: sum((getattr(one, name) for one in each), Share()) for name in METRICS}
     steps, tokens = sum(one.steps for one in each), sum(one.tokens for one in each)

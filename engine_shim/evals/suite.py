@@ -42,7 +42,8 @@ class MeasuredAgent:
         return {key: value for key, value in self.node.config.items() if key not in left_out}
 
     def config_for(self, case: Case) -> dict[str, Any]:
-        """The node's config with its placeholders filled; of its question only where the case asks nothing itself."""
+        """Return the node's config with its placeholders filled; of its question only where the case asks nothing
+        itself."""
         left_out = MODEL_KEYS if case.message is None else (*MODEL_KEYS, *QUESTION_KEYS)
         written = {key: value for key, value in self.node.config.items() if key not in left_out}
         names = {"external": self._external(case), "nodes": case.nodes, "env": self._env(), "run": {"id": case.name}}
@@ -55,7 +56,8 @@ class MeasuredAgent:
         return config
 
     def _external(self, case: Case) -> dict[str, Any]:
-        """The workflow's inputs with their defaults. A case that asks for itself may leave out those it needs not."""
+        """Return the workflow's inputs with their defaults. A case that asks for itself may leave out those it needs
+        not."""
         definition = self.workflow.definition
         if case.message is not None and definition.inputs is not None:
             optional = {key: value for key, value in definition.inputs.items() if key != "required"}
@@ -63,7 +65,7 @@ class MeasuredAgent:
         return external_of(definition, case.inputs, frozenset())
 
     def _env(self) -> dict[str, str]:
-        """The plain variables; an eval fills in no secret."""
+        """Return the plain variables; an eval fills in no secret."""
         definition: Definition = self.workflow.definition
         return {name: os.environ[name] for name in definition.plain if name in os.environ}
 
@@ -83,7 +85,7 @@ class Suite:
     lines: Mapping[str, str] = field(default_factory=dict)
 
     def build_registry(self, canned: Mapping[str, CannedTool], home: Path | None = None) -> ToolRegistry:
-        """The tools that a case can use. What the world knows takes the place of the host's, `canned` of both.
+        """Return the tools that a case can use. What the world knows takes the place of the host's, `canned` of both.
 
         The world's files lie below `home`.
         """
@@ -102,11 +104,11 @@ class Suite:
         return registry
 
     def explain_unknown(self, code: str, known: Iterable[str]) -> str:
-        """Why there is no tool of this code, and which there are."""
+        """Return why there is no tool of this code, and which there are."""
         return str(UnknownTool(code, known, self.tools.refusal(code) if self.tools else None))
 
     def config_for(self, case: Case, registry: ToolRegistry) -> dict[str, Any]:
-        """The agent's config for a case, the model aside: the workflow's, then what the case says."""
+        """Return the agent's config for a case, the model aside: the workflow's, then what the case says."""
         config: dict[str, Any] = {"language": case.language}
         if self.agent is not None:
             config |= self.agent.config_for(case)

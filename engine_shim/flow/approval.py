@@ -23,7 +23,7 @@ class LetThrough:
 
 
 def needs_person(node: Node, call: ToolCall) -> bool:
-    """Whether a call waits for a person first."""
+    """Return whether a call waits for a person first."""
     return node.approval == "always" or (node.approval == "on_write" and call.effect == "write")
 
 
@@ -57,7 +57,7 @@ def _settle(state: State, call: ToolCall, decision: Decision) -> ToolCall | Fail
 
 
 def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCall | Failed:
-    """The call with a person's arguments, judged by the tool's schema as it is `now`, if that has changed.
+    """Return the call with a person's arguments, judged by the tool's schema as it is `now`, if that has changed.
 
     A secret is filled in only where the text for it is as it was.
     """
@@ -71,7 +71,7 @@ def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCal
 
 
 def _value_at(value: Any, at: Sequence[Any]) -> Any:
-    """What lies at these keys and indices; None where nothing does."""
+    """Return what lies at these keys and indices; None where nothing does."""
     for key in at:
         try:
             value = value[key]

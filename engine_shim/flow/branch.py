@@ -47,7 +47,7 @@ Choice = tuple[Edge, ...] | NeedsJudgement | None
 
 
 def choose_edges(state: State, visit: VisitState, *, failed: bool) -> Choice:
-    """The edges that a visit takes; None when nothing handles its failure, so that the run fails.
+    """Return the edges that a visit takes; None when nothing handles its failure, so that the run fails.
 
     Of the edges with a condition the first that holds wins, and the plain ones are the default; without any, all plain
     ones are taken. A failed node takes its `on: error` edges; one with `on_error: continue` and none of those goes on
@@ -90,18 +90,19 @@ def _holds(state: State, visit: VisitState, edge: Edge, when: str) -> bool:
 
 
 def judgement_name(edge: Edge) -> str:
-    """The name that an edge's judgements have among the visits."""
+    """Return the name that an edge's judgements have among the visits."""
     return f"{edge.source}{'!' if edge.on_error else '>'}{edge.target}"
 
 
 def is_of_node(strand: str) -> bool:
-    """Whether a strand of a workflow's run is a visit of a node: no judgement, and no run nested below a visit."""
+    """Return whether a strand of a workflow's run is a visit of a node: no judgement, and no run nested below a
+    visit."""
     return nesting_depth(strand) == 1 and not re.search("[>!]", parse_segment(segments(strand)[0]).name or "")
 
 
 def judged_part(node: Node, output: Any) -> Any:
-    """What of a node's output an edge is judged by: of an agent its answer, of a sub-workflow its outputs, of each item
-    of a list likewise. Of what failed, how it ended and why as well."""
+    """Return what of a node's output an edge is judged by: of an agent its answer, of a sub-workflow its outputs, of
+    each item of a list likewise. Of what failed, how it ended and why as well."""
     if node.foreach is not None and isinstance(output, dict) and isinstance(output.get("results"), list):
         return {**output, "results": [_answer_in(node.tool, each) for each in output["results"]]}
     return _answer_in(node.tool, output)
@@ -124,7 +125,7 @@ def _parts(output: Json, *keys: str) -> Json:
 
 
 def judgement_config(edge: Edge, output: object, model: str) -> Json:
-    """The config of the agent that judges an edge by its source's output."""
+    """Return the config of the agent that judges an edge by its source's output."""
     data = clip(orjson.dumps(output).decode(), MAX_SHOWN)
     return {
         "model": model,

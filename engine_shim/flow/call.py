@@ -18,7 +18,8 @@ from engine_shim.flow.state import OutputsBefore, State, VisitState
 
 
 def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> ToolCall | Json:
-    """The call, or the error that keeps it from being made; `more` are names that placeholders may have besides."""
+    """Return the call, or the error that keeps it from being made; `more` are names that placeholders may have
+    besides."""
     node = state.nodes[visit.node]
     tool, where = state.tools[node.tool], f"nodes/{state.index[visit.node]}/config"
     names = names_of(state, visit, more)
@@ -38,7 +39,7 @@ def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None =
 
 
 def refuse_masked(state: State, tool: str, config: Json) -> str | None:
-    """Why a call is not made whose config holds something masked.
+    """Return why a call is not made whose config holds something masked.
 
     A run of its own may have it, as its models may read it, and so may a tool whose arguments stay within the run.
     """
@@ -50,6 +51,6 @@ def refuse_masked(state: State, tool: str, config: Json) -> str | None:
 
 
 def names_of(state: State, visit: VisitState, more: Mapping[str, Any] | None = None) -> Names:
-    """The names that the placeholders of a visit may have."""
+    """Return the names that the placeholders of a visit may have."""
     roots = {**state.names(OutputsBefore(state, visit), RunValues(state, visit)), **(more or {})}
     return Names(roots, state.definition.secrets, state.has_quoted_keys)

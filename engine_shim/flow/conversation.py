@@ -34,7 +34,7 @@ class RunValues(Mapping[str, Any]):
 
 
 def messages_at_the_end(state: State) -> list[Json]:
-    """All that the run's agents have added."""
+    """Return all that the run's agents have added."""
     led = {key for visit in state.visits.values() for key in visit.joined}
     last = [visit for visit in state.visits.values() if visit.key not in led]
     last.sort(key=lambda visit: (visit.rank, state.index[visit.node]))
@@ -42,7 +42,7 @@ def messages_at_the_end(state: State) -> list[Json]:
 
 
 def _gather(state: State, last: Iterable[Key]) -> list[Json]:
-    """What these visits have added, and those before them, each once."""
+    """Return what these visits have added, and those before them, each once."""
     return [message for key in _walk(state, last) for message in state.visits[key].messages]
 
 

@@ -31,7 +31,7 @@ class End:
 
 
 def read_end(state: State, call: ToolCall, reply: Any, journal: Json | None) -> End | Stop:
-    """The end of a call. A reply that stops the run is given back."""
+    """Return the end of a call. A reply that stops the run is given back."""
     match reply:
         case Cancelled() | Suspended():
             return reply
@@ -43,13 +43,13 @@ def read_end(state: State, call: ToolCall, reply: Any, journal: Json | None) -> 
 
 
 def nested_output(state: State, outcome: Any, journal: Json | None) -> Json:
-    """What later nodes read of a nested run: of a workflow that declares outputs, those alone."""
+    """Return what later nodes read of a nested run: of a workflow that declares outputs, those alone."""
     is_declared = state.gives_declared and isinstance(outcome, FlowOutcome)
     return {**(outcome.result() if is_declared else outcome.output), "journal": journal}
 
 
 def _read_failure(call: ToolCall, usual: float | None, reply: ToolReply | Failed) -> End:
-    """A plain tool failed, or a nested run could not start; `usual` is how many seconds the tool usually has."""
+    """Read the end of a tool that failed, or a nested run that could not start; `usual` is its usual time in seconds."""
     kind, is_permanent = "tool_error", isinstance(reply, ToolReply) and reply.permanent
     if isinstance(reply, Failed):
         out_of_time = reply.reason == "timeout" and call.within != usual
@@ -61,7 +61,7 @@ def _read_failure(call: ToolCall, usual: float | None, reply: ToolReply | Failed
 
 
 def _read_nested_end(state: State, outcome: Any, journal: Json | None) -> End | Suspended:
-    """A nested run has an outcome; its output can be read however it ended."""
+    """Read the end of a nested run, whose output can be read however it ended."""
     if outcome.waiting:
         return Suspended(outcome.finish_reason, outcome.waiting)
     answer, output = outcome.answer(), nested_output(state, outcome, journal)

@@ -11,7 +11,7 @@ PROMPTS = ("prompt", "system_prompt", "developer_prompt", "messages_json")
 
 
 def filled_prompts(node: Node, names: Names, nodes: Mapping[str, Node]) -> dict[str, list[SourceRecord]]:
-    """The parts of each prompt that takes the output of a node, by its place in the config."""
+    """Return the parts of each prompt that takes the output of a node, by its place in the config."""
     return {
         where: [_part(each, names, node, nodes) for each in parts]
         for key in PROMPTS
@@ -37,7 +37,7 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
 
 
 def _content_texts(content: Any) -> Iterator[str]:
-    """The texts of a message's content, which may come in parts."""
+    """Yield the texts of a message's content, which may come in parts."""
     match content:
         case str():
             yield content
@@ -47,7 +47,7 @@ def _content_texts(content: Any) -> Iterator[str]:
 
 
 def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | None:
-    """The node whose output a placeholder reads, of a list's item the node that gave the list."""
+    """Return the node whose output a placeholder reads, of a list's item the node that gave the list."""
     path = each.path
     if path[0] == "item":
         path = next((found.path for _, found in placeholders(node.foreach) if found.path[0] == "nodes"), path)
@@ -56,7 +56,7 @@ def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | No
 
 
 def _part(each: str | Placeholder, names: Names, node: Node, nodes: Mapping[str, Node]) -> SourceRecord:
-    """A part of a prompt; of what is no node's, who wrote it depends on the prompt, so it has no label."""
+    """Return a part of a prompt; of what is no node's, who wrote it depends on the prompt, so it has no label."""
     if isinstance(each, str):
         return {"kind": "user", "label": "", "value": each}
     value, giver = names.look_up(each), _giver(each, node, nodes)

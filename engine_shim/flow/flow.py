@@ -22,7 +22,7 @@ from engine_shim.flow.visit_limit import next_node
 
 
 def flow(started: Json, compiled: CompiledFlow | None = None) -> Generator[Effect, Any, Outcome]:
-    """One workflow run, from its `run_started` record to its outcome. `compiled` is the record's definition, if read."""
+    """One workflow run, from its `run_started` record to its outcome. `compiled` is its definition, if read."""
     state = State(started, compiled)
     del started  # it may be large, and thousands of runs may be under way
     first = _start_visits(state)
@@ -35,7 +35,7 @@ def flow(started: Json, compiled: CompiledFlow | None = None) -> Generator[Effec
 
 
 def _start_visits(state: State) -> list[Visit]:
-    """The visits that may start now.
+    """Return the visits that may start now.
 
     A branch that failed, waits or was cancelled stops; the others go on. If they stopped as well, what had started
     by then would depend on time, and a replay would find another path.
@@ -55,7 +55,8 @@ def _start_visits(state: State) -> list[Visit]:
 
 
 def _start_visit(state: State, visit: VisitState) -> Visit | None:
-    """The visit with what it calls; None for one that ends at once, because it has nothing to call, or cannot."""
+    """Return the visit with what it calls; None for one that ends at once, because it has nothing to call, or
+    cannot."""
     node = state.nodes[visit.node]
     if node.foreach is not None:
         items = build_items(state, visit)
@@ -79,7 +80,7 @@ def _start_visit(state: State, visit: VisitState) -> Visit | None:
 
 
 def _judgements_before(state: State, visit: VisitState) -> Iterator[Key]:
-    """The judgements about the visits before this one, which it follows from as well."""
+    """Yield the judgements about the visits before this one, which it follows from as well."""
     for key in visit.after:
         earlier = state.visits[key]
         edges = state.graph.outgoing[earlier.node] if earlier.judgements else ()
@@ -118,7 +119,7 @@ def _end_visit(state: State, visit: Visit, reply: Any, journal: Json | None) -> 
 
 
 def _end_call(state: State, ended: VisitState, visit: Visit, end: End) -> Visit | None:
-    """The node's call has ended. Gives the next attempt, if there is one."""
+    """Apply the end of a node's call; return the next attempt, if there is one."""
     ended.set_output(end.output)
     if end.spent is None:
         _charge(state, ended, visit, end.answer)
@@ -192,7 +193,8 @@ def _take_edges(state: State, visit: VisitState) -> None:
 
 
 def _build_retry(state: State, ended: VisitState, visit: Visit, spent: Json | None) -> Visit | None:
-    """The node's next attempt, in a strand of its own and with the time that is left; None when there is none."""
+    """Return the node's next attempt, in a strand of its own and with the time that is left; None when there is
+    none."""
     retry = state.nodes[ended.node].retry
     if not retry or visit.attempt + 1 >= retry.max_attempts:
         return None
@@ -215,7 +217,7 @@ def _error(kind: str, message: str, visit: VisitState) -> Json:
 
 
 def _start_judgement(state: State, judged: VisitState, edge: Edge) -> Visit:
-    """The visit in which a model says whether an edge is taken."""
+    """Return the visit in which a model says whether an edge is taken."""
     name = judgement_name(edge)
     state.judging[name, judged.n] = judged, edge
     state.under_way.add((name, judged.n))

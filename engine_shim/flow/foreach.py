@@ -47,7 +47,7 @@ class ForeachEnd:
 
 
 def build_items(state: State, visit: VisitState) -> list[Item] | ForeachEnd:
-    """The items of a visit, one or more; or its end, when there is nothing to call."""
+    """Return the items of a visit, one or more; or its end, when there is nothing to call."""
     node, where = state.nodes[visit.node], f"nodes/{state.index[visit.node]}/foreach"
     try:
         values = names_of(state, visit).render(node.foreach, where)
@@ -114,7 +114,7 @@ def _end_of(state: State, visit: VisitState, items: Sequence[Item], seconds: flo
 
 
 def _first_failure(state: State, visit: VisitState, items: Sequence[Item]) -> Failure | None:
-    """The failure of the first item that failed, where that fails the node."""
+    """Return the failure of the first item that failed, where that fails the node."""
     if state.nodes[visit.node].on_item_error == "continue":
         return None
     found = ((item.index, *item.failure) for item in items if item.failure is not None)
@@ -122,7 +122,7 @@ def _first_failure(state: State, visit: VisitState, items: Sequence[Item]) -> Fa
 
 
 def _output_of(items: Sequence[Item]) -> Json:
-    """The results in the order of the items, null for one that failed, and what went wrong."""
+    """Return the results in the order of the items, null for one that failed, and what went wrong."""
     failed = [(item.index, *item.failure) for item in items if item.failure is not None]
     errors = [{"index": index, "kind": kind, "message": message} for index, kind, message in failed]
     return {"results": [item.output for item in items], "errors": errors}
@@ -162,11 +162,11 @@ class Pass:
             self._width = 1  # what is left is spent once
 
     def clock(self) -> float:
-        """When the last item had ended."""
+        """Return when the last item had ended."""
         return self._clocks[-1]
 
     def finish(self) -> list[Item]:
-        """The items that are to be tried again: none once the node has failed."""
+        """Return the items that are to be tried again: none once the node has failed."""
         if not self.has_failed:
             return [item for item, _ in self._again]
         for item, end in self._again:
@@ -174,7 +174,7 @@ class Pass:
         return []
 
     def stop(self) -> Stop | None:
-        """What stopped items: a cancellation first, else all that wait."""
+        """Return what stopped items: a cancellation first, else all that wait."""
         stops = [item.stop for item in self._items if item.stop is not None]
         cancelled = [stop for stop in stops if isinstance(stop, Cancelled)]
         if cancelled or not stops:
@@ -183,7 +183,7 @@ class Pass:
         return Suspended(waiting[0].reason, tuple(entry for stop in waiting for entry in stop.waiting))
 
     def start(self) -> list[Visit]:
-        """The items that may start now."""
+        """Return the items that may start now."""
         found: list[Visit] = []
         while self._begun < min(len(self._items), len(self._clocks) - 1 + self._width) and not self.has_failed:
             item, begin = self._items[self._begun], self._clocks[max(0, self._begun + 1 - self._width)]
@@ -242,7 +242,8 @@ class Pass:
             self.has_failed = self._node.on_item_error == "fail"
 
     def _seconds_left(self, item: Item, begin: float) -> float | None:
-        """The seconds that an item may still take, by its node's timeout, which is each item's own, and the run's."""
+        """Return the seconds that an item may still take, by its node's timeout, which is each item's own, and the
+        run's."""
         own, whole = self._node.timeout, self._state.budget.limits.seconds
         used = self._visit.start + begin
         bounds = [*([own - item.used] if own else []), *([] if whole is None else [whole - used])]

@@ -54,16 +54,16 @@ class FlowOutcome:
         return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
 
     def result(self) -> Json:
-        """The output with the declared outputs alone, where the definition declares any."""
+        """Return the output with the declared outputs alone, where the definition declares any."""
         return self.output if self.declared is None else {**self.output, "outputs": self.declared}
 
     def finished(self) -> Json:
-        """The fields of the `run_finished` record."""
+        """Return the fields of the `run_finished` record."""
         fields = {key: self.output[key] for key in ("status", "path", "error")}
         return {**fields, "at": self.at, "output": sha256(orjson.dumps(self.output)).hexdigest()}
 
     def answer(self, language: str = "en") -> ToolReply:
-        """The run as the result of the call that started it, for a model that reads this language."""
+        """Return the run as the result of the call that started it, for a model that reads this language."""
         error = self.output["error"]
         success = self.output["status"] == "completed"
         why, ended = (error or {}).get("message"), words_in(language).workflow_ended
@@ -73,7 +73,7 @@ class FlowOutcome:
 
 
 def outcome_of(state: State) -> FlowOutcome:
-    """The outcome of a run in which nothing more can be done, for now or for good."""
+    """Return the outcome of a run in which nothing more can be done, for now or for good."""
     visits = sorted(state.visits.values(), key=lambda visit: (visit.rank, state.index[visit.node], visit.n))
     errors = [visit.error for visit in visits if visit.error]
     waiting = tuple(entry for visit in visits for entry in visit.waiting)
@@ -108,7 +108,7 @@ def outcome_of(state: State) -> FlowOutcome:
 
 
 def _failed_visit(state: State, visit: VisitState) -> Key:
-    """The visit itself, or the judgement of its edge that failed."""
+    """Return the visit itself, or the judgement of its edge that failed."""
     for edge in state.graph.outgoing[visit.node]:
         if visit.error is not None and visit.error["where"] == f"edges/{edge.index}" and edge.ask:
             return judgement_name(edge), visit.n
@@ -120,12 +120,12 @@ def _is_latest(state: State, visit: VisitState) -> bool:
 
 
 def error_of(error: DefinitionError) -> Json:
-    """A fault of the definition that showed only during the run."""
+    """Return a fault of the definition that showed only during the run."""
     return {"kind": "definition", "message": message_of(error), "where": error.where}
 
 
 def _status(state: State, failed: bool, waiting: tuple[WaitingCall, ...]) -> RunStatus:
-    """A pause comes first: what it delays may still change how the run ends."""
+    """Return the status. A pause comes first: what it delays may still change how the run ends."""
     if any(entry["reason"] == "paused" for entry in waiting):
         return "paused"
     if state.cancelled:

@@ -50,11 +50,11 @@ class Schedule:
         self._update(graph.levels)
 
     def ready(self) -> list[str]:
-        """The nodes that may start, in the definition's order."""
+        """Return the nodes that may start, in the definition's order."""
         return sorted(self._ready, key=self._order.__getitem__)
 
     def first(self, *, exclusive: bool = True) -> str | None:
-        """The first of them by depth; unless `exclusive`, the first of those that are not."""
+        """Return the first of them by depth; unless `exclusive`, the first of those that are not."""
         heads = [queue[0] for queue in self._queues[: 1 + exclusive] if self._drop_stale(queue)]
         return min(heads)[2] if heads else None
 
@@ -83,27 +83,28 @@ class Schedule:
         self._update(changed)
 
     def finished_before(self, name: str) -> frozenset[str]:
-        """The nodes whose ends let this one start: those on its edges, and behind edges that are not taken."""
+        """Return the nodes whose ends let this one start: those on its edges, and behind edges that are not taken."""
         if (source := self.again.get(name)) is not None:
             return frozenset((source,))
         return self._finished_behind(name)
 
     def waited_for(self, name: str) -> Set[str]:
-        """The nodes whose ends a node waits for that may start: those of `finished_before`, and of loops that it
+        """Return the nodes whose ends a node waits for that may start: those of `finished_before`, and of loops that it
         leaves."""
         before = self.finished_before(name)
         left = () if name in self.again else self._left_by.get(name, ())
         return before.union(*(self.graph.loops[index].body for index in left))
 
     def leading_to(self, name: str) -> list[str]:
-        """The nodes that took an edge to this one, in the order of the edges."""
+        """Return the nodes that took an edge to this one, in the order of the edges."""
         if (source := self.again.get(name)) is not None:
             return [source]
         edges = self.graph.incoming[name]
         return list(dict.fromkeys(edge.source for edge in edges if edge.index in self._taken_edges))
 
     def _drop_stale(self, queue: _Queue) -> bool:
-        """Whether anything is left in a queue without the nodes that may no longer start, or have another depth now."""
+        """Return whether anything is left in a queue without the nodes that may no longer start, or have another depth
+        now."""
         while queue and (queue[0][2] not in self._ready or queue[0][0] != self._depth_of(queue[0][2])):
             heappop(queue)
         return bool(queue)
@@ -179,7 +180,7 @@ class Schedule:
 
 
 def _loops_by_node(graph: Graph) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """The loops that each node is part of, and those that the edges to it leave."""
+    """Return the loops that each node is part of, and those that the edges to it leave."""
     inside: dict[str, list[int]] = {}
     left: dict[str, dict[int, None]] = {}
     for index, loop in graph.loops.items():

@@ -20,7 +20,7 @@ class Seen:
     tree: _Tree = None
 
     def get(self, node: int) -> int | None:
-        """The number of the node's latest visit; None when there is none."""
+        """Return the number of the node's latest visit; None when there is none."""
         tree = self.tree
         for bit in reversed(range(self.bits)):
             if tree is None:
@@ -38,7 +38,7 @@ class Seen:
 
 
 def merge(seen: Iterable[Seen], bits: int) -> Seen:
-    """The latest visit of each node that any of these has seen."""
+    """Return the latest visit of each node that any of these has seen."""
     trees = [each.tree for each in seen]
     while len(trees) > 1:
         odd = trees[-1:] if len(trees) % 2 else []

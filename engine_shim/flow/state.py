@@ -123,7 +123,7 @@ class State:
         self._bits = (len(self.nodes) - 1).bit_length()
 
     def is_nested(self, name: str) -> bool:
-        """Whether a node's visits are runs of their own."""
+        """Return whether a node's visits are runs of their own."""
         return bool(self.tools[self.nodes[name].tool]["effect"] == "nested")
 
     @property
@@ -144,7 +144,7 @@ class State:
     # ── visits ────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, name: str) -> VisitState:
-        """The node's next visit."""
+        """Return the node's next visit."""
         after = tuple(sorted((other, self.latest[other]) for other in self.schedule.finished_before(name)))
         depth = 0 if self.definition.max_visits is None else self.depth_of(name)
         joined = tuple((other, self.latest[other]) for other in self.schedule.leading_to(name))
@@ -161,13 +161,14 @@ class State:
         return visit
 
     def nearest_open(self) -> int | None:
-        """The smallest depth of a visit from which more may follow that has not been scheduled; None when none may."""
+        """Return the smallest depth of a visit from which more may follow that has not been scheduled; None when none
+        may."""
         while self._open and self.visits[self._open[0][1]].is_closed:
             heappop(self._open)
         return self._open[0][0] if self._open else None
 
     def depth_of(self, name: str) -> int:
-        """The depth of the node's next visit."""
+        """Return the depth of the node's next visit."""
         return self._depth_after(self.schedule.waited_for(name))
 
     def _depth_after(self, names: Set[str]) -> int:
@@ -198,36 +199,37 @@ class State:
         heappush(self._unjudged, (visit.rank, self.index[visit.node], visit.n, visit, edge))
 
     def next_unjudged(self) -> tuple[VisitState, Edge]:
-        """The visit that is judged next, and the edge. The order does not depend on which visit ended first."""
+        """Return the visit that is judged next, and the edge. The order does not depend on which visit ended first."""
         *_, visit, edge = heappop(self._unjudged)
         return visit, edge
 
     # ── what a visit sees ─────────────────────────────────────────────────────────────────────────
 
     def run_of(self, visit: VisitState | None) -> str:
-        """The id of the run in which a visit began: of a fork, the earlier run's for what that had begun."""
+        """Return the id of the run in which a visit began: of a fork, the earlier run's for what that had begun."""
         own: str = self.run
         return own if visit is None else self.begun_in.get(visit.key, own)
 
     def names(self, outputs: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
-        """The values of placeholders, by their roots; `outputs` are those of the nodes, `run` what the run gives."""
+        """Return the values of placeholders, by their roots; `outputs` are those of the nodes, `run` what the run
+        gives."""
         return {"external": self.external, "env": self.env, "nodes": outputs, "run": run}
 
     def latest_outputs(self) -> Mapping[str, Any]:
-        """The output of each node's latest visit."""
+        """Return the output of each node's latest visit."""
         return {name: self.visits[name, n].output for name, n in self.latest.items()}
 
     # ── what is left ──────────────────────────────────────────────────────────────────────────────
 
     def seconds_left(self, visit: VisitState) -> float | None:
-        """The seconds that a visit may still take, by its node's timeout and the run's; None without either."""
+        """Return the seconds that a visit may still take, by its node's timeout and the run's; None without either."""
         used = visit.start + visit.seconds
         own, whole = self.nodes[visit.node].timeout, self.budget.limits.seconds
         bounds = [*([own - visit.seconds] if own else []), *([] if whole is None else [whole - used])]
         return min(bounds, default=None)
 
     def bind(self, call: ToolCall, left: float | None) -> ToolCall:
-        """The call with the time that it may take, and for a nested run with what it may spend."""
+        """Return the call with the time that it may take, and for a nested run with what it may spend."""
         if call.effect != "nested":
             usual = self.tools[call.tool]["within"]
             own = self.nodes[call.id].timeout is not None
@@ -258,7 +260,7 @@ class OutputsBefore(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def _walk(self) -> Iterator[Key]:
-        """Every earlier visit, each behind those that it comes after."""
+        """Yield every earlier visit, each behind those that it comes after."""
         walked: set[Key] = set()
         path = [(self._visit.key, iter(self._visit.after))]
         while path:

@@ -10,7 +10,7 @@ from engine_shim.flow.state import State
 
 
 def next_node(state: State) -> str | None:
-    """The node whose visit starts now; None while none may."""
+    """Return the node whose visit starts now; None while none may."""
     most = state.definition.max_visits
     if most is None:
         return state.schedule.first(exclusive=not state.nested_must_wait)
@@ -21,7 +21,7 @@ def next_node(state: State) -> str | None:
 
 
 def exceeded(state: State) -> Json | None:
-    """The error of a run in which nothing more may start, though a node is ready; None for any other run."""
+    """Return the error of a run in which nothing more may start, though a node is ready; None for any other run."""
     most, name = state.definition.max_visits, state.schedule.first()
     if most is None or name is None:
         return None
@@ -30,7 +30,7 @@ def exceeded(state: State) -> Json | None:
 
 
 def _is_within(state: State, name: str, most: int) -> bool:
-    """Whether fewer than `most` visits come before the node's next one, whatever those that are open lead to."""
+    """Return whether fewer than `most` visits come before the node's next one, whatever those that are open lead to."""
     depth, nearest = state.depth_of(name), state.nearest_open()
     later = 0 if nearest is None else max(0, depth - nearest) * len(state.nodes)
     if len(state.visits) + later < most:

@@ -155,7 +155,7 @@ class HostConfig(BaseModel):
         self.note_signing(hook.secret_env for hook in hooks)
 
     def for_tenant(self, name: str) -> "HostConfig":
-        """The host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
+        """Return the host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
         if name not in self.tenants:
             known = ", ".join(self.tenants) or "none"
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
@@ -178,7 +178,7 @@ class HostConfig(BaseModel):
         self._signing.update(variables)
 
     def is_own(self, variable: str) -> bool:
-        """Whether no definition and no tool gets a variable, listed or not: it is a key of this host's."""
+        """Return whether no definition and no tool gets a variable, listed or not: it is a key of this host's."""
         return is_own(variable) or variable in self._signing
 
     @property
@@ -202,7 +202,8 @@ class HostConfig(BaseModel):
         return None if self.store is None else read_address(self.store, self.base)
 
     def at(self, location: str) -> str:
-        """A place in the file for an error; with the file and the line, if the configuration was read from one."""
+        """Return a place in the file for an error; with the file and the line, if the configuration was read from
+        one."""
         return f"host configuration: {location}" if self._document is None else _locate(location, self._document)
 
     @property
@@ -216,25 +217,27 @@ class HostConfig(BaseModel):
         return {**self.model_endpoints} if self._tenant is not None else {**self.base_urls, **self.model_endpoints}
 
     def policy(self) -> HostPolicy:
-        """The host's last word on each tool."""
+        """Return the host's last word on each tool."""
         policy = HostPolicy(self.presets, self.allow_tools, self.deny_tools, self._around)
         policy = policy if self.root is not None else without_files(policy)
         return policy if self._tenant is None else lend_tools(policy)
 
     def secrets(self) -> Secrets:
-        """The secrets that tools of this host may read, and the keys of its endpoints, which only their models get."""
+        """Return the secrets that tools of this host may read, and the keys of its endpoints, which only their models
+        get."""
         hidden = self._hidden.union(filter(None, self.endpoints.values()))
         patterns = {each.name: each.pattern for each in self.mask}
         formats = self.unmasked_formats
         return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=self.is_own).hiding(hidden)
 
     def source_secrets(self) -> Secrets:
-        """The secrets that the sources of tools send, by the operator's word: a tenant's are those of its host."""
+        """Return the secrets that the sources of tools send, by the operator's word: a tenant's are those of its
+        host."""
         return self._of_sources or self.secrets()
 
 
 def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The presets of a tenant: the host's, and key by key its own in place of them."""
+    """Return the presets of a tenant: the host's, and key by key its own in place of them."""
     return {code: {**host.get(code, {}), **own.get(code, {})} for code in dict.fromkeys([*host, *own])}
 
 
@@ -249,7 +252,7 @@ WITHIN: Final[Mapping[str, type[BaseModel]]] = {
 
 
 def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) -> HostConfig:
-    """The configuration of a file; the usual one without a file. DefinitionErrors for each fault in it.
+    """Return the configuration of a file; the usual one without a file. DefinitionErrors for each fault in it.
 
     `hidden` are further variables whose values are masked.
     """
@@ -277,5 +280,5 @@ def _line_of(location: str, document: Document) -> int | None:
 
 
 def _keys(location: Location) -> Iterable[str]:
-    """The keys that may be given at a place of the file."""
+    """Return the keys that may be given at a place of the file."""
     return WITHIN.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

@@ -6,7 +6,8 @@ from utools.sources.mcp.servers import McpServer
 
 
 def find_configuring(config: HostConfig) -> frozenset[str]:
-    """The variables that the configuration names for servers, sources, models and webhooks, and the store's URL."""
+    """Return the variables that the configuration names for servers, sources, models and webhooks, and the store's
+    URL."""
     sources: list[McpServer | HttpPolicy] = [*config.mcp_servers.values(), *config.remote.values()]
     sources += config.openapi.values()
     tokens = {name for each in sources for name in (each.token_env, *each.secret_headers.values()) if name}

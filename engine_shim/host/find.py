@@ -18,8 +18,9 @@ log = logging.getLogger("engine_shim")
 
 
 def find_host_config(named: Path | None = None, definition: Path | None = None) -> Path | None:
-    """The configuration's file: `named`, AGENT_CORE_CONFIG, or the nearest agent-core.yaml upwards from the working
-    directory; else the one beside `definition`, if it lies beneath the working directory. None where there is none.
+    """Return the configuration's file: `named`, AGENT_CORE_CONFIG, or the nearest agent-core.yaml upwards from the
+    working directory; else the one beside `definition`, if it lies beneath the working directory. None where there is
+    none.
 
     A workflow from elsewhere does not bring its own host: a file beside it that is not used is named in a warning.
     """
@@ -34,19 +35,19 @@ def find_host_config(named: Path | None = None, definition: Path | None = None) 
 
 
 def load_host_config(named: Path | None = None, definition: Path | None = None) -> "HostConfig":
-    """The configuration of the file that is found, with its environment; the usual one where there is none."""
+    """Return the configuration of the file that is found, with its environment; the usual one where there is none."""
     return open_host(find_host_config(named, definition))
 
 
 def open_host(file: Path | None) -> "HostConfig":
-    """The configuration of a file, once `.env` beside it has been loaded."""
+    """Return the configuration of a file, once `.env` beside it has been loaded."""
     from engine_shim.host.config import read_host_config  # short commands look for the file alone
 
     return read_host_config(file, load_environment(file))
 
 
 def recorded_host_config(recorded: str, run: str) -> Path:
-    """The file with which a run began. DefinitionError when it is gone."""
+    """Return the file with which a run began. DefinitionError when it is gone."""
     file = Path(recorded)
     if not file.is_file():
         message = f"run {run!r} began with this host configuration, which is gone; name one by --config"
@@ -65,7 +66,7 @@ def _find_upwards() -> Path | None:
 
 
 def _is_trusted(file: Path) -> bool:
-    """Whether a file above the working directory is this user's, or the administrator's: it may run Python."""
+    """Return whether a file above the working directory is this user's, or the administrator's: it may run Python."""
     if not hasattr(os, "geteuid") or file.stat().st_uid in (0, os.geteuid()):
         return True
     log.warning("%s belongs to another user and is not used; --config takes it", file)
@@ -78,7 +79,7 @@ def _find_beneath(definition: Path | None) -> Path | None:
 
 
 def _beside(definition: Path | None) -> Path | None:
-    """The configuration in the definition's directory, if there is one."""
+    """Return the configuration in the definition's directory, if there is one."""
     beside = None if definition is None else definition.absolute().parent / NAME
     return beside if beside is not None and beside.is_file() else None
 

@@ -18,12 +18,12 @@ OF_FILES: Final = ("read_file", "write_file", "file_search", "log_transform", "s
 
 
 def lend_tools(policy: HostPolicy) -> HostPolicy:
-    """The same policy, with what others have not been given taken away."""
+    """Return the same policy, with what others have not been given taken away."""
     presets = {code: {**NOTHING.get(code, {}), **policy.presets.get(code, {})} for code in {*NOTHING, *policy.presets}}
     return replace(policy, presets=presets, needs={**policy.needs, **NEEDS})
 
 
 def without_files(policy: HostPolicy) -> HostPolicy:
-    """The same policy without the tools of files, where there is no root for them."""
+    """Return the same policy without the tools of files, where there is no root for them."""
     why = "there is no root for its files; the operator gives one"
     return replace(policy, off={**policy.off, **dict.fromkeys(OF_FILES, why)})

@@ -7,5 +7,5 @@ PREFIXES: Final = ("AGENT_CORE_", "PG")
 
 
 def is_own(variable: str) -> bool:
-    """Whether neither a definition nor a tool of one gets the variable, on any host."""
+    """Return whether neither a definition nor a tool of one gets the variable, on any host."""
     return variable.upper().startswith(PREFIXES)

@@ -159,7 +159,7 @@ AGENT_ONLY: Final = frozenset(
 
 
 def write_table() -> Iterator[str]:
-    """The table as Markdown, for the operator's page."""
+    """Yield the table as Markdown, for the operator's page."""
     yield "| power | the host's own files | over HTTP | given by |"
     yield "|---|---|---|---|"
     for each in POWERS:

@@ -47,7 +47,8 @@ KINDS = {"mcp_servers": "mcp", "remote": "remote"}
 
 
 def build_registry(config: HostConfig, database: "PostgresDatabase | None" = None) -> ToolRegistry:
-    """The tools of this host: built in below its root, offered by installed packages, named by the file, the agent.
+    """Return the tools of this host: built in below its root, offered by installed packages, named by the file, the
+    agent.
 
     Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise. A source from
     elsewhere that is away or odd, and a single tool of one, is left out, and told in the log; `left_out` of the
@@ -110,20 +111,20 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
 
 
 def _admitted(readers: Mapping[str, ReadDocument], registry: ToolRegistry) -> dict[str, ReadDocument]:
-    """What reads the documents of servers, of those whose tools the policy admits."""
+    """Return what reads the documents of servers, of those whose tools the policy admits."""
     return {name: each for name, each in readers.items() if registry.policy.admits(f"mcp.{name}.documents")}
 
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
-    """What to do about each tool of Python whose function says nothing to the model."""
+    """Yield what to do about each tool of Python whose function says nothing to the model."""
     for tool in registry.all():
         if tool.fingerprint is None and tool.description == name_as_words(tool.code):
             yield f"the tool {tool.code} has no description for the model: give its function a docstring"
 
 
 def _load_sources(config: HostConfig, pinned: Sequence[McpServers | RemoteHosts]) -> Iterator[tuple[str, str, Loaded]]:
-    """What each kind of source from elsewhere gives, with its place in the file, and its name where it has one. All are
-    asked at once, so that several that are away take no longer than one."""
+    """Yield what each kind of source from elsewhere gives, with its place in the file, and its name where it has one.
+    All are asked at once, so that several that are away take no longer than one."""
     with ThreadPoolExecutor(max_workers=max(1, len(pinned))) as asking:
         loading = [(source, asking.submit(source.load)) for source in pinned]
         for name, document in config.openapi.items():
@@ -144,7 +145,7 @@ def _take(loaded: Loaded, registry: ToolRegistry, where: str, origin_of: Callabl
 
 
 def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:
-    """Each entry of the file that brings the host's own tools; patterns that match nothing go to `problems`."""
+    """Yield each entry of the file that brings the host's own tools; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
         yield where, reference.rpartition("/")[2], partial(_load_tools, reference, config.base, where)
@@ -158,7 +159,7 @@ def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> It
 
 
 def name_source(code: str, pinned: Sequence[McpServers | RemoteHosts]) -> str:
-    """The pinned source that a tool is of, by its code: `mcp.NAME` or `remote.NAME`."""
+    """Return the pinned source that a tool is of, by its code: `mcp.NAME` or `remote.NAME`."""
     own = code.removeprefix("mcp.")
     names = [
         f"{KINDS[source.where]}.{name}"
@@ -203,7 +204,7 @@ def _protect_files(config: HostConfig) -> None:
 
 
 def _summarise(config: HostConfig) -> Summarise | None:
-    """What summarises the turns that leave a conversation's window, if the host names a model for it."""
+    """Return what summarises the turns that leave a conversation's window, if the host names a model for it."""
     if config.summary_model is None:
         return None
     model, providers = config.summary_model, Providers(config.base, config.endpoints, config.default_provider)
@@ -212,7 +213,8 @@ def _summarise(config: HostConfig) -> Summarise | None:
 
 
 def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
-    """The sources of this host whose tools are described elsewhere; the lock file lists what is approved of them."""
+    """Return the sources of this host whose tools are described elsewhere; the lock file lists what is approved of
+    them."""
     lock, secret = config.base / LOCK, config.source_secrets()
     return [
         *([McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret)] if config.mcp_servers else ()),
@@ -221,7 +223,7 @@ def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
 
 
 def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
-    """The tools that `module:name` or `file.py:name` names."""
+    """Return the tools that `module:name` or `file.py:name` names."""
     found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
         if inspect.isfunction(found) and inspect.signature(found).parameters:
@@ -251,7 +253,7 @@ def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:
 
 
 def _find_manifests(pattern: str, base: Path, where: str) -> list[Path]:
-    """The manifest files that a pattern matches; DefinitionError for none."""
+    """Return the manifest files that a pattern matches; DefinitionError for none."""
     location = base / pattern
     if os.path.isfile(location):
         return [location]

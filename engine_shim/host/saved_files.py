@@ -18,12 +18,12 @@ class SavedFiles:
     directory: Path
 
     def has(self, file: Path) -> bool:
-        """Whether the file is as it was saved."""
+        """Return whether the file is as it was saved."""
         lines = self._lines()
         return bool(lines) and _line_of(file.name, file.read_bytes()) in lines
 
     def measure(self) -> dict[str, int]:
-        """The bytes of the files that were saved and are there, by the token that saved each; empty for none."""
+        """Return the bytes of the files that were saved and are there, by the token that saved each; empty for none."""
         found, by = dict[str, int](), ""
         for line in self._lines():
             if line.startswith(_BY):
@@ -48,7 +48,7 @@ class SavedFiles:
 
 
 def is_saved(file: Path) -> bool:
-    """Whether a file is one that somebody saved over HTTP."""
+    """Return whether a file is one that somebody saved over HTTP."""
     return SavedFiles(file.parent).has(file)
 
 

@@ -27,12 +27,12 @@ class Variables:
             raise DefinitionError("this variable is the host's own, and no definition reads it", value=name)
 
     def read(self, name: str, environment: Mapping[str, str] = os.environ) -> str:
-        """The value. DefinitionError for a variable that may not be read, or that is not set."""
+        """Return the value. DefinitionError for a variable that may not be read, or that is not set."""
         self.check(name)
         if name not in environment:
             raise DefinitionError("this variable is not set", value=name)
         return environment[name]
 
     def warns_of(self, name: str) -> bool:
-        """Whether it is read only since nothing forbids it, on a host that lists others."""
+        """Return whether it is read only since nothing forbids it, on a host that lists others."""
         return self.has_list and name not in self.listed

@@ -27,16 +27,16 @@ class CallState:
 
     @classmethod
     def read(cls, text: str) -> "CallState":
-        """The state in a text of `write`."""
+        """Return the state in a text of `write`."""
         return cls(**orjson.loads(text))
 
     def write(self) -> str:
-        """The state as a text."""
+        """Return the state as a text."""
         return orjson.dumps({"run": self.run, "asked": [*self.asked], "position": [*self.position]}).decode()
 
 
 def can_be_asked(context: Context) -> bool:
-    """Whether the client shows forms to a person."""
+    """Return whether the client shows forms to a person."""
     capabilities = context.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
@@ -47,7 +47,7 @@ def can_be_asked(context: Context) -> bool:
 async def ask(
     context: Context, calls: Collection[WaitingCall], state: CallState
 ) -> Mapping[str, Any] | InputRequiredResult:
-    """The answers of the person, by call; or the result by which a client is told to ask, and to call again."""
+    """Return the answers of the person, by call; or the result by which a client is told to ask, and to call again."""
     if _asks_by_rounds(context):
         requests = {key_of(call): ElicitRequest(params=form_of(call, state.run)) for call in calls}
         return InputRequiredResult(input_requests={**requests}, request_state=state.write())
@@ -55,7 +55,7 @@ async def ask(
 
 
 async def _ask_now(context: Context, call: WaitingCall, run: str) -> ElicitResult | None:
-    """What the person answers; None where the client cannot ask after all."""
+    """Return what the person answers; None where the client cannot ask after all."""
     request = ElicitRequest(params=form_of(call, run))
     metadata = ServerMessageMetadata(related_request_id=context.request_id)
     try:

@@ -33,7 +33,7 @@ class Caller:
 
 
 async def find_caller(service: Service, context: Context) -> Caller:
-    """The caller of a request. MCPError for nobody that the service knows."""
+    """Return the caller of a request. MCPError for nobody that the service knows."""
     token = get_access_token()
     principal = await service.find_caller(token.token if token else None)
     if principal is None:
@@ -51,7 +51,7 @@ class ServiceTokens:
     service: Service
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What is known of a token; None for one that does not hold."""
+        """Return what is known of a token; None for one that does not hold."""
         principal = await self.service.find_caller(token)
         if principal is None:
             return None

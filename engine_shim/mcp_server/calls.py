@@ -34,7 +34,7 @@ class Calls:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def make(self, context: Context, params: CallToolRequestParams, caller: Caller) -> Outcome:
-        """The outcome of a call. MCPError for an unknown tool; raises what the run is refused for."""
+        """Return the outcome of a call. MCPError for an unknown tool; raises what the run is refused for."""
         state = CallState.read(params.request_state) if params.request_state else CallState("")
         work = _open(params.name, caller, state.run)
         key = call_key(context, context.request_id)
@@ -69,7 +69,7 @@ class Calls:
 
 
 def call_key(context: Context, request: object) -> CallKey:
-    """How a call is named among those of all sessions."""
+    """Return how a call is named among those of all sessions."""
     headers = getattr(context.request, "headers", {})
     return headers.get("mcp-session-id", ""), str(request)
 
@@ -83,7 +83,8 @@ def _open(tool: str, caller: Caller, run: str) -> Work:
 
 
 def _is_cancelled_by_hanging_up(context: Context) -> bool:
-    """Whether a call that is cut off was cancelled: over HTTP without sessions, a client does it by hanging up."""
+    """Return whether a call that is cut off was cancelled: over HTTP without sessions, a client does it by hanging
+    up."""
     return context.request is not None and context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
@@ -131,7 +132,7 @@ async def _go_on(
 
 
 def _reporter(context: Context, caller: Caller, state: CallState) -> ProgressReporter | None:
-    """What reports progress, where the client wants it."""
+    """Return what reports progress, where the client wants it."""
     if (context.meta or {}).get("progress_token") is None:
         return None
 

@@ -71,7 +71,7 @@ def mount_endpoint(app: Starlette, service: Service) -> None:
 
 
 def create_app(service: Service) -> Starlette:
-    """An app that serves MCP alone."""
+    """Return an app that serves MCP alone."""
     app = Starlette(lifespan=lambda _: service.running())
     mount_endpoint(app, service)
     return app

@@ -18,12 +18,12 @@ class Target(NamedTuple):
 
 
 def tool_name(target: Target) -> str:
-    """The tool's name: letters, digits, `_` and `-`; a character that is none of these is `_xHH_`."""
+    """Return the tool's name: letters, digits, `_` and `-`; a character that is none of these is `_xHH_`."""
     return _PREFIXES[target.kind] + _PLAIN.sub(lambda found: f"_x{ord(found[0]):x}_", target.name)
 
 
 def target_of(name: str) -> Target | None:
-    """What a tool's name stands for, the inverse of `tool_name`; None for a name that it does not give."""
+    """Return what a tool's name stands for, the inverse of `tool_name`; None for a name that it does not give."""
     for kind, prefix in _PREFIXES.items():
         if name.startswith(prefix):
             target = Target(kind, _ESCAPE.sub(_unescape, name.removeprefix(prefix)))

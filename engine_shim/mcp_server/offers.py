@@ -60,7 +60,7 @@ MESSAGE_SCHEMA: Final[Json] = {
 
 
 def list_tools(tenant: Tenant) -> list[Tool]:
-    """The tools of a tenant: workflows, then agents."""
+    """Return the tools of a tenant: workflows, then agents."""
     newest = [next(iter(versions.values())) for versions in tenant.workflows.list().values()]
     agents = tenant.conversations.describe_agents() if tenant.conversations else []
     return [*map(_workflow_tool, newest), *map(_agent_tool, agents)]
@@ -88,5 +88,5 @@ def _agent_tool(agent: dict[str, Any]) -> Tool:
 
 
 def _object_schema(inputs: Json | None) -> Json:
-    """The inputs of a definition as MCP wants them: an object, whatever else they say."""
+    """Return the inputs of a definition as MCP wants them: an object, whatever else they say."""
     return {**(inputs or {}), "type": "object"}

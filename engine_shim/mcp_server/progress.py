@@ -62,7 +62,7 @@ class ProgressReporter:
 
 
 def describe_event(event: Event) -> str | None:
-    """An event in a few words; None for one that tells a client nothing. Arguments and answers are not shown."""
+    """Return an event in a few words; None for one that tells a client nothing. Arguments and answers are not shown."""
     match event["event"]:
         case "step_started":
             text = f"step {event['step']}"

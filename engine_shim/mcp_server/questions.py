@@ -17,24 +17,24 @@ IN_DOUBT: Final = ("retry", "skip", "fail")
 
 
 def key_of(call: WaitingCall) -> str:
-    """How a question is named: the place of the call that waits."""
+    """Return how a question is named: the place of the call that waits."""
     return f"{call['strand']}:{call['n']}"
 
 
 def choices_of(call: WaitingCall) -> tuple[str, ...]:
-    """What may be decided about a call."""
+    """Return what may be decided about a call."""
     return IN_DOUBT if call["reason"] == "in_doubt" else APPROVAL
 
 
 def describe_call(call: WaitingCall) -> str:
-    """A call that waits, for the person who decides: its tool, its arguments, and why."""
+    """Return a call that waits, for the person who decides: its tool, its arguments, and why."""
     why = "may or may not have happened" if call["reason"] == "in_doubt" else f"needs your decision ({call['reason']})"
     more = f": {message}" if (message := call.get("message")) else ""
     return f"{call['tool']} {clip(orjson.dumps(call['args']).decode(), LONGEST_ARGS)} {why}{more}"
 
 
 def form_of(call: WaitingCall, run: str) -> ElicitRequestFormParams:
-    """The question about a call."""
+    """Return the question about a call."""
     choices = choices_of(call)
     properties: Json = {"decision": {"type": "string", "title": "Decision", "enum": list(choices)}}
     if "deny" in choices:
@@ -45,7 +45,7 @@ def form_of(call: WaitingCall, run: str) -> ElicitRequestFormParams:
 
 
 def read_decision(call: WaitingCall, answer: ElicitResult) -> Decision | None:
-    """What the person decided; None for one who did not, and for an answer that is no choice.
+    """Return what the person decided; None for one who did not, and for an answer that is no choice.
 
     Who declines the form denies the call; a call in doubt waits on then.
     """
@@ -59,7 +59,7 @@ def read_decision(call: WaitingCall, answer: ElicitResult) -> Decision | None:
 
 
 def read_decisions(calls: Iterable[WaitingCall], answers: Mapping[str, object]) -> dict[tuple[str, int], Decision]:
-    """The decisions in the answers to several questions, each under the key of its call."""
+    """Return the decisions in the answers to several questions, each under the key of its call."""
     found = {}
     for call in calls:
         answer = answers.get(key_of(call))

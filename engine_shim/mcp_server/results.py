@@ -20,7 +20,7 @@ _KEYS: Final = ("run_id", "status", "outputs", "path", "waiting", "error")
 
 
 def run_result(view: RunView, definition: Definition) -> CallToolResult:
-    """The result of a call that ran a workflow. A run that failed or was cancelled is an error of the tool."""
+    """Return the result of a call that ran a workflow. A run that failed or was cancelled is an error of the tool."""
     match view.status:
         case "completed":
             text = "\n".join([*_outputs(view, definition), f"run {view.run_id} completed"])
@@ -35,7 +35,7 @@ def run_result(view: RunView, definition: Definition) -> CallToolResult:
 
 
 def reply_result(reply: ChatReply) -> CallToolResult:
-    """The result of a call that asked an agent. A turn without an answer is an error, unless it waits."""
+    """Return the result of a call that asked an agent. A turn without an answer is an error, unless it waits."""
     if reply.success:
         text = reply.response
     elif reply.waiting:
@@ -46,7 +46,7 @@ def reply_result(reply: ChatReply) -> CallToolResult:
 
 
 def error_result(text: str) -> CallToolResult:
-    """The result of a call that was refused, and ran nothing."""
+    """Return the result of a call that was refused, and ran nothing."""
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
@@ -56,7 +56,7 @@ def _result(text: str, structured: Json, *, is_error: bool) -> CallToolResult:
 
 
 def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
-    """The declared outputs; without any, the answers of the agents, else the output of the last node."""
+    """Yield the declared outputs; without any, the answers of the agents, else the output of the last node."""
     outputs = view.outputs
     shown: dict[str, Any] = {name: outputs[name] for name in definition.outputs}
     agents = [] if shown else [node.id for node in definition.nodes if node.tool == AGENT]
@@ -69,7 +69,7 @@ def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
 
 
 def _waiting_text(run: str, waiting: Sequence[WaitingCall]) -> str:
-    """What waits in a run, and how it is decided."""
+    """Return what waits in a run, and how it is decided."""
     lines = [f"run {run} waits for a person's decision:"]
     for call in waiting:
         at = f" --at {key_of(call)}" if len(waiting) > 1 else ""

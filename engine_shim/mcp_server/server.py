@@ -37,7 +37,7 @@ log = logging.getLogger("engine_shim.mcp_server")
 
 
 def build_server(service: Service) -> "Server[dict[str, object]]":
-    """The MCP server of a service, for any of its transports."""
+    """Return the MCP server of a service, for any of its transports."""
     calls = Calls()
 
     async def answer_list(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -74,7 +74,8 @@ def build_server(service: Service) -> "Server[dict[str, object]]":
 
 
 def _refuse(error: Exception) -> CallToolResult:
-    """The result of a call that could not be made: each fault of its arguments with its place, no file of the host."""
+    """Return the result of a call that could not be made: each fault of its arguments with its place, no file of the
+    host."""
     if isinstance(error, JournalError) and not isinstance(error, Damaged):
         log.error("a call met a store that cannot be used: %s", error)
         return error_result("the server cannot use its store now; its log says why")

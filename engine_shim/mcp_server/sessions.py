@@ -85,7 +85,8 @@ class Sessions:
                 await self._end(idle)
 
     def _find_idle(self, principal: Principal) -> bytes | None:
-        """The session that gives way: the longest idle one of the caller, else of his tenant, unless he has his share.
+        """Return the session that gives way: the longest idle one of the caller, else of his tenant, unless he has his
+        share.
 
         Those of other tenants stay: nobody takes another's share.
         """
@@ -121,7 +122,7 @@ class Sessions:
         self._forget(identity)
 
     def _watch(self, identity: bytes | None, method: str, send: Any) -> Any:
-        """What sends the answers of a session, and sees whether it has ended."""
+        """Return what sends the answers of a session, and sees whether it has ended."""
 
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -139,7 +140,7 @@ class Sessions:
 
 
 def _refuse(error: OverShare) -> Response:
-    """The answer to who wants more than he may have: problem details, as the API has them."""
+    """Return the answer to who wants more than he may have: problem details, as the API has them."""
     told = {"type": "about:blank", "title": "Too much at a time", "status": 429, "detail": str(error)}
     body = orjson.dumps({**told, "kind": "over_share", "errors": []})
     return Response(body, 429, {"Retry-After": str(RETRY_AFTER_S)}, "application/problem+json")

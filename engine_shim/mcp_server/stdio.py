@@ -84,7 +84,7 @@ def _cancelled_by_signals(task: "asyncio.Task[None]") -> Iterator[None]:
 
 
 def take_stdin() -> BinaryIO:
-    """The process's stdin under another descriptor: what tools and children read from theirs is empty."""
+    """Return the process's stdin under another descriptor: what tools and children read from theirs is empty."""
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

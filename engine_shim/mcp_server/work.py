@@ -33,7 +33,7 @@ class Work:
             self._conversations().host.choose_agent(target.name)
 
     async def find_waiting(self) -> list[WaitingCall]:
-        """The calls that wait for a person, once it is at rest."""
+        """Return the calls that wait for a person, once it is at rest."""
         return (await self._tenant.view(self.run)).waiting
 
     async def start(self, arguments: Json) -> None:
@@ -60,7 +60,7 @@ class Work:
             await self._tenant.engine.cancel(self.run, by=self._by)
 
     async def result(self) -> CallToolResult:
-        """What came of it so far."""
+        """Return what came of it so far."""
         view = await self._tenant.view(self.run)
         if self._workflow is None:
             return reply_result(reply_of(view.conversation or "", view))

@@ -14,7 +14,7 @@ log = logging.getLogger("engine_shim")
 
 
 def build_catalog(config: HostConfig, registry: ToolRegistry | None = None) -> AgentCatalog:
-    """The agents of this host; none where it has no such directory, unless its configuration names one.
+    """Return the agents of this host; none where it has no such directory, unless its configuration names one.
 
     `registry` has the host's tools, if it was built already. An agent that needs what the host has to do without is
     left out, and told in the log. DefinitionErrors with file and line of each fault of an agent.

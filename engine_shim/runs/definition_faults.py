@@ -22,7 +22,7 @@ class Faults:
 
 
 def find_faults(workflow: Workflow, faults: Sequence[Problem], check: HostCheck, catalog: AgentCatalog) -> Faults:
-    """The faults of a workflow with the tools, agents and models of a host; `faults` are those of its form.
+    """Return the faults of a workflow with the tools, agents and models of a host; `faults` are those of its form.
 
     Of one whose form is wrong there are no warnings.
     """

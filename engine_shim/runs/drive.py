@@ -57,7 +57,7 @@ class RunResult:
 
     @classmethod
     def from_ended(cls, ended: Ended) -> "RunResult":
-        """The result of a run that came to rest."""
+        """Return the result of a run that came to rest."""
         assert isinstance(ended.outcome, FlowOutcome)
         journal = {key: ended.journal[key] for key in ("head", "count")}
         outcome = ended.outcome
@@ -92,7 +92,7 @@ class Driver(Protocol):
     watch: Callable[[str], AnswerListener] | None
 
     async def drive(self, job: Job) -> RunResult:
-        """The result of the run once it has come to rest."""
+        """Return the result of the run once it has come to rest."""
         ...
 
 
@@ -141,7 +141,7 @@ class RunDriver:
             return await self._run_until_stopped(job)
 
     async def _run_until_stopped(self, job: Job) -> RunResult:
-        """A run that is cancelled ends, even if something waits, a pause delays it, or a call is in doubt."""
+        """Drive a run; a cancelled one ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
             await self._retry(job, partial(cancel_pending, self._journal, job.run, self._keys))
@@ -154,7 +154,7 @@ class RunDriver:
         return None if self.watch is None else self.watch(job.run)
 
     def executor(self, run: str, preparer: Preparer, listener: AnswerListener | None = None) -> Executor:
-        """What a run needs of this host."""
+        """Return what a run needs of this host."""
         grant, prepare = preparer.grant, preparer.by_tool()
         models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)
         return Executor(run, grant.registry, models, prepare, grant.secrets, redactor, listener, observer)

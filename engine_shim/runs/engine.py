@@ -99,7 +99,8 @@ class Engine(Steering):
         store: RunStore | StrPath | None = None,
         model: ModelClient | str | None = None,
     ) -> "Engine":
-        """The engine of the host that this file configures; without a path, of the one that the command line finds.
+        """Return the engine of the host that this file configures; without a path, of the one that the command line
+        finds.
 
         DefinitionErrors for what is wrong with the file.
         """
@@ -117,7 +118,7 @@ class Engine(Steering):
         is_served: bool = False,
         slots: Line | None = None,
     ) -> "Engine":
-        """The engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
+        """Return the engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
         `is_served`, others start the runs."""
         opened = store_of(store, config.store_address)
         client = name_model(config, opened, model) if isinstance(model, str) else model_of(model)
@@ -188,7 +189,7 @@ class Engine(Steering):
         return start.run
 
     def has_begun(self, run_id: str) -> bool:
-        """Whether the store holds the beginning of this run."""
+        """Return whether the store holds the beginning of this run."""
         return self._index.has_started(run_id)
 
     def forget_unbegun(self, run_id: str) -> bool:
@@ -200,7 +201,7 @@ class Engine(Steering):
             return not self.has_begun(run_id) and self.store.forget(run_id)
 
     def has_begun_with(self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]) -> bool:
-        """Whether a run of the store began with these inputs, as the records have them, in whichever version."""
+        """Return whether a run of the store began with these inputs, as the records have them, in whichever version."""
         tape = self.store.journal.load(run_id)
         if ROOT not in tape:
             return True  # whoever takes it up writes how it begins
@@ -220,7 +221,7 @@ class Engine(Steering):
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """A new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
+        """Return a new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
 
         What was answered before is not asked again; the record, and whatever followed from it, is done anew. Approvals
         of what is done anew are asked again. The run itself does not change. RunNotFound when the store holds no such
@@ -244,7 +245,7 @@ class Engine(Steering):
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """A fork of a failed run at the questions and reads over which it failed, which are done anew.
+        """Return a fork of a failed run at the questions and reads over which it failed, which are done anew.
 
         The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
         what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same

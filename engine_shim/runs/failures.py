@@ -21,7 +21,7 @@ RETRIABLE: Final = ("model_error", "tool_error")
 
 
 def find_failures(run: str, tape: Tape) -> list[Place]:
-    """The records (strand, n) of a failed run that have to be made anew for it to come out otherwise.
+    """Return the records (strand, n) of a failed run that have to be made anew for it to come out otherwise.
 
     DecisionError when the run has not failed, or failed by what would be the same again, or over a write.
     """
@@ -80,7 +80,7 @@ class _Failures:
             raise self._refuse(path, f"it ended by {reason}, which a second try does not change")
 
     def _of_call(self, path: str, n: int) -> Iterator[Place]:
-        """The failed records of the call, or of the batch of calls, whose answer is record n."""
+        """Yield the failed records of the call, or of the batch of calls, whose answer is record n."""
         asked, answered = self.facts[path][n - 1], self.facts[path][n]
         if not isinstance(asked, Question | Call | Batch) or not isinstance(answered, Answered):
             raise self._refuse(path, "a person ended it there")
@@ -97,7 +97,8 @@ class _Failures:
                 yield path, n
 
     def _of_items(self, path: str, number: int) -> Iterator[Place]:
-        """The failed records of the batch that record `number` asked for; not all of its items need have begun."""
+        """Yield the failed records of the batch that record `number` asked for; not all of its items need have
+        begun."""
         items = [each for each in self.tape if parent_of(each) == path]
         for each in sorted(items, key=lambda each: parse_segment(last_segment(each))):
             last = self.facts[each][-1]
@@ -114,7 +115,7 @@ class _Failures:
 
 
 def _first_failed_question(facts: Sequence[Fact]) -> int:
-    """The first of the failed answers that the run ended with: fallback models were asked after it."""
+    """Return the first of the failed answers that the run ended with: fallback models were asked after it."""
     n = len(facts) - 2
     while n > 3 and _is_failed(facts[n - 2]) and isinstance(facts[n - 1], Question):
         n -= 2
@@ -126,7 +127,7 @@ def _is_failed(fact: Fact) -> bool:
 
 
 def _is_failed_call(fact: Fact) -> bool:
-    """Whether a call failed; of a batch that is not known yet."""
+    """Return whether a call failed; of a batch that is not known yet."""
     return isinstance(fact, Answered) and (not fact.succeeded or isinstance(fact.answer, BatchAnswer))
 
 

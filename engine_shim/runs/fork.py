@@ -39,7 +39,7 @@ def make_fork(
     repeat_writes: bool,
     retry: bool,
 ) -> Fork:
-    """The fork `new` of a run at places of its tape. Nothing is written. Raises what `Engine.fork` does."""
+    """Return the fork `new` of a run at places of its tape. Nothing is written. Raises what `Engine.fork` does."""
     _, base = index.load(run)
     tape = index.load_intact(run)
     if index.store.journal.load(new):

@@ -22,7 +22,7 @@ class Grant:
     bounds: Bounds = UNBOUND
 
     def bind(self, workflow: Workflow) -> Workflow:
-        """The workflow as one of those that this is given to."""
+        """Return the workflow as one of those that this is given to."""
         return replace(workflow, bounds=self.bounds)
 
 
@@ -37,7 +37,7 @@ class Grants:
 
     @classmethod
     def alike(cls, registry: ToolRegistry, secrets: Secrets, models: HostModels) -> "Grants":
-        """The same for both kinds, in a program that has no configuration."""
+        """Return the same for both kinds, in a program that has no configuration."""
         grant = Grant(registry, secrets, models)
         return cls(grant, grant)
 

@@ -39,20 +39,20 @@ class HostCheck:
         return self.grant.models
 
     def problems(self, workflow: Workflow, invoked: Invoked = ()) -> list[Problem]:
-        """What the host refuses to give, or does not know; keys and values may be missing."""
+        """Return what the host refuses to give, or does not know; keys and values may be missing."""
         return list(_of_all(workflow, invoked, self._refused))
 
     def warnings(self, workflow: Workflow, invoked: Invoked = ()) -> list[Problem]:
-        """What a run needs and this host lacks: another one may have it."""
+        """Return what a run needs and this host lacks: another one may have it."""
         return list(_of_all(workflow, invoked, self._lacking))
 
     def run_problems(self, workflow: Workflow, invoked: Invoked = ()) -> list[Problem]:
-        """Why a run cannot start here."""
+        """Return why a run cannot start here."""
         return list(_of_all(workflow, invoked, self._in_the_way))
 
     def recorded_problems(self, tape: Tape, base: Path, not_needed: Set[str] = frozenset()) -> list[Problem]:
-        """Why a recorded run cannot go on here: a tool, unless it is not needed, a model, a key or a secret is missing.
-        A finished run needs none."""
+        """Return why a recorded run cannot go on here: a tool, unless it is not needed, a model, a key or a secret is
+        missing. A finished run needs none."""
         if is_finished(tape, ROOT):
             return []
         runs = read_runs(tape)
@@ -97,7 +97,7 @@ class HostCheck:
             yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
 
     def _unaskable_agents(self, runs: Mapping[str, RecordedRun], base: Path) -> Iterator[Problem]:
-        """The models of agents that have begun, whose names the definition may not show."""
+        """Yield the models of agents that have begun, whose names the definition may not show."""
         for path, run in runs.items():
             try:
                 if not run.definition:
@@ -137,7 +137,7 @@ class HostCheck:
                 yield Problem(where, f"list {name} in env of agent-core.yaml; what is listed there is read by intent")
 
     def _missing_secrets(self, workflow: Workflow) -> Iterator[tuple[str, Problem]]:
-        """The secrets that tools cannot get, by name: not allowed, or allowed and not set."""
+        """Yield the secrets that tools cannot get, by name: not allowed, or allowed and not set."""
         schemas = {tool.code: self.registry.schema(tool.code).schema for tool in self.registry.all()}
         for where, name in secret_refs(workflow.definition, schemas):
             try:
@@ -152,13 +152,13 @@ def _nodes(run: RecordedRun) -> list[Json]:
 
 
 def _presets(schema: Json) -> Json:
-    """The presets of the host that began the run."""
+    """Return the presets of the host that began the run."""
     properties: Json = schema.get("properties", {})
     return {key: rule["default"] for key, rule in properties.items() if isinstance(rule, dict) and "x-preset" in rule}
 
 
 def _plain_variables(workflow: Workflow) -> Iterator[tuple[str, str]]:
-    """The plain variables, each with its place."""
+    """Yield the plain variables, each with its place."""
     for index, entry in enumerate(workflow.definition.env):
         if not isinstance(entry, str) and entry.plain:
             yield f"env/{index}", entry.name

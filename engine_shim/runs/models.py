@@ -34,26 +34,26 @@ class HostModels:
         self._providers: dict[Path, Providers] = {}
 
     def at(self, base: Path) -> ClientOf:
-        """The clients, for a workflow in this directory."""
+        """Return the clients, for a workflow in this directory."""
         model = self._model
         return self._at(base) if model is None else lambda *_: model
 
     def info(self, base: Path) -> ModelInfoOf:
-        """What is known of a model, without a key."""
+        """Return what is known of a model, without a key."""
         model = self._model
         return self._at(base).info if model is None else lambda *_: model.info()
 
     def unaskable(self, definition: Definition, base: Path) -> Iterator[Problem]:
-        """The models that cannot be asked here, for want of a key too."""
+        """Yield the models that cannot be asked here, for want of a key too."""
         models = self.at(base)
         yield from _refusals(definition, lambda name, options: models(name, options))
 
     def problems(self, definition: Definition, base: Path) -> Iterator[Problem]:
-        """What is wrong with the models that a definition names, on a host that may lack their keys."""
+        """Yield what is wrong with the models that a definition names, on a host that may lack their keys."""
         yield from _refusals(definition, self._at(base).check)
 
     def keyless(self, definition: Definition, base: Path) -> Iterator[Problem]:
-        """The models whose endpoint gets no key from this host, and may want one."""
+        """Yield the models whose endpoint gets no key from this host, and may want one."""
         for where, name, options in model_refs(definition):
             with suppress(DefinitionError):  # that the model cannot be asked is reported as a problem
                 providers = self._at(base)
@@ -61,7 +61,7 @@ class HostModels:
                     yield Problem(where, reason)
 
     def is_priced(self, base: Path) -> Callable[[str, Mapping[str, Any]], bool]:
-        """Whether the price list has a model, by its name and the options it is reached by."""
+        """Return whether the price list has a model, by its name and the options it is reached by."""
         return self._at(base).is_priced
 
     async def close(self) -> None:

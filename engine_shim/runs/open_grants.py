@@ -30,7 +30,8 @@ def open_grants(
     *,
     is_served: bool = False,
 ) -> Grants:
-    """What the host gives. `is_served` says that others start the runs of its own files, with inputs of theirs."""
+    """Return what the host gives. `is_served` says that others start the runs of its own files, with inputs of
+    theirs."""
     secrets, of_tenant = config.secrets(), config.tenant is not None
     bounded = of_tenant or is_served
 
@@ -74,7 +75,7 @@ def open_turn_grant(
 
 
 def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:
-    """The models of a host's own files. Those of a tenant ask only the endpoints that the operator names."""
+    """Return the models of a host's own files. Those of a tenant ask only the endpoints that the operator names."""
     named = config.endpoints if config.tenant is not None or config.model_endpoints is not None else None
     if not bounded:
         return None if named is None else ModelReach(within=[Path("/")], endpoints=named)
@@ -82,29 +83,30 @@ def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:
 
 
 def agents_reach(config: HostConfig) -> ModelReach | None:
-    """The models of a host's agents, which only its operator defines: any file, and the endpoints of its own files."""
+    """Return the models of a host's agents, which only its operator defines: any file, and the endpoints of its own
+    files."""
     own = own_reach(config, bounded=False)
     return own if own is None else replace(own, files=["*"])
 
 
 def http_reach(config: HostConfig) -> ModelReach:
-    """The models of what came over HTTP: what the operator lists; of the host itself the vendors too."""
+    """Return the models of what came over HTTP: what the operator lists; of the host itself the vendors too."""
     vendors = config.tenant is None and config.model_endpoints is None
     return ModelReach(list_files(config), endpoints=config.endpoints, vendors=vendors)
 
 
 def list_files(config: HostConfig) -> list[str]:
-    """The globs of files that definitions may name as models, from the root of the file system."""
+    """Return the globs of files that definitions may name as models, from the root of the file system."""
     return [str((config.base / glob).absolute()) for glob in config.model_files]
 
 
 def find_home(config: HostConfig) -> list[Path]:
-    """Where the files lie that the definitions of a host or tenant may name."""
+    """Return where the files lie that the definitions of a host or tenant may name."""
     return [config.base] if config.tenant is None else [config.base / config.workflows, config.base / config.agents]
 
 
 def find_homes_of_others(config: HostConfig) -> list[Path]:
-    """The directories of other tenants, as far as they are theirs alone."""
+    """Return the directories of other tenants, as far as they are theirs alone."""
     own = {path.resolve() for path in find_home(config)}
     names = [each for each in config.tenants.values() if config.tenants.get(config.tenant or "") is not each]
     given = [path for each in names for path in (each.root, each.workflows, each.agents, each.triggers) if path]
@@ -117,7 +119,7 @@ def _holds(path: Path, own: set[Path]) -> bool:
 
 
 def list_variables(config: HostConfig, *, others: bool) -> Variables:
-    """The plain variables that definitions may read: the listed ones, perhaps with others."""
+    """Return the plain variables that definitions may read: the listed ones, perhaps with others."""
     configuring = find_configuring(config)
 
     def is_own(name: str) -> bool:

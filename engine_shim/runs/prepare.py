@@ -69,15 +69,15 @@ class Preparer:
             self._add_plan(checked)
 
     def by_tool(self) -> dict[str, Prepare]:
-        """How each kind of run is started, by the code of its tool."""
+        """Return how each kind of run is started, by the code of its tool."""
         return {ROOT: self._prepare_root, AGENT: self._prepare_agent, INVOKE: self._prepare_invoked}
 
     def loops(self) -> Loops:
-        """The loop of each kind of run; those of workflows start from what was checked here."""
+        """Return the loop of each kind of run; those of workflows start from what was checked here."""
         return {**LOOPS, "flow": lambda started: flow(started, self._compiled.get(_digest(started["definition"])))}
 
     def start(self, run: str, checked: CheckedWorkflow, external: Json, inherited: Inherited) -> Json:
-        """The `run_started` body of a workflow's run."""
+        """Return the `run_started` body of a workflow's run."""
         body = self._make_body(run, checked.definition, checked.data, external, inherited)
         return body if checked.agent is None else {**body, "turn": _note_turn(checked.agent, external)}
 
@@ -85,7 +85,7 @@ class Preparer:
         self._compiled[_digest(checked.data)] = CompiledFlow(checked.definition, checked.graph)
 
     def _prepare_root(self, run: str, path: str, config: Any, inherited: Inherited) -> Json:
-        """The body of the run of {definition, external}."""
+        """Return the body of the run of {definition, external}."""
         definition = read_definition(config["definition"])
         return self._make_body(run, definition, config["definition"], config["external"], inherited)
 
@@ -98,7 +98,7 @@ class Preparer:
         return self.start(run, checked, checked.external_of(config.get("inputs", {})), handed)
 
     def _prepare_agent(self, run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
-        """An agent's run; the script of a model, too, is relative to the definition that names it."""
+        """Return an agent's run; the script of a model, too, is relative to the definition that names it."""
         if self.grant.bounds.from_http:
             refuse(find_prompt_files(config, ""))
         below = inherited.get("base", "")
@@ -130,8 +130,8 @@ class Preparer:
         }
 
     def _read_env(self, definition: Definition) -> Json:
-        """The values of the plain variables. DefinitionError for one that is not set, or not given, and for a forbidden
-        secret."""
+        """Return the values of the plain variables. DefinitionError for one that is not set, or not given, and for a
+        forbidden secret."""
         values: Json = {}
         secrets = definition.secrets
         for index, entry in enumerate(definition.env):
@@ -168,14 +168,14 @@ def _digest(definition: Mapping[str, Any]) -> str:
 
 
 def _limits(definition: Definition, inherited: Inherited) -> Json:
-    """The limits of a workflow run, bound by what its parent has left."""
+    """Return the limits of a workflow run, bound by what its parent has left."""
     bounds = [seconds for seconds in (definition.timeout or None, inherited.get("seconds")) if seconds is not None]
     limits = {name: value for name, value in inherited.items() if name in ("tool_calls", "tokens", "cost")}
     return {**limits, "seconds": min(bounds, default=None)}
 
 
 def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry:
-    """The registry with the tools in it that are runs themselves: agents, and other workflows."""
+    """Return the registry with the tools in it that are runs themselves: agents, and other workflows."""
     known = {tool.code for tool in registry.all()}
     for tool in (agent_tool(registry, model), invoke_tool()):
         if tool.code not in known and registry.refusal(tool.code) is None:
@@ -184,8 +184,8 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
 
 
 def open_registry(tools: ToolRegistry | Iterable[Tool] | None, database: "PostgresDatabase | None") -> ToolRegistry:
-    """The registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are in the
-    Redis of REDIS_URL, else in the database if there is one."""
+    """Return the registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are
+    in the Redis of REDIS_URL, else in the database if there is one."""
     if tools is not None:
         return ToolRegistry.from_tools(tools, calls=host_calls(database=database))
     return host_registry(database=database)

@@ -19,7 +19,7 @@ class _GoesOn(Exception):
 
 
 def read_result(run: str, tape: Tape) -> RunResult | None:
-    """The result of a run that has ended, waits or was paused; None while something is left to do in it.
+    """Return the result of a run that has ended, waits or was paused; None while something is left to do in it.
 
     Divergence for records that this version of the loops does not understand.
     """
@@ -32,7 +32,7 @@ def read_result(run: str, tape: Tape) -> RunResult | None:
 
 
 def read_paused(run: str, tape: Tape) -> RunResult:
-    """The result of a run that was paused: what it would do next is what it waits with."""
+    """Return the result of a run that was paused: what it would do next is what it waits with."""
     ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), _suspend)
     assert isinstance(ended, Ended)
     return RunResult.from_ended(ended)

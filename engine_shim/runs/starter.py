@@ -66,8 +66,8 @@ class RunStarter:
         *,
         is_new: bool = False,
     ) -> Start:
-        """How a run starts, whose id was made just now if it `is_new`. DefinitionError, with nothing written, when it
-        cannot be run."""
+        """Return how a run starts, whose id was made just now if it `is_new`. DefinitionError, with nothing written,
+        when it cannot be run."""
         if not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
         is_new = is_new or run_id is None
@@ -103,5 +103,5 @@ class RunStarter:
         self._store.save(replace(entry, agent=agent, conversation=note.get("conversation"), submitter=submitter))
 
     def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
-        """What prepares the runs below a directory."""
+        """Return what prepares the runs below a directory."""
         return Preparer(grant, base, checked, self._agents, begun=begun)

@@ -174,16 +174,17 @@ class Steering:
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
 
     def workflow(self, run_id: str) -> Workflow:
-        """The workflow as the run began with it. RunNotFound when the store holds no such run."""
+        """Return the workflow as the run began with it. RunNotFound when the store holds no such run."""
         tape, base = self._index.load(run_id)
         return load_workflow(read_run(tape, ROOT).definition, base=base)
 
     def status(self, run_id: str) -> RunStatus:
-        """A run's status: pending, running, or as in its result. RunNotFound when the store holds no such run."""
+        """Return a run's status: pending, running, or as in its result. RunNotFound when the store holds no such
+        run."""
         return self._index.status(run_id)
 
     def result(self, run_id: str) -> RunResult | None:
-        """The result of a run that has ended or waits, by its journal alone; None while it goes on.
+        """Return the result of a run that has ended or waits, by its journal alone; None while it goes on.
 
         RunNotFound when the store holds no such run, Damaged when its records are not whole.
         """
@@ -197,8 +198,8 @@ class Steering:
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
     def executor(self, run_id: str) -> Executor:
-        """What a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this host
-        lacks a tool, a model's key or a secret that it needs."""
+        """Return what a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this
+        host lacks a tool, a model's key or a secret that it needs."""
         tape, base = self._index.load(run_id)
         grant = self.grants.of_run(read_run(tape, ROOT))
         refuse(HostCheck(grant).recorded_problems(tape, base))
@@ -254,7 +255,7 @@ class Steering:
             log.debug("run %s was left as the index has it: %s", run, error)
 
     def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
-        """What is to be driven of a run, by its journal."""
+        """Return what is to be driven of a run, by its journal."""
         tape, base = self._index.load(run)
         recorded = read_run(tape, ROOT)
         spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
@@ -263,7 +264,7 @@ class Steering:
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:
-    """The driver by workers at Temporal. DefinitionError where what that needs is not installed."""
+    """Return the driver by workers at Temporal. DefinitionError where what that needs is not installed."""
     try:
         from engine_shim.runs.temporal.driver import TemporalDriver
     except ImportError:

@@ -29,7 +29,7 @@ class Trial:
     replay: Replay | None = None
 
     def as_json(self) -> Json:
-        """All of it in one object."""
+        """Return all of it in one object."""
         found = self.replay or Replay(False, None, None, {}, 0)
         keys = ("identical", "divergence", "tape_ended", "steps")
         about = {key: getattr(found, key) for key in keys}
@@ -63,7 +63,7 @@ def try_replay(
 
 
 def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, Json | None]:
-    """The outcome of a replay, and where it differs."""
+    """Return the outcome of a replay, and where it differs."""
     if found.identical:
         return "identical", None
     if found.divergence is not None:

@@ -23,7 +23,7 @@ class Backoff:
         self._failed[run] = (self._clock() + seconds, seconds)
 
     def is_due(self, run: str) -> bool:
-        """Whether a run may be tried: it did not fail, or long enough ago."""
+        """Return whether a run may be tried: it did not fail, or long enough ago."""
         return self._failed.get(run, (0.0, 0.0))[0] <= self._clock()
 
     def forget(self, run: str) -> None:

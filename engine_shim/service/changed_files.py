@@ -19,7 +19,7 @@ class FileStamps:
     _seen: dict[str, Stamp] | None = field(default=None, repr=False)
 
     def find_changed(self) -> list[Path] | None:
-        """All files, in the order of their names, if one has changed, is new or gone; None else."""
+        """Return all files, in the order of their names, if one has changed, is new or gone; None else."""
         found = self._find()
         if found == self._seen:
             return None

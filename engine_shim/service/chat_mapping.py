@@ -14,7 +14,7 @@ ANSWER: Final = "answer"
 
 
 def find_text_input(definition: Definition) -> str | None:
-    """The input that takes the last message's text; None for a workflow that needs anything else.
+    """Return the input that takes the last message's text; None for a workflow that needs anything else.
 
     It is the only text that has to be given, or else the one called `message`. An input `messages` gets all of them.
     """
@@ -30,13 +30,14 @@ def find_text_input(definition: Definition) -> str | None:
 
 
 def external_of_messages(definition: Definition, name: str, messages: Sequence[Json]) -> Json:
-    """The run's inputs for a conversation whose last message is the user's; `name` is its input for a text."""
+    """Return the run's inputs for a conversation whose last message is the user's; `name` is its input for a text."""
     takes_all = MESSAGES in (definition.inputs or {}).get("properties", {})
     return {name: messages[-1]["content"], **({MESSAGES: list(messages)} if takes_all else {})}
 
 
 def find_answering_node(definition: Definition) -> str | None:
-    """The agent whose answer is that of the workflow, as far as the definition says; its text can be streamed."""
+    """Return the agent whose answer is that of the workflow, as far as the definition says; its text can be
+    streamed."""
     declared, agents = definition.outputs, [node.id for node in definition.nodes if node.tool == AGENT]
     if declared:
         template = declared.get(ANSWER, next(iter(declared.values())) if len(declared) == 1 else None)
@@ -49,8 +50,8 @@ def find_answering_node(definition: Definition) -> str | None:
 
 
 def read_answer(definition: Definition, outputs: Mapping[str, Any], path: Sequence[str]) -> str:
-    """The answer among the outputs of a run that has completed: the declared `answer`, the only declared output, or
-    all of them as JSON; where none is declared, the agent's answer, or the output of the last node."""
+    """Return the answer among the outputs of a run that has completed: the declared `answer`, the only declared output,
+    or all of them as JSON; where none is declared, the agent's answer, or the output of the last node."""
     declared = definition.outputs
     if declared:
         chosen = ANSWER if ANSWER in declared else next(iter(declared)) if len(declared) == 1 else None

@@ -86,14 +86,14 @@ class Completions:
         self._conversations, self._runs, self._workflows = conversations, runs, workflows
 
     def list_models(self) -> list[str]:
-        """The names that a question may have; workflows in their newest version."""
+        """Return the names that a question may have; workflows in their newest version."""
         agents = [agent.name for agent in self._conversations.host.catalog.list()] if self._conversations else []
         found = self._workflows.list().items()
         asked = [name for name, versions in found if find_text_input(next(iter(versions.values())).definition)]
         return [*(AGENT + name for name in agents), *(WORKFLOW + name for name in asked)]
 
     def find_model(self, name: str) -> str:
-        """The name, if a question may have it; ModelNotFound else."""
+        """Return the name, if a question may have it; ModelNotFound else."""
         known = self.list_models()
         if name in known:
             return name
@@ -132,7 +132,7 @@ class Completions:
         yield completion
 
     async def complete(self, question: Question) -> Completion:
-        """The answer at once. Raises what `stream` does."""
+        """Return the answer at once. Raises what `stream` does."""
         return await self._answer(question, None)
 
     async def _answer(self, question: Question, pieces: Pieces | None) -> Completion:
@@ -153,7 +153,7 @@ class Completions:
                 follower.cancel()
 
     def _find_workflow(self, question: Question) -> tuple[CheckedWorkflow, Json]:
-        """What answers, and its inputs. ModelNotFound."""
+        """Return what answers, and its inputs. ModelNotFound."""
         model, messages = question.model, question.messages
         if self._conversations is not None and model.startswith(AGENT) and model in self.list_models():
             agent, temperature = model.removeprefix(AGENT), question.temperature
@@ -189,12 +189,12 @@ class Completions:
 
 
 def name_run(model: str, key: str | None) -> str:
-    """The id of the run that answers: the same one for a key that came before."""
+    """Return the id of the run that answers: the same one for a key that came before."""
     return new_run_id() if key is None else key_to_id(f"completion/{model}", key)
 
 
 async def _next_piece(pieces: Pieces, work: "asyncio.Task[Completion]") -> str | None:
-    """The next piece; None when the work is done, and after a while without one."""
+    """Return the next piece; None when the work is done, and after a while without one."""
     getting = asyncio.create_task(pieces.get())
     try:
         await asyncio.wait((getting, work), timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
@@ -211,7 +211,7 @@ def _show_piece(event: Event, pieces: Pieces) -> None:
 
 
 def _not_answered(run: str, status: ListedStatus, error: Json | None, *, is_waiting: bool) -> NotAnswered:
-    """Why a run has no answer."""
+    """Return why a run has no answer."""
     if is_waiting:
         return NotAnswered(run, "awaiting_approval", f"a call waits for a person's decision, at /runs/{run}/decide")
     if error is None:

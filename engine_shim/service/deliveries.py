@@ -60,7 +60,7 @@ class Deliveries:
         return len(found)
 
     def claim(self) -> list[Delivery]:
-        """The deliveries that are due, of each run the first one; they are this server's for a while."""
+        """Return the deliveries that are due, of each run the first one; they are this server's for a while."""
         return list(self._claim_due())
 
     def finish(self, event: int) -> None:

@@ -26,7 +26,7 @@ UNREAD: Final = re.compile(r"[\w-]+\.(?:yaml|json)(?::(\d+))?(?::\d+)?")
 def describe_parts(
     document: Document | None, workflow: Workflow | None, faults: Sequence[Problem], found: Examination | None
 ) -> Json:
-    """What a text defines; `faults` are those of its form."""
+    """Return what a text defines; `faults` are those of its form."""
     data = document.data if document is not None and isinstance(document.data, dict) else {}
     identity, version = data.get("id"), data.get("version")
     definition = None if workflow is None else workflow.definition
@@ -40,7 +40,7 @@ def describe_parts(
 
 
 def describe_problem(problem: Problem, document: Document | None, directory: Path) -> Json:
-    """A problem with its path in the text, and the line of that."""
+    """Return a problem with its path in the text, and the line of that."""
     message = clean_message(problem.message, directory)
     if unread := UNREAD.fullmatch(problem.where):
         line = None if unread[1] is None else int(unread[1])
@@ -52,20 +52,20 @@ def describe_problem(problem: Problem, document: Document | None, directory: Pat
 
 
 def clean_message(message: str, directory: Path) -> str:
-    """A message without keys of the environment, and without the place of the workflows' directory."""
+    """Return a message without keys of the environment, and without the place of the workflows' directory."""
     for place in {str(directory), str(directory.resolve())}:
         message = message.replace(f"{place}{os.sep}", "")
     return Secrets().redactor().text(message)
 
 
 def clean_problem(problem: Problem, directory: Path) -> Problem:
-    """A problem that says nothing of where this host keeps its files."""
+    """Return a problem that says nothing of where this host keeps its files."""
     where, message, file = (clean_message(each, directory) for each in (problem.where, problem.message, problem.file))
     return replace(problem, where=where, message=message, file=file)
 
 
 def _find_graph(definition: Definition, faults: Sequence[Problem]) -> Json | None:
-    """The graph of a definition; None where its edges have a fault, or parts that they depend on."""
+    """Return the graph of a definition; None where its edges have a fault, or parts that they depend on."""
     for each in faults:
         key, *rest = each.where.split("/")
         is_implied = key == "nodes" and definition.edges is None and rest[1:2] in (["config"], ["foreach"])

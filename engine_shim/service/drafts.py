@@ -28,7 +28,7 @@ MOST_VALUES: Final = 20_000
 
 
 def at_most(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """The first problems, and one that says how many more there are."""
+    """Return the first problems, and one that says how many more there are."""
     more = len(problems) - MOST_FAULTS
     return problems if more <= 0 else [*problems[:MOST_FAULTS], Problem("", f"and {more:,} more")]
 
@@ -56,7 +56,7 @@ class Drafts:
     catalog: AgentCatalog
 
     def check(self, text: str, form: Format) -> Json:
-        """What is wrong with a text, and what it defines, as far as it can be read."""
+        """Return what is wrong with a text, and what it defines, as far as it can be read."""
         with few_looks(MOST_FAULTS):
             read = self._read(text, form, NAME)
         about = describe_parts(read.document, read.workflow, read.form, read.examination)
@@ -68,7 +68,8 @@ class Drafts:
         return {**about, **found}
 
     def load(self, text: str, form: Format, name: str = NAME) -> CheckedWorkflow:
-        """The workflow of a text, which is called `name` in errors. DefinitionErrors for all that is wrong with it."""
+        """Return the workflow of a text, which is called `name` in errors. DefinitionErrors for all that is wrong with
+        it."""
         with few_looks(MOST_FAULTS):
             read = self._read(text, form, name)
         refuse(clean_problem(each, self.directory) for each in at_most(read.problems))
@@ -96,7 +97,8 @@ class Drafts:
 
 
 def _count_values(data: object) -> int:
-    """How many values there are in a document; one that stands in several places counts in each, up to the limit."""
+    """Return how many values there are in a document; one that stands in several places counts in each, up to the
+    limit."""
     waiting, found = [data], 0
     while waiting and found <= MOST_VALUES:
         value = waiting.pop()

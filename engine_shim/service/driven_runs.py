@@ -47,7 +47,7 @@ class DrivenRuns:
         self._is_closing = asyncio.Event()
 
     def __contains__(self, run: object) -> bool:
-        """Whether this process drives a run, or will when its turn comes."""
+        """Return whether this process drives a run, or will when its turn comes."""
         return run in self._open
 
     def result(self, run: str) -> RunResult | None:

@@ -56,7 +56,7 @@ class Feed:
         self._wake()
 
     async def follow(self, after: Position) -> AsyncGenerator[list[Frame]]:
-        """The events after a position, then those to come, until the run ends; none after a while without any."""
+        """Yield the events after a position, then those to come, until the run ends; none after a while without any."""
         self._followers += 1
         if self._pump is None:
             self._pump = asyncio.create_task(self._read_on())
@@ -110,7 +110,7 @@ class Feed:
             self._news.clear()
 
     async def _read_tail(self) -> list[tuple[int, Row]]:
-        """The rows that are not read yet; none while the database is away."""
+        """Return the rows that are not read yet; none while the database is away."""
         try:
             return await self._store.tail(self._run, self._merge.row)
         except JournalAway as error:
@@ -136,11 +136,11 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
 
     def watch(self, run: str) -> "FeedListener":
-        """What the driver of a run in this process tells of it."""
+        """Return what the driver of a run in this process tells of it."""
         return FeedListener(self, run, asyncio.get_running_loop())
 
     def find(self, run: str) -> Feed | None:
-        """The feed of a run that somebody follows, or is about to."""
+        """Return the feed of a run that somebody follows, or is about to."""
         return self._feeds.get(run)
 
     def expect(self, run: str) -> None:
@@ -153,14 +153,15 @@ class Feeds:
             del self._feeds[run]
 
     async def follow(self, run: str, after: Position) -> AsyncGenerator[bytes]:
-        """The events of a run as server-sent events, after a position; a comment where there are none."""
+        """Yield the events of a run as server-sent events, after a position; a comment where there are none."""
         async with aclosing(self.frames(run, after)) as followed:
             async for frames in followed:
                 for piece in _pieces(frames):
                     yield piece
 
     def frames(self, run: str, after: Position) -> AsyncGenerator[list[Frame]]:
-        """The events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now on."""
+        """Return the events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now
+        on."""
         return self._follow(run, self._feeds.setdefault(run, Feed(self._store, run)), after)
 
     async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
@@ -174,7 +175,7 @@ class Feeds:
     async def follow_many(
         self, wanted: Sequence[tuple[str, Position]], missing: Collection[int] = ()
     ) -> AsyncGenerator[bytes]:
-        """The events of several runs as one stream, each after a position.
+        """Yield the events of several runs as one stream, each after a position.
 
         Each event begins with a line `of: N`, the number of its run among those that are wanted. An event `over` says
         that no more come of a run, and `missing` that the run of a number in `missing` is none.
@@ -245,7 +246,7 @@ class FeedListener:
 
 
 def _pieces(frames: list[Frame]) -> Iterator[bytes]:
-    """What is sent of the frames, together as far as it is not much; a comment for none."""
+    """Yield what is sent of the frames, together as far as it is not much; a comment for none."""
     together: list[bytes] = []
     size = 0
     for frame in frames:

@@ -36,7 +36,7 @@ class Position(NamedTuple):
 
     @classmethod
     def read(cls, text: str | None) -> "Position":
-        """The position in an event's id; the beginning for any other text."""
+        """Return the position in an event's id; the beginning for any other text."""
         row, _, number = (text or "").partition(".")
         return cls(int(row), int(number)) if row.isdecimal() and number.isdecimal() else cls(0, 0)
 

@@ -38,7 +38,7 @@ class HostTools:
     workflows: WorkflowCatalog
 
     def describe(self) -> list[Json]:
-        """All tools, as a list shows them."""
+        """Return all tools, as a list shows them."""
         registry: ToolRegistry = self.engine.registry
         users, agents = find_users(self.workflows.list(), registry), _find_agents(self.engine.agents)
         return [
@@ -59,7 +59,7 @@ class HostTools:
         ]
 
     def describe_left_out(self) -> list[Json]:
-        """The sources, and single tools of them, that this host has to do without, and why."""
+        """Return the sources, and single tools of them, that this host has to do without, and why."""
         return [{"name": each.name, "why": each.why} for each in self.engine.registry.left_out]
 
     async def execute(
@@ -112,13 +112,13 @@ class HostTools:
                 yield entry
 
     def _approval(self, code: str) -> dict[str, str]:
-        """The strictest approval of the entries that list a tool, as a node has it."""
+        """Return the strictest approval of the entries that list a tool, as a node has it."""
         strictest = max((entry.approval for entry in self._entries(code)), key=STRICTNESS.index)
         return {} if strictest == "never" else {"approval": strictest}
 
 
 def find_users(workflows: Mapping[str, Mapping[str, CheckedWorkflow]], registry: ToolRegistry) -> dict[str, list[Json]]:
-    """Who uses each tool: the nodes, and the agents in nodes, of each workflow's newest version."""
+    """Return who uses each tool: the nodes, and the agents in nodes, of each workflow's newest version."""
     codes = [tool.code for tool in registry.all()]
     found: dict[str, list[Json]] = {}
     for versions in workflows.values():
@@ -134,7 +134,7 @@ def find_users(workflows: Mapping[str, Mapping[str, CheckedWorkflow]], registry:
 
 
 def _find_agents(catalog: AgentCatalog | None) -> dict[str, list[str]]:
-    """The agents of the catalogue that have each tool."""
+    """Return the agents of the catalogue that have each tool."""
     found: dict[str, list[str]] = {}
     for agent in catalog.list() if catalog is not None else ():
         for code in catalog.config_of(agent.name)[1]["kept"] if catalog is not None else ():

@@ -16,7 +16,7 @@ WAITING: Final = "waiting"
 
 
 def open_metrics() -> "RunMetrics | None":
-    """The metrics of a server; None without the extra that brings prometheus-client."""
+    """Return the metrics of a server; None without the extra that brings prometheus-client."""
     if find_spec("prometheus_client") is None:
         return None
     from engine_shim.telemetry.run_metrics import RunMetrics
@@ -25,13 +25,14 @@ def open_metrics() -> "RunMetrics | None":
 
 
 def write_metrics(metrics: "RunMetrics", tenants: "Iterable[Tenant]", reader: str | None) -> bytes:
-    """The metrics that a reader may see, in Prometheus' text format: the host itself, None, sees those of all."""
+    """Return the metrics that a reader may see, in Prometheus' text format: the host itself, None, sees those of
+    all."""
     shown = [tenant for tenant in tenants if reader in (None, tenant.name)]
     return metrics.write({tenant.name or "": count_runs(tenant) for tenant in shown}, reader)
 
 
 def count_runs(tenant: "Tenant") -> "OpenRuns":
-    """How the runs of a tenant stand, whichever process drives them."""
+    """Return how the runs of a tenant stand, whichever process drives them."""
     from engine_shim.telemetry.run_metrics import OpenRuns
 
     standing = RunFilter(statuses=(*OPEN, WAITING), host=tenant.engine.host)

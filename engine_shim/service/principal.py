@@ -17,5 +17,5 @@ class Principal:
     scopes: frozenset[Scope]
 
     def allows(self, scope: Scope) -> bool:
-        """Whether he may do what needs the scope."""
+        """Return whether he may do what needs the scope."""
         return scope in self.scopes or "admin" in self.scopes

@@ -139,7 +139,7 @@ class RunService:
         return new
 
     def _submitted(self, by: str, trace: str | None) -> Submitted:
-        """Who handed in a run that begins, and the caller's span that its own lie under."""
+        """Return who handed in a run that begins, and the caller's span that its own lie under."""
         return {"submitter": by, "on_begin": lambda run: self.engine.telemetry.keep_parent(run, trace)}
 
     async def _resume_unless_busy(self, run: str, by: str) -> None:
@@ -165,7 +165,7 @@ class RunService:
             await asyncio.sleep(BEGIN_INTERVAL_S)
 
     def _is_settled(self, run: str) -> bool:
-        """Whether a run waits, by its journal, which knows it first, or is paused."""
+        """Return whether a run waits, by its journal, which knows it first, or is paused."""
         return self.engine.result(run) is not None or self.engine.status(run) in STOPPED
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +196,7 @@ class RunService:
                 await asyncio.sleep(RUN_INTERVAL_S)  # another process is about to drive it
 
     def drives(self, run: str) -> bool:
-        """Whether this process drives the run, or will when its turn comes."""
+        """Return whether this process drives the run, or will when its turn comes."""
         return run in self.driven
 
     @property
@@ -204,11 +204,11 @@ class RunService:
         return self.driven.is_closing
 
     async def view(self, run: str) -> RunView:
-        """A run. RunNotFound when the store has no such run."""
+        """Return a run. RunNotFound when the store has no such run."""
         return await self.store.run_blocking(self.read, run)
 
     def read(self, run: str) -> RunView:
-        """What `view` gives, to whoever may wait for the store."""
+        """Return what `view` gives, to whoever may wait for the store."""
         return view_run(self.engine.store, run, self.engine.host, self.driven.result(run))
 
     async def check_exists(self, run: str) -> None:
@@ -250,8 +250,8 @@ class RunService:
         return taken
 
     async def _find_left(self) -> list[str]:
-        """The runs that nobody drives, the oldest first: those of servers that ended, and those that another server has
-        taken over from this one, which it may have left before an answer came to this one."""
+        """Return the runs that nobody drives, the oldest first: those of servers that ended, and those that another
+        server has taken over from this one, which it may have left before an answer came to this one."""
         store, taken_over = self.engine.store, set(self.driven.taken_over)
 
         def read() -> tuple[list[str], set[str]]:
@@ -278,5 +278,5 @@ class RunService:
 
 
 def key_to_id(workflow: str, key: str) -> str:
-    """The id of the run that a caller's key names."""
+    """Return the id of the run that a caller's key names."""
     return f"key-{sha256(workflow.encode() + bytes(1) + key.encode()).hexdigest()[:32]}"

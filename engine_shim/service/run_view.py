@@ -51,8 +51,8 @@ class RunView:
 
 
 def view_run(store: RunStore, run: str, host: str, known: RunResult | None = None) -> RunView:
-    """A run by its entry and its journal. RunNotFound when the store has no such run, or it is another host's; Damaged
-    for broken records.
+    """Return a run by its entry and its journal. RunNotFound when the store has no such run, or it is another host's;
+    Damaged for broken records.
 
     The result that is `known` of one that has ended saves the reading of its journal.
     """
@@ -64,7 +64,7 @@ def view_run(store: RunStore, run: str, host: str, known: RunResult | None = Non
 
 
 def find_own_entry(store: RunStore, run: str, host: str) -> RunEntry | None:
-    """A run's entry, if it has one. RunNotFound for a run of another host, which may share the store."""
+    """Return a run's entry, if it has one. RunNotFound for a run of another host, which may share the store."""
     entry = store.entry(run)
     if entry is not None and not RunFilter(host=host).admits(entry):
         raise RunNotFound(run)
@@ -105,7 +105,8 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
 
 
 def read_recorded(store: RunStore, run: str) -> RunResult | None:
-    """The result of a workflow's run by its journal; None while it goes on. RunNotFound where the journal is gone."""
+    """Return the result of a workflow's run by its journal; None while it goes on. RunNotFound where the journal is
+    gone."""
     tape = store.journal.load(run)
     if ROOT not in tape:
         raise RunNotFound(run)
@@ -122,14 +123,14 @@ def _describe_kind(entry: RunEntry) -> dict[str, Any]:
 
 
 def _choose_outputs(entry: RunEntry, result: RunResult) -> Mapping[str, Any]:
-    """The outputs that the workflow declares, else those of its nodes; of a turn those of its agent."""
+    """Return the outputs that the workflow declares, else those of its nodes; of a turn those of its agent."""
     if entry.agent:
         return {NODE: result.nodes[NODE]} if NODE in result.nodes else {}
     return result.nodes if result.declared is None else result.declared
 
 
 def _view_agent_run(store: RunStore, run: str, tape: Tape) -> RunView:
-    """An agent's run that was recorded without an engine, as turns were by older versions."""
+    """Return an agent's run that was recorded without an engine, as turns were by older versions."""
     first, last = tape[AGENT_ROOT][0].record(), tape[AGENT_ROOT][-1].record()
     note, waiting = first.get("agent", {}), waiting_calls(tape)
     about: dict[str, Any] = {

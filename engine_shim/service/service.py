@@ -66,7 +66,8 @@ class Service:
         is_open: bool = False,
         telemetry: Telemetry | None = None,
     ) -> "Service":
-        """The service of a host. DefinitionErrors for what is wrong with its configuration, workflows and agents.
+        """Return the service of a host. DefinitionErrors for what is wrong with its configuration, workflows and
+        agents.
 
         Without `telemetry` its runs are counted for Prometheus, and told to the providers that the program has set up.
         """
@@ -76,30 +77,32 @@ class Service:
         return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry, shares=shares)
 
     async def find_caller(self, token: str | None) -> Principal | None:
-        """Who calls with this token; None for nobody that the server knows."""
+        """Return who calls with this token; None for nobody that the server knows."""
         if await self.check_open():
             return LOCAL
         found = await run_blocking(self.tokens, self.tokens.find, token) if token else None
         return found if found is not None and found.tenant in self.tenants else None
 
     async def check_open(self) -> bool:
-        """Whether the server asks for no token; the first token closes it at once, whichever process makes it."""
+        """Return whether the server asks for no token; the first token closes it at once, whichever process makes
+        it."""
         if self.is_open and self.closes_by_token:
             self.is_open = not await run_blocking(self.tokens, self.tokens.any_existed)
         return self.is_open
 
     def _find_over(self, held: set[str]) -> set[str]:
-        """Those of the tokens by id that hold no longer; who called without one has none once the server is closed."""
+        """Return those of the tokens by id that hold no longer; who called without one has none once the server is
+        closed."""
         local = held & {LOCAL.id}
         is_closed = not self.is_open or (self.closes_by_token and self.tokens.any_existed())
         return self.tokens.find_over(held - local) | (local if is_closed else set())
 
     def tenant_of(self, caller: Principal) -> Tenant:
-        """The tenant whose runs, conversations and tools a caller sees."""
+        """Return the tenant whose runs, conversations and tools a caller sees."""
         return self.tenants[caller.tenant]
 
     async def review_tools(self, caller: Principal, digest: str | None = None) -> Json:
-        """What pinned sources offer otherwise than was approved; with a `digest`, that is approved: {approved,
+        """Return what pinned sources offer otherwise than was approved; with a `digest`, that is approved: {approved,
         restart_needed}. HostOnly for a tenant's caller, ChangedMeanwhile, DefinitionError for a broken lock file."""
         if caller.tenant is not None:
             raise HostOnly
@@ -131,7 +134,7 @@ class Service:
             tenant.runs.let_go()
 
     def _background(self) -> Iterator[Callable[[], Awaitable[None]]]:
-        """What goes on while the server serves."""
+        """Yield what goes on while the server serves."""
         yield self._recover_forever
         yield self.watch.run_forever
         for tenant in self.tenants.values():

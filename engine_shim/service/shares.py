@@ -54,7 +54,7 @@ class Share:
         return max(1, self.of_tenant // 2)
 
     def is_full(self, tenant: str | None, token: str) -> bool:
-        """Whether a token has as many as it may have."""
+        """Return whether a token has as many as it may have."""
         return self._tokens[tenant, token] >= self.of_token
 
     def check(self, tenant: str | None, token: str | None) -> None:
@@ -97,7 +97,7 @@ class Shares:
 
     @classmethod
     def of_server(cls, *, has_tenants: bool) -> "Shares":
-        """Those of a server with or without tenants. Streams leave half of the descriptors to requests."""
+        """Return those of a server with or without tenants. Streams leave half of the descriptors to requests."""
         open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         unlimited = open_files == resource.RLIM_INFINITY
         streams = MOST_STREAMS if unlimited else max(4, min(MOST_STREAMS, (open_files - FOR_OTHERS) // 2))

@@ -68,23 +68,24 @@ class Tenant:
             self.workflows.reload()
 
     async def view(self, run: str) -> RunView:
-        """A run of this tenant. RunNotFound."""
+        """Return a run of this tenant. RunNotFound."""
         return await self.runs.view(run)
 
     async def list_runs(self, query: RunQuery) -> RunPage:
-        """A page of the runs that are this host's, the newest first. To look into records takes a while."""
+        """Return a page of the runs that are this host's, the newest first. To look into records takes a while."""
         own = replace(query, wanted=replace(query.wanted, host=self.engine.host))
         if query.looks_inside:
             return await self.searches.run(self.search.find, own)
         return await asyncio.to_thread(self.search.find, own)
 
     def export(self, run: str, after: int = 0) -> tuple[bytes, int]:
-        """The lines of a run's journal file that were appended after a position, and the position of the last one."""
+        """Return the lines of a run's journal file that were appended after a position, and the position of the last
+        one."""
         rows = self.store.tail(run, after)
         return b"".join(write_line(run, row) for _, row in rows), rows[-1][0] if rows else after
 
     async def check_draft(self, text: str, form: Format, account: Account) -> Json:
-        """What is wrong with a text, and what it defines. A large one takes a while, in a thread. OverSpent."""
+        """Return what is wrong with a text, and what it defines. A large one takes a while, in a thread. OverSpent."""
         return await self.checks.run_for(account, self.files.drafts.check, text, form)
 
     async def save_version(
@@ -115,7 +116,7 @@ class Tenant:
         return run
 
     async def list_conversations(self, most: int) -> list[Json]:
-        """The conversations with this tenant's agents, newest first."""
+        """Return the conversations with this tenant's agents, newest first."""
         if self.conversations is None:
             return []
         turns = await asyncio.to_thread(self.search.find_newest_turns, most)
@@ -182,8 +183,8 @@ def open_tenant(
     *,
     is_own: bool = True,
 ) -> Tenant:
-    """What serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all faults of
-    its workflows and agents."""
+    """Return what serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all
+    faults of its workflows and agents."""
     shared = shared or Shared(TriggerSecrets(config.note_signing))
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
@@ -218,5 +219,5 @@ def open_tenant(
 
 
 def _workflows_of(config: HostConfig) -> Path:
-    """The directory of the workflows of a host or tenant."""
+    """Return the directory of the workflows of a host or tenant."""
     return config.base / config.workflows

@@ -39,7 +39,8 @@ class Tokens:
     def issue(
         self, name: str, scopes: Collection[str], tenant: str | None = None, lifetime: timedelta | None = None
     ) -> str:
-        """A new token, as its bearer shows it. `name` is what records call him. DefinitionError for bad input."""
+        """Return a new token, as its bearer shows it. `name` is what records call him. DefinitionError for bad
+        input."""
         unknown = [scope for scope in scopes if scope not in get_args(Scope)]
         if unknown or not scopes:
             raise DefinitionError(f"must be of {', '.join(get_args(Scope))}", where="scope", value=list(scopes))
@@ -53,7 +54,7 @@ class Tokens:
         return f"{PREFIX}_{identity}_{secret}"
 
     def find(self, text: str) -> Principal | None:
-        """Who bears a token; None for a text that is none, and for one that has expired or was revoked."""
+        """Return who bears a token; None for a text that is none, and for one that has expired or was revoked."""
         prefix, _, rest = text.partition("_")
         identity, _, secret = rest.partition("_")
         rows = self._rows("WHERE id = ?", identity) if prefix == PREFIX and secret else []
@@ -64,11 +65,11 @@ class Tokens:
         return None if is_over else token.principal
 
     def all(self) -> list[Token]:
-        """All tokens that were not revoked, the oldest first."""
+        """Return all tokens that were not revoked, the oldest first."""
         return [_read(row) for row in self._rows("WHERE length(hash) > 0 ORDER BY made_at, id")]
 
     def find_over(self, identities: Collection[str]) -> set[str]:
-        """Those of these tokens, by id, that hold no longer: revoked or expired."""
+        """Return those of these tokens, by id, that hold no longer: revoked or expired."""
         marks = ", ".join("?" * len(identities))
         rows = self._rows(f"WHERE length(hash) > 0 AND id IN ({marks})", *identities) if identities else []
         now = self._clock()
@@ -83,7 +84,7 @@ class Tokens:
             return db.execute(f"UPDATE {TABLE} SET hash = ? WHERE id = ?", (b"", identity)).rowcount > 0
 
     def any_existed(self) -> bool:
-        """Whether there is any token, or was one."""
+        """Return whether there is any token, or was one."""
         return bool(self._rows("LIMIT 1"))
 
     def _rows(self, clause: str, *values: str) -> list[Any]:
@@ -91,7 +92,7 @@ class Tokens:
 
 
 def _hash(secret: str) -> bytes:
-    """What is stored: the secret has 256 random bits, so that no slower hash is needed."""
+    """Return what is stored: the secret has 256 random bits, so that no slower hash is needed."""
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -76,14 +76,14 @@ class Trigger(BaseModel):
         return self
 
     def next_time(self, after: datetime) -> datetime:
-        """When the clock starts it next, after a time with a zone.
+        """Return when the clock starts it next, after a time with a zone.
 
         In the hour that a clock change repeats, the times of a day begin with those of its first pass.
         """
         return next(time for time in self._times(after) if time.astimezone(UTC) > after)
 
     def last_time(self, until: datetime) -> datetime:
-        """When the clock started it last, at a time with a zone or before."""
+        """Return when the clock started it last, at a time with a zone or before."""
         times = self._times(until + CLOCK_CHANGE, reverse=True)
         return next(time for time in times if time.astimezone(UTC) <= until)
 
@@ -93,7 +93,7 @@ class Trigger(BaseModel):
 
 
 def read_trigger(path: Path) -> Trigger:
-    """The trigger of a file. DefinitionError with the line of each fault."""
+    """Return the trigger of a file. DefinitionError with the line of each fault."""
     document = read_document(path, "the trigger")
     try:
         trigger = Trigger.model_validate(document.data)
@@ -107,6 +107,6 @@ def read_trigger(path: Path) -> Trigger:
 
 
 def file_error(path: Path, message: str, key: str) -> DefinitionError:
-    """What is wrong with a key of a trigger's file."""
+    """Return what is wrong with a key of a trigger's file."""
     document = read_document(path, "the trigger")
     return document.error(message, document.position(key))

@@ -115,7 +115,7 @@ class Triggers:
         self._by_name = found
 
     async def describe(self) -> list[Json]:
-        """The triggers: name, workflow, what starts it, when next, what it did last."""
+        """Return the triggers: name, workflow, what starts it, when next, what it did last."""
         found = list(self._by_name.items())
         return await run_blocking(self._database, lambda: [self._describe(name, trigger) for name, trigger in found])
 
@@ -231,8 +231,8 @@ class Triggers:
 
 
 def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
-    """The trigger of a file. DefinitionError for any fault in it, for a workflow that is not there or does not take its
-    inputs, and for a secret that is not set; WorkflowNotFound for a workflow that is left out."""
+    """Return the trigger of a file. DefinitionError for any fault in it, for a workflow that is not there or does not
+    take its inputs, and for a secret that is not set; WorkflowNotFound for a workflow that is left out."""
     trigger = read_trigger(path)
     try:
         workflow = workflows.get(trigger.workflow)
@@ -253,7 +253,7 @@ def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
 
 
 def _inputs_of(trigger: Trigger, body: bytes) -> dict[str, Any]:
-    """The inputs of a run that a webhook starts. DefinitionError for a body that does not give them."""
+    """Return the inputs of a run that a webhook starts. DefinitionError for a body that does not give them."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -95,7 +95,7 @@ class WebhookSender:
             log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
 
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
-        """What is wrong with the answer, of which the status alone counts; None where it was taken."""
+        """Return what is wrong with the answer, of which the status alone counts; None where it was taken."""
         view = await run_blocking(self._database, self._view, delivery.run)
         body = orjson.dumps(_describe(delivery, view))
         request = client.build_request("POST", self._hook.url, content=body, headers=self._sign(delivery, body))
@@ -119,7 +119,7 @@ class WebhookSender:
 
 
 def open_senders(config: HostConfig, database: Database, view: View) -> list[WebhookSender]:
-    """The senders of a host or tenant. DefinitionError for a secret that is not set."""
+    """Return the senders of a host or tenant. DefinitionError for a secret that is not set."""
     return [
         WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), database, view)
         for at, hook in enumerate(config.webhooks)
@@ -127,7 +127,8 @@ def open_senders(config: HostConfig, database: Database, view: View) -> list[Web
 
 
 def read_secret(variable: str, where: str) -> bytes:
-    """The key in a variable: `whsec_` and base64, or a text that is taken as it is. DefinitionError without one."""
+    """Return the key in a variable: `whsec_` and base64, or a text that is taken as it is. DefinitionError without
+    one."""
     text = os.environ.get(variable, "")
     if not text:
         told = f"{variable} is not set: set it, or put {variable}=… into .env beside the configuration"
@@ -141,7 +142,7 @@ def read_secret(variable: str, where: str) -> bytes:
 
 
 def _describe(delivery: Delivery, view: RunView) -> Json:
-    """What is told of an event: the run's status then, and the run as it is now."""
+    """Return what is told of an event: the run's status then, and the run as it is now."""
     data = {**view.as_json(), "status": delivery.status}
     if len(orjson.dumps(data["outputs"])) > MAX_OUTPUTS:
         data["outputs"] = None

@@ -20,15 +20,15 @@ class WorkerPool:
         self._free = asyncio.Semaphore(most)
 
     async def run(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """What comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
+        """Return what comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
         async with self._free:
             return await _do(partial(work, *args, **kwargs))
 
     async def run_for(
         self, account: Account, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
     ) -> Result:
-        """What `run` gives, with the processor's seconds on somebody's account. OverSpent where his turn comes when he
-        has had as many as he may have."""
+        """Return what `run` gives, with the processor's seconds on somebody's account. OverSpent where his turn comes
+        when he has had as many as he may have."""
 
         def count() -> Result:
             began = thread_time()

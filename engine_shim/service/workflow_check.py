@@ -12,7 +12,7 @@ from engine_shim.runs.grant import Grants
 
 
 def read_checked(file: Path, grants: Grants, agents: AgentCatalog | None) -> CheckedWorkflow:
-    """The workflow of a file, with what is given to it. DefinitionErrors for all its faults."""
+    """Return the workflow of a file, with what is given to it. DefinitionErrors for all its faults."""
     grant = grants.http if SavedFiles(file.parent).has(file) else grants.own
     checked = check(grant.bind(load_workflow(file)), grant.registry, agents)
     protect_models((name for _, name, _ in model_refs(checked.definition)), file.parent)

@@ -70,7 +70,7 @@ class WorkflowFiles:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def read_source(self, name: str) -> Json:
-        """The text that defines a workflow, `id@version` or the newest version of `id`. WorkflowNotFound."""
+        """Return the text that defines a workflow, `id@version` or the newest version of `id`. WorkflowNotFound."""
         workflow = self.catalog.get(name)
         path = _file_of(workflow)
         try:
@@ -144,7 +144,7 @@ class WorkflowFiles:
 
 
 def _file_of(workflow: CheckedWorkflow) -> Path:
-    """The file that a workflow of the catalogue was read from."""
+    """Return the file that a workflow of the catalogue was read from."""
     document = workflow.workflow.document
     assert document is not None
     return document.path

@@ -73,7 +73,7 @@ class WorkflowCatalog:
         self._by_name, self.left_out = found, left_out
 
     def get(self, name: str) -> CheckedWorkflow:
-        """The workflow `id@version`, or the newest version of `id`. WorkflowNotFound for any other name."""
+        """Return the workflow `id@version`, or the newest version of `id`. WorkflowNotFound for any other name."""
         self._refresh()
         identity, _, version = name.partition("@")
         versions = self._by_name.get(identity, {})
@@ -84,7 +84,7 @@ class WorkflowCatalog:
         return versions[version or next(iter(versions))]
 
     def list(self) -> Mapping[str, Mapping[str, CheckedWorkflow]]:
-        """All workflows by id, each by its versions, the newest first."""
+        """Return all workflows by id, each by its versions, the newest first."""
         self._refresh()
         return self._by_name
 
@@ -108,7 +108,7 @@ class WorkflowCatalog:
 
 
 def _id_in(path: Path) -> str:
-    """The id of the workflow in a file that was read before."""
+    """Return the id of the workflow in a file that was read before."""
     data = read_document(path, "the definition").data
     return str(data.get("id", path.stem)) if isinstance(data, Mapping) else path.stem
 
@@ -118,6 +118,6 @@ def _is_definition(data: Any) -> bool:
 
 
 def _order(version: str) -> list[tuple[int, int, str]]:
-    """A version as it sorts: numbers by their value, 1.10 after 1.9."""
+    """Return a version as it sorts: numbers by their value, 1.10 after 1.9."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]

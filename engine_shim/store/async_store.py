@@ -55,7 +55,7 @@ class AsyncRunStore:
         return await self.run_blocking(self.store.entry, run)
 
     async def has_started(self, run: str) -> bool:
-        """Whether the store holds the beginning of this run."""
+        """Return whether the store holds the beginning of this run."""
         return await self.run_blocking(self._index.has_started, run)
 
     async def status(self, run: str) -> RunStatus:

@@ -65,7 +65,7 @@ def _all_runs(store: RunStore) -> list[str]:
 
 
 def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
-    """Whether there was something to copy."""
+    """Return whether there was something to copy."""
     rows = [row for _, row in source.tail(run)]
     entry = source.entry(run)
     if not rows and entry is None:

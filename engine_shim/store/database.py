@@ -30,7 +30,7 @@ class Reader(Protocol):
     """Reads the tables of a run store."""
 
     def rows(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where the file or the table does not exist."""
+        """Return what `query` finds in `table`; nothing where the file or the table does not exist."""
         ...
 
 
@@ -59,7 +59,7 @@ class Database(Reader, Protocol):
     def dialect(self) -> Dialect: ...
 
     def writing(self, subject: str | None = None) -> AbstractContextManager[Transaction]:
-        """A transaction; with a subject one that no other writer of it shares, on whichever machine."""
+        """Return a transaction; with a subject one that no other writer of it shares, on whichever machine."""
         ...
 
     def lock(self, db: Transaction, subject: str) -> None:
@@ -67,15 +67,15 @@ class Database(Reader, Protocol):
         ...
 
     def read_clock(self, db: Transaction | None = None) -> float:
-        """The time that all who share it go by, in seconds since 1970."""
+        """Return the time that all who share it go by, in seconds since 1970."""
         ...
 
     def open_reader(self) -> "AbstractContextManager[Database]":
-        """What to read from at length, so that nobody in this process waits for it."""
+        """Return what to read from at length, so that nobody in this process waits for it."""
         ...
 
     def open_snapshot(self) -> AbstractContextManager[Reader]:
-        """What reads all as it is at one moment, whatever others write meanwhile."""
+        """Return what reads all as it is at one moment, whatever others write meanwhile."""
         ...
 
     def prepare(self) -> None:

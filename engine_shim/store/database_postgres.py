@@ -58,7 +58,7 @@ _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
 def _spell(text: str) -> str:
-    """A text as encode(…, 'escape') writes its bytes."""
+    """Return a text as encode(…, 'escape') writes its bytes."""
     return "".join(
         "\\\\" if byte == 0x5C else chr(byte) if 0 < byte < 0x80 else f"\\{byte:03o}" for byte in text.encode()
     )
@@ -117,7 +117,7 @@ class PostgresDatabase:
         self.read_clock()
 
     def find_state(self) -> Literal["missing", "older", "current"]:
-        """How the tables are; nothing is made."""
+        """Return how the tables are; nothing is made."""
         with explained():
             versions = self.shared.find_versions()
         known = [(layout.name, len(layout.steps)) for layout in LAYOUTS]

@@ -60,7 +60,7 @@ class RunDigest:
 
 
 def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]:
-    """The digests of some runs, as far as their records can be read."""
+    """Return the digests of some runs, as far as their records can be read."""
     found = {run: RunDigest() for run in runs}
     chosen = database.dialect.pack(list(runs))
     ends: dict[str, dict[str, Json]] = {run: {} for run in runs}
@@ -81,7 +81,7 @@ def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]
 
 
 def read_calls(database: Database, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The run and the tool of each call in some runs; workflows and agents that they ran are among the tools."""
+    """Yield the run and the tool of each call in some runs; workflows and agents that they ran are among the tools."""
     for run, data in _read_rows(database, _CALLS, database.dialect.pack(list(runs)), *CALLS):
         match = TOOL_OF_CALL.match(data) if isinstance(data, bytes) else None
         tool = None if match is None else _load(match[1])
@@ -127,7 +127,7 @@ def _add_open_agents(
 
 
 def _top_agents(ends: Mapping[str, Json]) -> Iterator[Json]:
-    """The ends of the agents that lie in no other one that ended: its usage has theirs."""
+    """Yield the ends of the agents that lie in no other one that ended: its usage has theirs."""
     agents = {path: record for path, record in ends.items() if "finish_reason" in record}
     for path, record in agents.items():
         if not any(other in agents for other in _above(path)):
@@ -135,14 +135,14 @@ def _top_agents(ends: Mapping[str, Json]) -> Iterator[Json]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The strands above one."""
+    """Yield the strands above one."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
 
 
 def _read(data: Any) -> Json:
-    """The record in some bytes, fast; empty for what is none."""
+    """Return the record in some bytes, fast; empty for what is none."""
     return _dict(_load(data))
 
 
@@ -154,7 +154,7 @@ def _load(data: Any) -> Any:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, in their order."""
+    """Yield the texts in a value, in their order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -64,7 +64,7 @@ class RunFilter:
     before: tuple[str, str] | None = None
 
     def admits(self, entry: RunEntry) -> bool:
-        """Whether the entry is wanted, whatever the limit."""
+        """Return whether the entry is wanted, whatever the limit."""
         if self.host is not None and entry.host not in ("", self.host):
             return False
         if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
@@ -75,7 +75,8 @@ class RunFilter:
         return self.since is None or began is None or began >= self.since
 
     def as_sql(self) -> tuple[str, list[Any]]:
-        """The same as the end of a query, and its values; it lets through some that began a little before `since`."""
+        """Return the same as the end of a query, and its values; it lets through some that began a little before
+        `since`."""
         terms, values = ["true"], list[Any](self.statuses)
         if self.statuses:
             terms.append(f"status IN ({', '.join('?' for _ in self.statuses)})")
@@ -115,7 +116,7 @@ def save_entry(db: "Transaction", entry: RunEntry) -> None:
 
 
 def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
-    """The entries of a store that are wanted, newest first."""
+    """Return the entries of a store that are wanted, newest first."""
     found: list[RunEntry] = []
     while True:
         clause, values = wanted.as_sql()
@@ -127,7 +128,7 @@ def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
 
 
 def read_entries(database: "Database", clause: str, *values: Any) -> list[RunEntry]:
-    """The entries that the end of a query, such as `RunFilter.as_sql` gives, says."""
+    """Return the entries that the end of a query, such as `RunFilter.as_sql` gives, says."""
     found = database.rows("run_turns", f"{_ALL} {clause}", *values)
     if not found:  # none are wanted, or the store was written before it had the table
         return _read_older_entries(database, clause, *values)
@@ -150,7 +151,8 @@ def _read_older_entries(database: "Database", clause: str, *values: Any) -> list
 
 
 def parse_time(at: str) -> datetime | None:
-    """A time as records and the list of runs hold it, in UTC unless it says otherwise; None for any other text."""
+    """Return a time as records and the list of runs hold it, in UTC unless it says otherwise; None for any other
+    text."""
     try:
         time = datetime.fromisoformat(at)
     except ValueError:

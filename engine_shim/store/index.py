@@ -26,7 +26,7 @@ class RunIndex:
     store: RunStore
 
     def load(self, run: str) -> tuple[Tape, Path]:
-        """A run's tape, verified, and the directory that its relative paths start from."""
+        """Return a run's tape, verified, and the directory that its relative paths start from."""
         tape, entry = self.store.journal.load(run), self.store.entry(run)
         if entry is None or not (tape or entry.records):
             raise RunNotFound(run)
@@ -35,13 +35,14 @@ class RunIndex:
         return check_chains(run, tape), Path(entry.base)
 
     def load_to_go_on(self, run: str) -> Tape:
-        """What `load_intact` gives, once this process may add records; DefinitionError where it cannot seal them."""
+        """Return what `load_intact` gives, once this process may add records; DefinitionError where it cannot seal
+        them."""
         tape = self.load_intact(run)
         check_signer(tape, verifying_keys())
         return tape
 
     def load_intact(self, run: str) -> Tape:
-        """A run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
+        """Return a run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
         entry = self.store.entry(run)  # before the tape: whoever drives the run may end it in between
         tape, _ = self.load(run)
         assert entry is not None
@@ -57,12 +58,12 @@ class RunIndex:
         return tape
 
     def has_started(self, run: str) -> bool:
-        """Whether the store holds the beginning of this run."""
+        """Return whether the store holds the beginning of this run."""
         self.store.entry(run)  # first: its error says what to do about a store that cannot be used
         return ROOT in self.store.journal.load(run)
 
     def has_begun(self, run: str, body: Json) -> bool:
-        """Whether the store holds this run already. DefinitionError when it began with something else."""
+        """Return whether the store holds this run already. DefinitionError when it began with something else."""
         tape = check_chains(run, self.store.journal.load(run))
         if tape and ROOT not in tape:
             raise DefinitionError(f"run {run!r} is not a workflow's; choose another id", where="run_id")
@@ -75,16 +76,16 @@ class RunIndex:
         return True
 
     def final_status(self, run: str) -> EndedStatus | None:
-        """How a run ended, by its journal, which knows before the index does; None while it has not."""
+        """Return how a run ended, by its journal, which knows before the index does; None while it has not."""
         tape, _ = self.load(run)
         return read_ended_status(tape[ROOT][-1].record()) if is_finished(tape, ROOT) else None
 
     def last_control(self, run: str) -> str | None:
-        """The last request about a run: pause, resume or cancel; None when there was none."""
+        """Return the last request about a run: pause, resume or cancel; None when there was none."""
         return last_control(self.store.journal.load(run))
 
     def status(self, run: str) -> RunStatus:
-        """A run's status, by the index."""
+        """Return a run's status, by the index."""
         entry = self.store.entry(run)
         if entry is None:
             raise RunNotFound(run)

@@ -61,11 +61,11 @@ class Leases(Protocol):
         ...
 
     def holder(self, run: str) -> str | None:
-        """The name of the living driver that holds the run; None when there is none."""
+        """Return the name of the living driver that holds the run; None when there is none."""
         ...
 
     def held(self, runs: Collection[str]) -> set[str]:
-        """Those of the runs that living drivers hold."""
+        """Return those of the runs that living drivers hold."""
         ...
 
 
@@ -182,8 +182,8 @@ class StoreLeases:
         return {run for run, driver, until in rows if is_alive(driver, until, now)}
 
     def free(self) -> tuple[str, list[Any]]:
-        """A condition on `run_claims` of a query, and its values: it lets through what nobody holds, and what drivers
-        on this machine do, which may have died just now."""
+        """Return a condition on `run_claims` of a query, and its values: it lets through what nobody holds, and what
+        drivers on this machine do, which may have died just now."""
         now, own = self._now(), f"{socket.gethostname()}:"
         return "(until IS NULL OR until <= ? OR until > ? OR substr(driver, 1, ?) = ?)", [now, now + TTL, len(own), own]
 
@@ -205,14 +205,14 @@ def stronger(before: Signal | None, signal: Signal) -> Signal:
 
 
 def living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
-    """The driver of a lease, if it seems to be alive and is not this one."""
+    """Return the driver of a lease, if it seems to be alive and is not this one."""
     if lease is None or lease.driver == other_than or not is_alive(lease.driver, lease.until, now):
         return None
     return lease.driver
 
 
 def notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
-    """What a driver is told of the runs that it asks for, by the signals to those that are its own."""
+    """Return what a driver is told of the runs that it asks for, by the signals to those that are its own."""
     found: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
     return {run: notice for run, notice in found.items() if notice is not None}
 
@@ -221,12 +221,12 @@ def notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str
 
 
 def new_driver() -> str:
-    """A name for one driver in this process: host:pid:token."""
+    """Return a name for one driver in this process: host:pid:token."""
     return f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
 
 
 def is_alive(driver: str, until: float, now: float) -> bool:
-    """Whether the driver of a lease that holds until then seems to be alive; in wall-clock seconds.
+    """Return whether the driver of a lease that holds until then seems to be alive; in wall-clock seconds.
 
     On this host a process that is gone is dead at once. An `until` beyond a whole TTL was written before the clock
     was set back, and proves nothing.

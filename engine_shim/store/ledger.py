@@ -117,7 +117,7 @@ def read_ledger(database: Reader) -> tuple[str, int]:
 
 
 def was_deleted(database: Reader, run: str) -> bool:
-    """Whether the last entry about a run is a tombstone."""
+    """Return whether the last entry about a run is a tombstone."""
     found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)
     return bool(found) and json.loads(found[0][0])["kind"] == "deleted"
 
@@ -158,7 +158,7 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
 
 
 def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
-    """The entries, as far as each follows from the one before it."""
+    """Yield the entries, as far as each follows from the one before it."""
     previous, kept = GENESIS, head is None or head == GENESIS.hex()
     for number, (seq, digest, data) in enumerate(
         database.rows("ledger", "SELECT seq, hash, data FROM ledger ORDER BY seq"), 1
@@ -173,7 +173,7 @@ def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Itera
 
 
 def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity) -> Iterator[dict[str, Any]]:
-    """The first entry that the ledger of this store has no reason to hold: of another store, or another tenant.
+    """Yield the first entry that the ledger of this store has no reason to hold: of another store, or another tenant.
 
     Where a store without a ledger took over that of another one, the entries before the note of that name the other.
     """
@@ -209,7 +209,8 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
 
 
 def _find_other_words(entry: Entry, status: str | None, submitter: str | None) -> Iterator[dict[str, Any]]:
-    """What the columns beside the journal say of a run that its entry says otherwise; older entries say nothing."""
+    """Yield what the columns beside the journal say of a run that its entry says otherwise; older entries say
+    nothing."""
     if entry["kind"] != "ended" or "submitted_by" not in entry:
         return
     if status in ENDED and status != entry["status"]:

@@ -66,7 +66,7 @@ def carry_ledger(source: Database, target: Database) -> Carried | None:
 
 
 def _noted_head(data: bytes) -> str | None:
-    """The head of another ledger that an entry names."""
+    """Return the head of another ledger that an entry names."""
     entry = json.loads(data)
     return str(entry["head"]) if entry["kind"] == "copied" else None
 

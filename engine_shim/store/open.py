@@ -17,7 +17,7 @@ VARIABLE: Final = "AGENT_CORE_STORE"
 
 
 def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None = None) -> RunStore:
-    """The store itself, that of an address, or the usual one. DefinitionError for what is none of them."""
+    """Return the store itself, that of an address, or the usual one. DefinitionError for what is none of them."""
     if store is None:
         return open_store(default_address(configured))
     if isinstance(store, str | os.PathLike):
@@ -28,20 +28,21 @@ def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None =
 
 
 def shared_database(store: RunStore) -> "PostgresDatabase | None":
-    """The database of a store, if conversations, rate limits and kept answers can be in it as well."""
+    """Return the database of a store, if conversations, rate limits and kept answers can be in it as well."""
     return store.database.shared if isinstance(store, DatabaseRunStore) else None
 
 
 def default_address(configured: StoreAddress | None = None) -> StoreAddress:
-    """Where runs are unless a store is named: AGENT_CORE_STORE, else as it is configured, else in the user's data
-    directory."""
+    """Return where runs are unless a store is named: AGENT_CORE_STORE, else as it is configured, else in the user's
+    data directory."""
     if chosen := os.environ.get(VARIABLE):
         return read_address(chosen, where=VARIABLE)
     return data_file("runs.db", VARIABLE) if configured is None else configured
 
 
 def open_store(address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S) -> DatabaseRunStore:
-    """The store at an address. Each tenant has one of its own: a file beside the host's, or a schema of the database.
+    """Return the store at an address. Each tenant has one of its own: a file beside the host's, or a schema of the
+    database.
 
     DefinitionError where PostgreSQL needs what is not installed.
     """

@@ -35,7 +35,7 @@ class RunOutline:
 
 
 def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
-    """The entries of all runs that the filter admits, newest first."""
+    """Return the entries of all runs that the filter admits, newest first."""
     listed = store.entries(wanted)
     others = [entry for entry in _unlisted(store) if wanted.admits(entry)]
     if not others:
@@ -44,7 +44,7 @@ def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry
 
 
 def outline(store: DatabaseRunStore, run: str) -> RunOutline:
-    """What a run was given, how long it took and where it comes from, as far as its journal can be read."""
+    """Return what a run was given, how long it took and where it comes from, as far as its journal can be read."""
     first, last = _record(store, _FIRST, run), _record(store, _LAST, run)
     forked = first.get("forked")
     began = parse_time(str((forked or {}).get("at") or first.get("at")))
@@ -56,7 +56,7 @@ def outline(store: DatabaseRunStore, run: str) -> RunOutline:
 
 
 def origin_as_text(forked: Mapping[str, Any]) -> str:
-    """Where a forked run comes from."""
+    """Return where a forked run comes from."""
     return f"{'retry of' if forked.get('retry') else 'forked from'} {forked['run']}"
 
 
@@ -113,7 +113,7 @@ def _record(store: DatabaseRunStore, query: str, run: str) -> Json:
 
 
 def read_record(data: Any) -> Json:
-    """The record in some bytes; empty for what is none."""
+    """Return the record in some bytes; empty for what is none."""
     try:
         record = json.loads(data)
     except (ValueError, TypeError):

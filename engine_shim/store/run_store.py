@@ -56,29 +56,31 @@ class RunStore(Protocol):
         ...
 
     def entry(self, run: str) -> RunEntry | None:
-        """The run's entry; None when there is none."""
+        """Return the run's entry; None when there is none."""
         ...
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
-        """The entries, newest first."""
+        """Return the entries, newest first."""
         ...
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
-        """The ids that begin so, in their order, of runs that have an entry or a journal; `limit` of them at most."""
+        """Return the ids that begin so, in their order, of runs that have an entry or a journal; `limit` of them at
+        most."""
         ...
 
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
-        """The rows of a run that were appended after a position, in the order of appending, each with its position."""
+        """Return the rows of a run that were appended after a position, in the order of appending, each with its
+        position."""
         ...
 
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
-        """The statuses of runs, and the position of the last row of each, which may be 0 where that is none of the
-        newest of the store."""
+        """Return the statuses of runs, and the position of the last row of each, which may be 0 where that is none of
+        the newest of the store."""
         ...
 
     def list_orphaned(self, host: str) -> list[str]:
-        """The runs that were handed in to servers of a host, or of none, are to go on, and are driven by nobody; the
-        oldest first."""
+        """Return the runs that were handed in to servers of a host, or of none, are to go on, and are driven by nobody;
+        the oldest first."""
         ...
 
     def save_submission(self, run: str, submitter: str) -> None:
@@ -86,7 +88,7 @@ class RunStore(Protocol):
         ...
 
     def submitter(self, run: str) -> str | None:
-        """Who handed the run to a server; None for a run that somebody drives himself."""
+        """Return who handed the run to a server; None for a run that somebody drives himself."""
         ...
 
     def save_trace(self, run: str, traceparent: str) -> None:
@@ -94,11 +96,12 @@ class RunStore(Protocol):
         ...
 
     def trace(self, run: str) -> str | None:
-        """The span that a run's spans lie under, as in the header `traceparent`; None where nobody gave one."""
+        """Return the span that a run's spans lie under, as in the header `traceparent`; None where nobody gave one."""
         ...
 
     def takeovers(self, run: str) -> int:
-        """How often servers have taken the run up since its last record, each after one that ended in its midst."""
+        """Return how often servers have taken the run up since its last record, each after one that ended in its
+        midst."""
         ...
 
     def add_takeover(self, run: str) -> None:

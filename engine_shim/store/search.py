@@ -67,7 +67,7 @@ class RunQuery:
         return not any(_HALF_SURROGATE.search(each) for each in (self.reason, self.tool, self.text) if each)
 
     def as_sql(self, dialect: Dialect) -> tuple[str, list[Any]]:
-        """What the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
+        """Return what the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
         terms, values = ["true"], list[Any]()
         if self.reason is not None:
             ended = beginning("run_finished") + b',"finish_reason":' + orjson.dumps(self.reason)
@@ -106,14 +106,15 @@ class RunSearch:
         self._scan_at = 0.0
 
     def find(self, query: RunQuery) -> RunPage:
-        """A page of as many runs as the filter's limit says, or of those that were found in time."""
+        """Return a page of as many runs as the filter's limit says, or of those that were found in time."""
         with self._store.database.open_reader() as database:
             found, place = self._find(query, database)
             found = [complete_entry(self._store, each) for each in found]
             return RunPage(found, digest_runs(database, [each.run for each in found]), place)
 
     def find_newest_turns(self, most: int) -> list[NewestTurn]:
-        """The newest turn of each conversation, newest first; older versions recorded turns in the journal alone."""
+        """Return the newest turn of each conversation, newest first; older versions recorded turns in the journal
+        alone."""
         with self._store.database.open_reader() as database:
             turns = list_newest_turns(database, most)
             turns += [begun.turn for begun in self._all_begun(database) if begun.turn is not None]
@@ -135,7 +136,7 @@ class RunSearch:
         return found, None
 
     def _keep(self, window: list[RunEntry], query: RunQuery, database: Database) -> list[RunEntry]:
-        """Those of some runs whose records are as they are wanted."""
+        """Return those of some runs whose records are as they are wanted."""
         if not query.looks_inside:
             return window
         if not query.is_written:
@@ -148,7 +149,7 @@ class RunSearch:
         return [each for each in window if each.run in kept]
 
     def _listed(self, query: RunQuery, database: Database) -> Iterator[RunEntry]:
-        """The runs that have an entry, some at a time."""
+        """Yield the runs that have an entry, some at a time."""
         wanted = replace(query.wanted, limit=(query.wanted.limit or 100) + 1)
         while entries := select_entries(database, wanted):
             yield from entries
@@ -157,7 +158,7 @@ class RunSearch:
             wanted = replace(wanted, before=_place_of(entries[-1]))
 
     def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
-        """The runs that only the journal holds."""
+        """Yield the runs that only the journal holds."""
         plain = replace(wanted, statuses=())
         own = (each.entry for each in self._all_begun(database) if plain.admits(each.entry))
         for entry in sorted(own, key=_place_of, reverse=True):
@@ -167,7 +168,7 @@ class RunSearch:
                 yield complete
 
     def _all_begun(self, database: Database) -> list[_Begun]:
-        """How all runs began that only the journal holds. That never changes, and is read once."""
+        """Return how all runs began that only the journal holds. That never changes, and is read once."""
         with self._lock:
             runs = self._unlisted_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
@@ -177,7 +178,7 @@ class RunSearch:
             return list(known.values())
 
     def _unlisted_runs(self, database: Database) -> set[str]:
-        """The runs without an entry. Once all were looked at, those with newer rows are enough, for a while."""
+        """Return the runs without an entry. Once all were looked at, those with newer rows are enough, for a while."""
         mark, last = self._mark, database.rows("rows", _LAST_ROW)
         self._mark = last[0] if last else None
         if mark is None or time.monotonic() > self._scan_at or not database.rows("rows", _SAME_ROW, *mark):
@@ -188,17 +189,17 @@ class RunSearch:
 
 
 def _read_of(database: Database, query: str, runs: Sequence[str], *values: Any) -> list[Any]:
-    """What a query finds about some runs, which are its first value."""
+    """Return what a query finds about some runs, which are its first value."""
     return database.rows("rows", query.format(values=database.dialect.values), database.dialect.pack(runs), *values)
 
 
 def write_cursor(place: tuple[str, str]) -> str:
-    """The place of a run in the list, as callers hold it."""
+    """Return the place of a run in the list, as callers hold it."""
     return urlsafe_b64encode(orjson.dumps(place)).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> tuple[str, str]:
-    """The place that a cursor names. DefinitionError for a text that is none."""
+    """Return the place that a cursor names. DefinitionError for a text that is none."""
     try:
         match orjson.loads(urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")):
             case [str(started), str(run)]:
@@ -221,7 +222,7 @@ def _place_of(entry: RunEntry) -> tuple[str, str]:
 
 
 def _patterns(text: str) -> list[str]:
-    """What a record holds in which a text was written, in either case: SQLite knows the cases of ASCII alone."""
+    """Return what a record holds in which a text was written, in either case: SQLite knows the cases of ASCII alone."""
     cases = dict.fromkeys((text, text.lower(), text.upper(), text.title()))
     written = [orjson.dumps(each).decode()[1:-1] for each in cases]
     escaped = [each.replace("!", "!!").replace("%", "!%").replace("_", "!_") for each in written]

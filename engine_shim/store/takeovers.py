@@ -14,7 +14,7 @@ _SAVE: Final = f"""INSERT INTO {TABLE} (run, records, taken) VALUES (?, ?, ?)
 
 
 def describe_takeovers(taken: int) -> str:
-    """Why a run that was taken up so often is paused."""
+    """Return why a run that was taken up so often is paused."""
     return (
         f"it was taken up {taken} times in a row, and each time the server ended before it had a new record: one of "
         "its steps may end the server; `resume` lets it go on"
@@ -22,7 +22,7 @@ def describe_takeovers(taken: int) -> str:
 
 
 def read_takeovers(database: Database, run: str) -> int:
-    """How often the run was taken up since its last record."""
+    """Return how often the run was taken up since its last record."""
     known, rows = database.rows(TABLE, _KNOWN, run), database.rows("rows", _ROWS, run)
     return int(known[0][1]) if known and rows and known[0][0] == rows[0][0] else 0
 

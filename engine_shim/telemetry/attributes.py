@@ -15,13 +15,13 @@ PROVIDERS: Final = {"gemini": "gcp.gemini"}
 
 
 def span_name(operation: Operation) -> str:
-    """The span's name: the operation, and what it is an operation of."""
+    """Return the span's name: the operation, and what it is an operation of."""
     name = split_model(operation.name, "")[1] if operation.kind == "chat" else operation.name
     return f"{operation.kind} {name}"
 
 
 def split_model(model: str, default_provider: str) -> tuple[str, str]:
-    """The provider, as the conventions call it, and the model that it is asked for."""
+    """Return the provider, as the conventions call it, and the model that it is asked for."""
     provider, colon, name = model.partition(":")
     if not colon:
         provider, name = default_provider, model
@@ -29,7 +29,7 @@ def split_model(model: str, default_provider: str) -> tuple[str, str]:
 
 
 def attributes_at_start(operation: Operation, source: Source) -> Attributes:
-    """What is known of an operation when it begins."""
+    """Return what is known of an operation when it begins."""
     given: dict[str, Value | None] = {
         names.OPERATION: operation.kind,
         names.AGENT_NAME: operation.agent or None,
@@ -69,7 +69,7 @@ def _of_kind(operation: Operation, source: Source) -> Iterator[tuple[str, Value 
 
 
 def attributes_at_end(ended: Ended) -> Attributes:
-    """What is known of an operation when it has ended."""
+    """Return what is known of an operation when it has ended."""
     given = dict[str, Value | None]()
     if ended.error is not None:
         given[names.ERROR_TYPE] = ended.error

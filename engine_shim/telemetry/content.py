@@ -19,12 +19,12 @@ WANTED: Final = ("true", "1", "span_only", "span_and_event")
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the operator opts in to content on spans."""
+    """Return whether the operator opts in to content on spans."""
     return environment.get(VARIABLE, "").strip().lower() in WANTED
 
 
 def content_at_start(operation: Operation) -> dict[str, str]:
-    """What an agent or a tool was given."""
+    """Return what an agent or a tool was given."""
     if operation.kind == "invoke_agent" and operation.run is not None:
         return content_of_question(operation.run.messages)
     if operation.call is not None:
@@ -33,7 +33,7 @@ def content_at_start(operation: Operation) -> dict[str, str]:
 
 
 def content_of_question(messages: Iterable[Json]) -> dict[str, str]:
-    """What a model was asked: the instructions by themselves, then the messages."""
+    """Return what a model was asked: the instructions by themselves, then the messages."""
     asked = list(messages)
     instructions = [part for each in asked if each["role"] == "system" for part in _parts(each)]
     others = [{"role": each["role"], "parts": _parts(each)} for each in asked if each["role"] != "system"]
@@ -42,7 +42,7 @@ def content_of_question(messages: Iterable[Json]) -> dict[str, str]:
 
 
 def content_at_end(ended: Ended) -> dict[str, str]:
-    """What a model, an agent or a tool gave."""
+    """Return what a model, an agent or a tool gave."""
     match ended.operation.kind, ended.fact:
         case "chat", Answered(answer=ModelReply() as reply):
             parts = [*_text(reply.content), *(_call(each) for each in reply.calls)]

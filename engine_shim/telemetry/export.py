@@ -41,7 +41,7 @@ def exporting() -> Iterator[None]:
 
 
 def _set_up(environment: Mapping[str, str]) -> list[Any]:
-    """The providers that export; none where nothing is to be exported, or cannot be, which is logged."""
+    """Return the providers that export; none where nothing is to be exported, or cannot be, which is logged."""
     wants_traces, wants_metrics = (
         any(environment.get(name) for name in (ENDPOINT, own)) and environment.get(f"OTEL_{kind}_EXPORTER") != "none"
         for kind, own in (("TRACES", TRACES), ("METRICS", METRICS))
@@ -100,7 +100,7 @@ def _meter_provider() -> Any:
 
 
 def _timeout(kind: str) -> float | None:
-    """The seconds of one export; None where the environment says how many."""
+    """Return the seconds of one export; None where the environment says how many."""
     own = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT")
     return None if any(map(os.environ.get, own)) else TIMEOUT_S
 

@@ -21,12 +21,12 @@ class TraceParent(NamedTuple):
     flags: int = SAMPLED
 
     def write(self) -> str:
-        """The value of the header."""
+        """Return the value of the header."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{self.flags:02x}"
 
 
 def read_traceparent(text: str | None) -> TraceParent | None:
-    """The parent that a header names; None for one that is missing or invalid.
+    """Return the parent that a header names; None for one that is missing or invalid.
 
     A version later than 00 may have more parts, which are passed over.
     """
@@ -38,10 +38,10 @@ def read_traceparent(text: str | None) -> TraceParent | None:
 
 
 def trace_id_of(seed: bytes) -> int:
-    """The id of a run's trace, where no caller gave one; `seed` is the hash of the run's first record."""
+    """Return the id of a run's trace, where no caller gave one; `seed` is the hash of the run's first record."""
     return int.from_bytes(sha256(b"trace\0" + seed).digest()[:16]) or 1
 
 
 def span_id_of(seed: bytes, path: str, n: int, part: str = "") -> int:
-    """The id of the span that record n of a strand begins. `part` tells two apart that one record begins."""
+    """Return the id of the span that record n of a strand begins. `part` tells two apart that one record begins."""
     return int.from_bytes(sha256(b"%b\0%b\0%d\0%b" % (seed, path.encode(), n, part.encode())).digest()[:8]) or 1

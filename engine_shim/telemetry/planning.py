@@ -19,11 +19,11 @@ class Planning:
     last: str | None = None
 
     def asks_for_plan(self) -> bool:
-        """Whether the next question asks for a plan, not for the summary."""
+        """Return whether the next question asks for a plan, not for the summary."""
         return self.last is None or (self.replans and self.last in ("failed", "skipped"))
 
     def is_settled_by(self, decided: Decided) -> bool:
-        """Whether the planning ends by a decision: a plan that may begin, or an answer in its place."""
+        """Return whether the planning ends by a decision: a plan that may begin, or an answer in its place."""
         return (decided.plan is not None and decided.refused is None) or decided.is_final
 
     def follow(self, decided: Decided) -> None:

@@ -91,7 +91,7 @@ class RunMetrics:
                 self._tokens.add((*labels, kind), tokens)
 
     def write(self, standing: Mapping[str, OpenRuns], tenant: str | None = None) -> bytes:
-        """All metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
+        """Return all metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
         return generate_latest(_View(self._registry, standing, tenant))
 
 

@@ -21,7 +21,7 @@ class TraceStore(Protocol):
         ...
 
     def trace(self, run: str) -> str | None:
-        """The parent of a run's spans; None where nobody gave one."""
+        """Return the parent of a run's spans; None where nobody gave one."""
         ...
 
 
@@ -34,7 +34,7 @@ class RunTelemetry:
     default_provider: str = "openai"
 
     def observe(self, run: str) -> ActListener | None:
-        """What follows a run while it is driven; None, at no cost, where nobody wants to know."""
+        """Return what follows a run while it is driven; None, at no cost, where nobody wants to know."""
         tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
         if tracer is None and meters is None and metrics is None:
             return None

@@ -87,7 +87,7 @@ class SpanTeller:
         span.end(self._end_of(span, ended))
 
     def span_at(self, place: Place) -> trace.Span | None:
-        """The open span that begins at a place."""
+        """Return the open span that begins at a place."""
         return self._spans.get(place)
 
     def add_question(self, place: Place, messages: Iterable[bytes]) -> None:
@@ -97,7 +97,7 @@ class SpanTeller:
             span.set_attributes(content_of_question(orjson.loads(each) for each in messages))
 
     def context_of_run(self, path: str) -> SpanContext | None:
-        """The ids of the span of a run by its strand, also once it has ended."""
+        """Return the ids of the span of a run by its strand, also once it has ended."""
         return self._runs.get(path)
 
     def _context_of(self, parent: Place | None) -> "Context | None":
@@ -107,7 +107,7 @@ class SpanTeller:
         return self._root if self._root is not None else trace.set_span_in_context(trace.INVALID_SPAN)
 
     def _end_of(self, span: trace.Span, ended: Ended) -> int:
-        """When it ended: by its duration, which is more exact than the time in a record; else now."""
+        """Return when it ended: by its duration, which is more exact than the time in a record; else now."""
         began = getattr(span, "start_time", None)
         if ended.operation.kind == "plan" or began is None:
             return time.time_ns()
@@ -117,7 +117,7 @@ class SpanTeller:
 
 
 def make_tracer(provider: trace.TracerProvider, version: str, scope: str) -> trace.Tracer:
-    """A tracer whose span ids we may choose, where it is that of an SDK."""
+    """Return a tracer whose span ids we may choose, where it is that of an SDK."""
     tracer = provider.get_tracer(scope, version)
     if hasattr(tracer, "id_generator"):
         setattr(tracer, "id_generator", RunIds())  # noqa: B010 - the API does not name it
@@ -125,7 +125,7 @@ def make_tracer(provider: trace.TracerProvider, version: str, scope: str) -> tra
 
 
 def traceparent_of(span: trace.Span) -> TraceParent | None:
-    """The span as the parent of another one; None for one without ids."""
+    """Return the span as the parent of another one; None for one without ids."""
     context = span.get_span_context()
     return TraceParent(context.trace_id, context.span_id, int(context.trace_flags)) if context.is_valid else None
 

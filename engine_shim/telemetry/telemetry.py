@@ -43,7 +43,7 @@ class Telemetry:
         self._made: dict[int, Any] = {}
 
     def of_tenant(self, tenant: str) -> "Telemetry":
-        """The same for the runs of a tenant."""
+        """Return the same for the runs of a tenant."""
         return Telemetry(
             tracer_provider=self._tracers,
             meter_provider=self._meters,
@@ -53,7 +53,7 @@ class Telemetry:
         )
 
     def tracer(self) -> "Tracer | None":
-        """What spans are told to; None where nobody wants them."""
+        """Return what spans are told to; None where nobody wants them."""
         provider = self._tracers or find_provider("opentelemetry.trace", "get_tracer_provider")
         if provider is None:
             return None
@@ -62,7 +62,7 @@ class Telemetry:
         return self._once(provider, lambda: make_tracer(provider, _version(), names.SCOPE))
 
     def meters(self) -> "Meters | None":
-        """What metrics are told to; None where nobody wants them."""
+        """Return what metrics are told to; None where nobody wants them."""
         provider = self._meters or find_provider("opentelemetry.metrics", "get_meter_provider")
         if provider is None:
             return None
@@ -75,7 +75,7 @@ class Telemetry:
         return is_wanted(os.environ) if self._content is None else self._content
 
     def _once(self, provider: object, make: Callable[[], T]) -> T:
-        """What is made of a provider, once for each."""
+        """Return what is made of a provider, once for each."""
         if id(provider) not in self._made:
             self._made[id(provider)] = (provider, make())
         made: T = self._made[id(provider)][1]
@@ -83,7 +83,8 @@ class Telemetry:
 
 
 def find_provider(module: str, getter: str) -> Any:
-    """The provider that this program has set up; None where it has none, or has not even imported OpenTelemetry."""
+    """Return the provider that this program has set up; None where it has none, or has not even imported
+    OpenTelemetry."""
     api = sys.modules.get(module)
     if api is None:
         return None

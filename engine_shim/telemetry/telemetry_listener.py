@@ -89,7 +89,7 @@ class TelemetryListener:
             each.end(change, self._source)
 
     def _is_followed(self, row: Row) -> bool:
-        """Whether a row says anything of operations; decisions do in plan mode alone."""
+        """Return whether a row says anything of operations; decisions do in plan mode alone."""
         return row.kind in FOLLOWED or (bool(self._tracker.planning) and row.kind == "decided")
 
     def _open_spans(self, root: Row, *, is_new: bool) -> None:
@@ -119,7 +119,7 @@ class TelemetryListener:
             TRACE_HEADERS.reset(token)
 
     def ids_of(self, path: str) -> Mapping[str, str]:
-        """The ids of a run's span."""
+        """Return the ids of a run's span."""
         context = None if self._spans is None else self._spans.context_of_run(path)
         if context is None or not context.is_valid:
             return {}

@@ -10,12 +10,12 @@ SECOND: Final = 10**9
 
 
 def nanoseconds_of(at: str) -> int:
-    """A time of a record in nanoseconds since 1970."""
+    """Return a time of a record in nanoseconds since 1970."""
     return round(datetime.fromisoformat(at).timestamp() * 1000) * (SECOND // 1000)
 
 
 def duration_of(ended: Ended) -> float | None:
-    """How many seconds an operation took, waiting for persons included; None where no record says."""
+    """Return how many seconds an operation took, waiting for persons included; None where no record says."""
     if ended.seconds is not None:
         return ended.seconds
     began = ended.operation.began

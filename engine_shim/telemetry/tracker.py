@@ -24,7 +24,7 @@ class Tracker:
     reader: Reader = field(default_factory=Reader)
 
     def open(self) -> list[Operation]:
-        """The operations under way, each after the one that it lies under."""
+        """Return the operations under way, each after the one that it lies under."""
         plans = [each.operation for each in self.planning.values() if each.operation is not None]
         found = [*self.runs.values(), *plans, *self.acts.values()]
         return sorted(found, key=lambda each: (each.place.path.count("/"), each.kind in ("chat", "execute_tool")))
@@ -119,7 +119,7 @@ class Tracker:
     # ── what lies above ───────────────────────────────────────────────────────────────────────────
 
     def _place_above(self, path: str) -> Place | None:
-        """Where what begins in a strand lies: under the call that it was made by, else under the run."""
+        """Return where what begins in a strand lies: under the call that it was made by, else under the run."""
         while path:
             if path in self.acts and self.acts[path].kind == "execute_tool":
                 return self.acts[path].place

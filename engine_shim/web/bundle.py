@@ -14,7 +14,7 @@ _EXPORT_LIST: Final = re.compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
 
 @cache
 def join_modules(entry: str) -> str:
-    """The module `entry`, by its path below `static`, and all that it imports, as one script.
+    """Return the module `entry`, by its path below `static`, and all that it imports, as one script.
 
     Each module is a function that gives what it exports, so that no name of one meets that of another; a JSON file is
     its value. The variable `page` has what the entry exports.
@@ -43,7 +43,7 @@ def _as_value(path: str, text: str, names: dict[str, str]) -> str:
 
 
 def _wrap(path: str, text: str, names: dict[str, str]) -> str:
-    """The text of a module as the body of a function that returns what it exports."""
+    """Return the text of a module as the body of a function that returns what it exports."""
 
     def take(found: re.Match[str]) -> str:
         wanted = re.sub(r"\bas\b", ":", found[1]).replace(" :", ":")
@@ -63,7 +63,7 @@ def _wrap(path: str, text: str, names: dict[str, str]) -> str:
 
 
 def _resolve(path: str, target: str) -> str:
-    """The path below `static` of what a module imports."""
+    """Return the path below `static` of what a module imports."""
     parts: list[str] = []
     for part in (PurePosixPath(path).parent / target).parts:
         if part == "..":

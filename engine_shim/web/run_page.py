@@ -42,7 +42,7 @@ class _Part(NamedTuple):
 
 
 def write_run_page(run: str, journal: bytes) -> str:
-    """The page of a run, by the lines of its journal file, which it holds byte for byte.
+    """Return the page of a run, by the lines of its journal file, which it holds byte for byte.
 
     Bytes that are no text are written out, which makes their line one that the page cannot read. What says that nothing
     is checked yet, and the guard that says what went wrong, stand before all that may be damaged; tags that may be left
@@ -68,7 +68,7 @@ def write_run_page(run: str, journal: bytes) -> str:
 
 
 def read_run_page(text: str, name: str = "the page") -> bytes | None:
-    """The journal file that a page of `write_run_page` holds, byte for byte; None for a page that holds none.
+    """Return the journal file that a page of `write_run_page` holds, byte for byte; None for a page that holds none.
     PageDamaged for one whose journal cannot be read any more."""
     _, found, rest = text.partition(_BEFORE)
     data, end, _ = rest.partition("</script>")
@@ -88,12 +88,12 @@ def _read(path: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text that a browser reads as it is written."""
+    """Return a text that a browser reads as it is written."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def _write(part: _Part) -> str:
-    """An element as HTML, with nothing around it that no digest is of."""
+    """Return an element as HTML, with nothing around it that no digest is of."""
     attributes = "".join(f' {name}="{_quote(value)}"' for name, value in part.attributes.items())
     text = part.text if part.is_raw else html.escape(part.text, quote=False)
     return f"<{part.tag}{attributes}>" + ("" if part.tag in _VOID else f"{text}</{part.tag}>")
@@ -104,12 +104,12 @@ def _quote(text: str) -> str:
 
 
 def _digest(parts: tuple[_Part, ...]) -> str:
-    """The SHA-256 of the elements, as the page's script computes it."""
+    """Return the SHA-256 of the elements, as the page's script computes it."""
     told = [PARSED, *([part.tag, sorted(map(list, part.attributes.items())), part.text] for part in parts)]
     return hashlib.sha256(json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
 
 def _as_script_data(text: str) -> str:
-    """A text as JSON that no parser of HTML sees anything in."""
+    """Return a text as JSON that no parser of HTML sees anything in."""
     data = orjson.dumps(text).decode()
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

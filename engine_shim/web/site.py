@@ -79,7 +79,7 @@ def serve_page(app: FastAPI, service: Service) -> None:
 
 @cache
 def _prepare_script() -> tuple[bytes, bytes, str]:
-    """The page's script, the same packed, and its tag."""
+    """Return the page's script, the same packed, and its tag."""
     script = join_modules("app.js").encode()
     return script, gzip.compress(script, mtime=0), f'"{hashlib.sha256(script).hexdigest()[:32]}"'
 
@@ -90,7 +90,7 @@ def _page_routes(access: Access) -> APIRouter:
 
     @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404, 409))
     async def export_page(run_id: str, caller: Caller = read) -> Response:
-        """The run as one HTML file, which shows and proves it without a server."""
+        """Return the run as one HTML file, which shows and proves it without a server."""
         await caller.tenant.runs.check_exists(run_id)
         page = await asyncio.to_thread(_write_page, caller, run_id)
         name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
@@ -102,7 +102,8 @@ def _page_routes(access: Access) -> APIRouter:
         after: Annotated[list[str], Query(max_length=MOST_RUNS)],
         caller: Caller = read,
     ) -> Response:
-        """The events of all runs that the tabs of a browser look at, each after its own position, by one connection."""
+        """Return the events of all runs that the tabs of a browser look at, each after its own position, by one
+        connection."""
         wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=False)]
         missing = [at for at, (each, _) in enumerate(wanted) if not await _exists(caller, each)]
         frames = caller.tenant.runs.feeds.follow_many(wanted, missing)

@@ -50,7 +50,7 @@ def builtin_tools(
     context_store: "ContextStore | None" = None,
     summarise: "Summarise | None" = None,
 ) -> list[Tool]:
-    """All built-in tools; file tools see nothing outside `root`."""
+    """Return all built-in tools; file tools see nothing outside `root`."""
     return [
         calculator(),
         context_manager(context_store or open_context_store(), summarise=summarise),

@@ -33,7 +33,7 @@ BINARY: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]]
 
 
 def calculator() -> Tool:
-    """The tool `calculator`."""
+    """Return the tool `calculator`."""
 
     async def execute(args: Args, context: ToolContext) -> Number:
         return calculate(args)
@@ -73,7 +73,7 @@ def calculator() -> Tool:
 
 
 def calculate(args: Args) -> Number:
-    """The result of an expression, or of an operation; ToolError if there is none."""
+    """Return the result of an expression, or of an operation; ToolError if there is none."""
     if "expression" in args:
         return as_number(evaluate(args["expression"]))
     if "operation" in args and "numbers" in args:
@@ -90,12 +90,12 @@ def _check(args: Args) -> None:
 
 
 def exact(number: Number) -> Fraction:
-    """The number as it is written: 0.1 is a tenth."""
+    """Return the number as it is written: 0.1 is a tenth."""
     return Fraction(repr(number))
 
 
 def as_number(result: Fraction) -> Number:
-    """An int if the result is whole, else the nearest float."""
+    """Return an int if the result is whole, else the nearest float."""
     if result.denominator == 1 and SMALLEST <= result.numerator <= LARGEST:
         return result.numerator
     try:
@@ -105,7 +105,7 @@ def as_number(result: Fraction) -> Number:
 
 
 def evaluate(expression: str) -> Fraction:
-    """The value of an arithmetic expression of numbers, operators and OPERATIONS."""
+    """Return the value of an arithmetic expression of numbers, operators and OPERATIONS."""
     if not ALLOWED.fullmatch(expression):
         raise ToolError(NOT_ARITHMETIC)
     if len(expression) > MAX_LENGTH:

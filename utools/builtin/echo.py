@@ -4,7 +4,7 @@ from utools.tool import Args, Tool, ToolContext
 
 
 def echo() -> Tool:
-    """The tool `echo`."""
+    """Return the tool `echo`."""
 
     async def execute(args: Args, context: ToolContext) -> str:
         return str(args["text"])

@@ -37,7 +37,7 @@ PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
 def email(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `email`, which attaches files below `root` only."""
+    """Return the tool `email`, which attaches files below `root` only."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         from asyncio import to_thread
@@ -57,7 +57,7 @@ def email(root: str | os.PathLike[str] = ".") -> Tool:
 
 
 def _author(description: str, kind: str = "string", **more: Any) -> dict[str, Any]:
-    """The schema of an argument that only the author sets."""
+    """Return the schema of an argument that only the author sets."""
     return {"type": kind, "x-author": True, "description": description, **more}
 
 
@@ -102,7 +102,7 @@ OUTPUT: dict[str, Any] = {
 
 
 def compose(args: Args, sandbox: Sandbox, context: ToolContext) -> "EmailMessage":
-    """The message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
+    """Return the message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
     for address in _recipients(args):
         if not _is_allowed(address, args.get("allowed_recipients", ())):
             raise ToolError("{address} is not among allowed_recipients; nothing was sent", address=address)

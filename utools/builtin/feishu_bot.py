@@ -23,7 +23,7 @@ MAX_REPLY = 65_536
 
 
 def feishu_bot() -> Tool:
-    """The tool `feishu_bot`. The webhook and its secret are environment variables that the author names."""
+    """Return the tool `feishu_bot`. The webhook and its secret are environment variables that the author names."""
     return Tool(
         code="feishu_bot",
         description="Send a message to a Feishu group: a text, a rich post, or an interactive card.",
@@ -87,7 +87,7 @@ def signature(secret: str, timestamp: int) -> str:
 
 
 def message_body(args: Args) -> dict[str, Any]:
-    """The body for the webhook; ToolError unless there is exactly one kind of message."""
+    """Return the body for the webhook; ToolError unless there is exactly one kind of message."""
     kinds = [kind for kind in ("text", "post", "card") if kind in args]
     match kinds:
         case ["text"]:

@@ -37,7 +37,7 @@ class _Line(NamedTuple):
 
 
 def file_search(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `file_search`, which sees nothing outside `root`."""
+    """Return the tool `file_search`, which sees nothing outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> ToolResult:
         sandbox = Sandbox(root).subdirectory(args.get("root"))
@@ -74,7 +74,7 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
 def search(
     sandbox: Sandbox, query: str, directory: str, limit: int, context: ToolContext
 ) -> tuple[list[dict[str, Any]], int]:
-    """The first `limit` hits as path, line and snippet; and how many files could not be searched to their end.
+    """Return the first `limit` hits as path, line and snippet; and how many files could not be searched to their end.
 
     A hit is a line with the query, or, where there is none, one of those that hold the most of its words.
     """
@@ -85,7 +85,7 @@ def search(
 
 
 def split_words(text: str) -> list[str]:
-    """The different words of a text, without the marks around them, in their order."""
+    """Return the different words of a text, without the marks around them, in their order."""
     words: list[str] = []
     for word in text.split():
         for run in UNSPACED.findall(word):
@@ -97,7 +97,7 @@ def split_words(text: str) -> list[str]:
 def _search_best(
     sandbox: Sandbox, words: Sequence[str], directory: str, limit: int, context: ToolContext
 ) -> tuple[list[dict[str, Any]], int]:
-    """The lines with the most of the words. The search ends early only where no line can have more."""
+    """Return the lines with the most of the words. The search ends early only where no line can have more."""
     hits: list[dict[str, Any]] = []
     best, unread, check = -(-len(words) // SHARE), 0, deadline_check(context)
     for count, path in enumerate(sandbox.files(directory)):
@@ -125,7 +125,7 @@ def _search_best(
 
 
 def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
-    """A file's text, empty for a binary file, and whether it is complete."""
+    """Return a file's text, empty for a binary file, and whether it is complete."""
     with sandbox.open(path) as file:
         raw = file.read(MAX_SEARCHED + 1)
     text = "" if b"\0" in raw[:8192] else raw[:MAX_SEARCHED].decode("utf-8", "replace")
@@ -133,7 +133,7 @@ def _text(sandbox: Sandbox, path: str) -> tuple[str, bool]:
 
 
 def _lines(text: str, words: Sequence[str], least: int, clean: Callable[[str], str]) -> Iterator[_Line]:
-    """Each line that holds at least so many of the words, in the text without secrets."""
+    """Yield each line that holds at least so many of the words, in the text without secrets."""
     folded = text.casefold()
     if sum(word in folded for word in words) < least:
         return
@@ -146,7 +146,7 @@ def _lines(text: str, words: Sequence[str], least: int, clean: Callable[[str], s
 
 
 def _number_lines(text: str, shown: str) -> Iterator[tuple[int, str]]:
-    """The lines without secrets, by their numbers in the file: a masked secret may have been several lines."""
+    """Yield the lines without secrets, by their numbers in the file: a masked secret may have been several lines."""
     if text.count("\n") == shown.count("\n"):
         yield from enumerate(shown.split("\n"), start=1)
         return
@@ -157,6 +157,6 @@ def _number_lines(text: str, shown: str) -> Iterator[tuple[int, str]]:
 
 
 def _begins(line: str, shown: str) -> bool:
-    """Whether a line of the file is the shown one, or begins like it up to a masked secret."""
+    """Return whether a line of the file is the shown one, or begins like it up to a masked secret."""
     before, mark, _ = shown.partition(REDACTION)
     return line.startswith(before) if mark else line == shown

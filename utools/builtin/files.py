@@ -48,7 +48,7 @@ WRITTEN = {
 
 
 def read_file(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `read_file`, which sees nothing outside `root`."""
+    """Return the tool `read_file`, which sees nothing outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         sandbox = Sandbox(root).subdirectory(args.get("root"))
@@ -80,7 +80,7 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
 
 
 def write_file(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `write_file`, which writes nowhere outside `root`."""
+    """Return the tool `write_file`, which writes nowhere outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         data, mode = args["text"].encode(), args.get("mode", "overwrite")

@@ -30,7 +30,7 @@ PROGRAM = Path(__file__).with_name("render_template.py")
 
 
 def formatter() -> Tool:
-    """The tool `formatter`."""
+    """Return the tool `formatter`."""
     return Tool(
         code="formatter",
         description="Format a number, a date or a table, or render a Jinja template with data. Returns a text.",
@@ -107,7 +107,7 @@ async def _execute(args: Args, context: ToolContext) -> str:
 
 
 def format_number(value: float, decimals: int, style: str) -> str:
-    """A number as people write it."""
+    """Return a number as people write it."""
     match style:
         case "percent":
             return f"{value:.{decimals}%}"
@@ -117,7 +117,7 @@ def format_number(value: float, decimals: int, style: str) -> str:
 
 
 def format_date(value: str, pattern: str, timezone: str | None) -> str:
-    """A time as `strftime` writes it; a time without an offset is UTC."""
+    """Return a time as `strftime` writes it; a time without an offset is UTC."""
     try:
         at = datetime.now(UTC) if value == "now" else datetime.fromisoformat(value)
     except ValueError:
@@ -136,7 +136,8 @@ def format_date(value: str, pattern: str, timezone: str | None) -> str:
 
 
 def format_table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
-    """A Markdown table; a bar in a cell is escaped, a line break becomes a space. ToolError if it is too large."""
+    """Return a Markdown table; a bar in a cell is escaped, a line break becomes a space. ToolError if it is too
+    large."""
     names = columns or list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""
@@ -162,7 +163,8 @@ def _cell(text: str) -> str:
 
 
 async def render(template: str, data: dict[str, Any]) -> str:
-    """The text that a template makes of the data; ToolError for a template that is wrong or takes too much time."""
+    """Return the text that a template makes of the data; ToolError for a template that is wrong or takes too much
+    time."""
     from utools.command import run_command
 
     stdin = json.dumps({"template": template, "data": data, "longest": MAX_TEXT}).encode()

@@ -77,7 +77,8 @@ class _Scope:
 
 
 def health(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `health`. It reaches what `http_request` would, by the same presets, and database files below `root`."""
+    """Return the tool `health`. It reaches what `http_request` would, by the same presets, and database files below
+    `root`."""
     threads = DaemonThreads(4)
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
@@ -111,7 +112,8 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
 
 
 async def _report(name: str, check: "Check", seconds: float, language: str) -> dict[str, Any]:
-    """The state of one target. NetworkError and SandboxError pass: a target that may not be checked is a wrong call."""
+    """Return the state of one target. NetworkError and SandboxError pass: a target that may not be checked is a wrong
+    call."""
     from asyncio import wait_for
 
     from utools.builtin.health_checks import Finding
@@ -132,7 +134,7 @@ async def _report(name: str, check: "Check", seconds: float, language: str) -> d
 
 
 def _check_of(target: str, scope: _Scope) -> "Check":
-    """The check for a target; ToolError for a text that is no target."""
+    """Return the check for a target; ToolError for a text that is no target."""
     from utools.builtin.health_checks import check_http, check_server, check_sqlite
 
     scheme, separator, rest = target.partition(":")

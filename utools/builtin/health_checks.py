@@ -40,7 +40,7 @@ async def check_http(url: str, guard: "NetworkGuard") -> Finding:
 
 
 async def check_server(kind: str, host: str, port: int, database: str, guard: "NetworkGuard") -> Finding:
-    """Whether the port is open, and a server of this kind answers there."""
+    """Return whether the port is open, and a server of this kind answers there."""
     bracketed = f"[{host}]" if ":" in host else host
     target = guard.target(f"http://{bracketed}:{port}")
     addresses = await guard.addresses(target.host, target.port)
@@ -67,7 +67,7 @@ async def _check_redis(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def _check_postgres(addresses: list[str], port: int, database: str) -> Finding:
-    """Whether it lets clients in, or asks who they are. No password is sent, and any certificate is accepted."""
+    """Return whether it lets clients in, or asks who they are. No password is sent, and any certificate is accepted."""
     from psycopg import AsyncConnection, OperationalError
 
     try:
@@ -91,7 +91,7 @@ async def _check_postgres(addresses: list[str], port: int, database: str) -> Fin
 
 
 def _postgres_failure(message: str, database: str) -> Finding:
-    """What libpq's message means. A server that only refuses us, or the database that we made up, is healthy."""
+    """Return what libpq's message means. A server that only refuses us, or the database that we made up, is healthy."""
     if unreached := UNREACHED.search(message):
         return Finding(False, unreached[1])
     refusal = REFUSED_BY_SERVER.search(message)
@@ -102,7 +102,7 @@ def _postgres_failure(message: str, database: str) -> Finding:
 
 
 async def _connect(addresses: list[str], port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the first address that takes one."""
+    """Return a connection to the first address that takes one."""
     failure: OSError | None = None
     for address in addresses:
         try:
@@ -113,7 +113,7 @@ async def _connect(addresses: list[str], port: int) -> tuple[asyncio.StreamReade
 
 
 def redis_check(url: str, name: str) -> Check:
-    """The check of a server by its URL, which may hold a password; `name` stands for it in errors."""
+    """Return the check of a server by its URL, which may hold a password; `name` stands for it in errors."""
     from utools.databases.redis_server import RedisServer
 
     async def check() -> Finding:

@@ -47,7 +47,7 @@ TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def http_request() -> Tool:
-    """The tool `http_request`. The author decides by presets what it may reach."""
+    """Return the tool `http_request`. The author decides by presets what it may reach."""
     return Tool(
         code="http_request",
         description="Make an HTTP request. Returns the status, the body (JSON already parsed) and the main headers.",
@@ -168,12 +168,13 @@ async def _execute(args: Args, context: ToolContext) -> ToolResult:
 
 
 def is_transient(status: int) -> bool:
-    """Whether the same request may be answered otherwise later."""
+    """Return whether the same request may be answered otherwise later."""
     return status in TRANSIENT or status >= 500
 
 
 def refuse_status(status: int, body: Any, *, reads: bool, output: Any = None) -> ToolResult:
-    """The failure that a status of 400 and more is; `transient` if the call `reads` only and the status may pass."""
+    """Return the failure that a status of 400 and more is; `transient` if the call `reads` only and the status may
+    pass."""
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     marks = {"transient": reads} if is_transient(status) else {"permanent": True}
@@ -188,7 +189,7 @@ def _explain_status(status: int, text: str) -> Text:
 
 
 def _guard(args: Args) -> "NetworkGuard":
-    """What this call may reach; with a token, only hosts that may get it."""
+    """Return what this call may reach; with a token, only hosts that may get it."""
     from utools.net.guard import NetworkGuard
 
     guard = NetworkGuard.from_settings(
@@ -204,7 +205,7 @@ def _guard(args: Args) -> "NetworkGuard":
 
 
 def read_body(headers: Mapping[str, str], body: bytes) -> Any:
-    """A body as JSON if it says so and is, else as text; binary data is only counted."""
+    """Return a body as JSON if it says so and is, else as text; binary data is only counted."""
     kind, _, more = headers.get("content-type", "").partition(";")
     if kind.strip().endswith(("/json", "+json")):
         try:
@@ -218,7 +219,7 @@ def read_body(headers: Mapping[str, str], body: bytes) -> Any:
 
 
 def _content(args: Args) -> tuple[bytes | None, str | None]:
-    """The body and its content type."""
+    """Return the body and its content type."""
     kinds = [name for name in ("json", "form", "body") if name in args]
     if len(kinds) > 1:
         raise ToolError("give one of json, form and body, not {kinds}", kinds=join_and(kinds))

@@ -13,7 +13,7 @@ MAX_OUTPUT = 2**20
 
 
 def json_transform() -> Tool:
-    """The tool `json_transform`."""
+    """Return the tool `json_transform`."""
 
     def execute(args: Args, context: ToolContext) -> Any:
         return transform(args["data"], args["expression"])
@@ -52,7 +52,8 @@ def _check(args: Args) -> None:
 
 
 def transform(data: Any, expression: str) -> Any:
-    """The result of the expression; ToolError if the expression, the data or the result is wrong or too large."""
+    """Return the result of the expression; ToolError if the expression, the data or the result is wrong or too
+    large."""
     from utools.query import QueryError, query
 
     if isinstance(data, str):

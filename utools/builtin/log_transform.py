@@ -38,7 +38,7 @@ ESCAPED = re.compile(r'\\(["\\])')
 
 
 def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `log_transform`, which sees no file outside `root`."""
+    """Return the tool `log_transform`, which sees no file outside `root`."""
 
     def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         if ("path" in args) == ("text" in args):
@@ -96,7 +96,7 @@ OUTPUT: dict[str, Any] = {
 
 
 def transform(file: TextIO, args: Args, check: Check = lambda: None) -> dict[str, Any]:
-    """The last `limit` lines that fit, as fields; how many fit, how many there are; and the counts.
+    """Return the last `limit` lines that fit, as fields; how many fit, how many there are; and the counts.
 
     Only these lines are held in memory. `check` is called now and then, and may raise.
     """
@@ -139,7 +139,7 @@ class _Counts:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Each line that is not blank, up to MAX_LINE characters; the rest of a longer one is never held."""
+    """Yield each line that is not blank, up to MAX_LINE characters; the rest of a longer one is never held."""
     while line := file.readline(MAX_LINE):
         rest = line
         while rest and not rest.endswith("\n"):
@@ -149,7 +149,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def parse_line(line: str) -> dict[str, Any]:
-    """The fields of a line: at least `message`; `time` and `level` if it has them, levels with one name each."""
+    """Return the fields of a line: at least `message`; `time` and `level` if it has them, levels with one name each."""
     fields = _json_fields(line) or _text_fields(line)
     level = str(fields.get("level", fields.get("severity", ""))).lower()
     level = LEVEL_NAMES.get(level, level)
@@ -157,7 +157,7 @@ def parse_line(line: str) -> dict[str, Any]:
 
 
 def _json_fields(line: str) -> dict[str, Any] | None:
-    """The fields of a line that is a JSON object; None for any other line."""
+    """Return the fields of a line that is a JSON object; None for any other line."""
     if not line.startswith("{"):
         return None
     try:
@@ -196,7 +196,7 @@ def _fits(fields: dict[str, Any], args: Args, since: datetime | None, until: dat
 
 
 def _time(value: Any) -> datetime | None:
-    """A line's time, in UTC if it names no offset; None if it has no time that can be read."""
+    """Return a line's time, in UTC if it names no offset; None if it has no time that can be read."""
     if not isinstance(value, str):
         return None
     try:
@@ -231,7 +231,7 @@ def _text(value: Any) -> str:
 
 
 def _open(sandbox: Sandbox, path: str) -> TextIO:
-    """A file as it is now; lines that are written to it later are not read."""
+    """Return a file as it is now; lines that are written to it later are not read."""
     with sandbox.open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:

@@ -94,7 +94,7 @@ OUTPUT: dict[str, Any] = {
 
 
 def redis_context() -> Tool:
-    """The tool `redis_context`. The author decides by the preset `prefix` where it reads and writes."""
+    """Return the tool `redis_context`. The author decides by the preset `prefix` where it reads and writes."""
     servers: dict[str, RedisServer] = {}
 
     def server_at(url: str, name: str) -> RedisServer:
@@ -199,7 +199,7 @@ def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], Re
 
 
 def _space(prefix: str, *, shared: bool) -> bytes:
-    """The beginning of every key. The colon separates `team` from `teams`."""
+    """Return the beginning of every key. The colon separates `team` from `teams`."""
     space = _check_name(prefix, "prefix").removesuffix(b":") + b":"
     if space == b":":
         raise ToolError("the prefix is empty")
@@ -217,14 +217,14 @@ def _key(space: bytes, args: Args) -> bytes:
 
 
 def _check_name(name: str, what: str) -> bytes:
-    """A name as bytes. Redis compares bytes, so it is normalised: names that look alike must be one name."""
+    """Return a name as bytes. Redis compares bytes, so it is normalised: names that look alike must be one name."""
     if not name.isprintable():
         raise ToolError("the {what} {name!r} holds a control or an invisible character", what=what, name=name)
     return unicodedata.normalize("NFC", name).encode()
 
 
 def _escape_glob(text: bytes) -> bytes:
-    """The text as a glob that fits only itself."""
+    """Return the text as a glob that fits only itself."""
     return b"".join(b"\\" + bytes([byte]) if byte in rb"*?[]^-\\" else bytes([byte]) for byte in text)
 
 

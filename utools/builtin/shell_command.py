@@ -70,7 +70,7 @@ OUTPUT: dict[str, Any] = {
 
 
 def shell_command(root: str | os.PathLike[str] = ".") -> Tool:
-    """The tool `shell_command`. It is off until a host presets `allow`, which a definition may narrow."""
+    """Return the tool `shell_command`. It is off until a host presets `allow`, which a definition may narrow."""
 
     async def execute(args: Args, context: ToolContext) -> dict[str, Any]:
         from asyncio import to_thread
@@ -117,7 +117,7 @@ def _describe_allowed(allowed: Sequence[str]) -> Text:
 
 
 def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
-    """Whether a command fits one that the author has allowed."""
+    """Return whether a command fits one that the author has allowed."""
     if any("\0" in word for word in argv) or not allowed:
         return False
     words = _patterns(allowed, len(argv))
@@ -126,7 +126,8 @@ def fits(argv: Sequence[str], allowed: Sequence[str]) -> bool:
 
 
 def path_refusal(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: Path) -> Text | None:
-    """Why a command that fits is refused for a path in a word that the author did not write; None if it is not."""
+    """Return why a command that fits is refused for a path in a word that the author did not write; None if it is
+    not."""
     pairs = zip(argv[1:], _patterns(allowed, len(argv))[1:], strict=True)
     for word, pattern in ((word, pattern) for word, pattern in pairs if word != pattern):
         if _is_linked_out(word, pattern, cwd, root):
@@ -140,12 +141,12 @@ def path_refusal(argv: Sequence[str], allowed: Sequence[str], cwd: Path, root: P
 
 
 def _patterns(allowed: Sequence[str], count: int) -> Sequence[str]:
-    """The allowed command with one pattern for each of `count` words."""
+    """Return the allowed command with one pattern for each of `count` words."""
     return [*allowed[:-1], *["*"] * (count - len(allowed) + 1)] if allowed[-1] == REST else allowed
 
 
 def _is_linked_out(word: str, pattern: str, cwd: Path, root: Path) -> bool:
-    """Whether a path in a word leads through a link to outside the directory that its author allows."""
+    """Return whether a path in a word leads through a link to outside the directory that its author allows."""
     fixed = FIXED_PART.match(pattern)[0]  # type: ignore[index] # it matches the empty text too
     directory = os.path.dirname(SEPARATOR.split(fixed)[-1])
     for path in _paths(word, fixed):
@@ -157,7 +158,7 @@ def _is_linked_out(word: str, pattern: str, cwd: Path, root: Path) -> bool:
 
 
 def _is_closed(word: str, pattern: str, cwd: Path, root: Path) -> bool:
-    """Whether a path in a word is a file that file tools would not show."""
+    """Return whether a path in a word is a file that file tools would not show."""
     for path in _paths(word, FIXED_PART.match(pattern)[0]):  # type: ignore[index] # it matches the empty text too
         target = Path(os.path.realpath(cwd / path))
         top = cwd if target.is_relative_to(cwd) else root
@@ -169,20 +170,20 @@ def _is_closed(word: str, pattern: str, cwd: Path, root: Path) -> bool:
 
 
 def _paths(word: str, fixed: str) -> set[str]:
-    """What a program may read as a path: the word, its chosen part, the value of an option, and their parts."""
+    """Return what a program may read as a path: the word, its chosen part, the value of an option, and their parts."""
     whole = {word, word[len(fixed) :], word.partition("=")[2], word[2:] if word.startswith("-") else ""}
     return {path for text in whole for path in (text, *SEPARATOR.split(text)) if 0 < len(path) <= LONGEST_PATH}
 
 
 def _has_link(cwd: Path, path: str) -> bool:
-    """Whether a link is among the steps of a path, as far as they exist."""
+    """Return whether a link is among the steps of a path, as far as they exist."""
     steps = accumulate(PurePath(path).parts, os.path.join, initial=str(cwd))
     return any(map(os.path.islink, takewhile(os.path.lexists, steps)))
 
 
 def _word_fits(word: str, pattern: str) -> bool:
-    """Whether a word fits its pattern. A word that a model chose is no option, which may write files or run programs,
-    and no path that leads out.
+    """Return whether a word fits its pattern. A word that a model chose is no option, which may write files or run
+    programs, and no path that leads out.
     """
     if word == pattern:
         return True

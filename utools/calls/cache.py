@@ -44,7 +44,7 @@ class AnswerCache:
     async def answer(
         self, tool: Tool, request: Any, context: ToolContext, call: Call, clean: Callable[[Any], Any]
     ) -> ToolResult:
-        """The cached answer, marked `cached`, or the result of `call`; a success is cached as `clean` leaves it.
+        """Return the cached answer, marked `cached`, or the result of `call`; a success is cached as `clean` leaves it.
 
         `request` tells one call of the tool from another: its arguments, with secrets by name.
         A store that fails costs the calls that it would have saved, and is logged.
@@ -70,7 +70,8 @@ class AnswerCache:
             made.set_result(None)
 
     def _note_secrets(self, tool: Tool, secret: Secret) -> Secret:
-        """The same secrets; each name is noted. It binds all answers of the tool, which may remember the value."""
+        """Return the same secrets; each name is noted. It binds all answers of the tool, which may remember the
+        value."""
         names = self._secret_names.setdefault(tool.code, set())
 
         def noting(name: str) -> str:
@@ -80,7 +81,7 @@ class AnswerCache:
         return noting
 
     def _store_for(self, tool: Tool, key: str, context: ToolContext) -> tuple[CallStore, str]:
-        """Where the answer to a call is cached, and under which key."""
+        """Return where the answer to a call is cached, and under which key."""
         names = self._secret_names.get(tool.code)
         if not names:
             return self._shared, key
@@ -111,7 +112,7 @@ class AnswerCache:
 
 
 def key_of(tool: Tool, request: Any) -> str:
-    """One key for equal calls of one version of a tool; the request cannot be read from it."""
+    """Return one key for equal calls of one version of a tool; the request cannot be read from it."""
     version: list[Any] = [tool.description, tool.config_schema, tool.output_schema, tool.fingerprint]
     text = json.dumps([SHAPE, tool.code, request, version], sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()
@@ -125,7 +126,7 @@ def _value(secret: Secret, name: str) -> str | None:
 
 
 def _read_record(text: str) -> dict[str, Any]:
-    """A stored record; empty if it is not an object. ValueError for a text that no host has written."""
+    """Return a stored record; empty if it is not an object. ValueError for a text that no host has written."""
     if len(text) > LARGEST:
         raise ValueError(f"one has {len(text)} characters, and at most {LARGEST} are kept")
     try:
@@ -136,7 +137,7 @@ def _read_record(text: str) -> dict[str, Any]:
 
 
 def _checked_output(tool: Tool, output: Any) -> Any:
-    """A cached output; ValueError for one that the tool may not give: other programs may write to the store."""
+    """Return a cached output; ValueError for one that the tool may not give: other programs may write to the store."""
     from utools.schema.compiled import compile_schema
 
     output = as_json(output)

@@ -33,5 +33,5 @@ def encode(text: str) -> bytes:
 
 
 def decode(data: bytes) -> str:
-    """The text of bytes from `encode`."""
+    """Return the text of bytes from `encode`."""
     return data.decode("utf-8", "surrogatepass")

@@ -10,7 +10,7 @@ Check = Callable[[], None]
 
 
 def deadline_check(context: ToolContext) -> Check:
-    """A function to call now and then: it raises ToolError once the time of the call is over."""
+    """Return a function to call now and then: it raises ToolError once the time of the call is over."""
     if context.deadline_s is None:
         return lambda: None
     end = monotonic() + context.deadline_s

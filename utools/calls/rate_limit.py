@@ -30,6 +30,6 @@ class RateLimit:
         return SECONDS[self.unit]
 
     def describe(self, words: Words) -> str:
-        """The limit in the words of a language."""
+        """Return the limit in the words of a language."""
         text = words.one_call if self.count == 1 else words.several_calls
         return text.format(count=self.count, span=words.spans[self.unit])

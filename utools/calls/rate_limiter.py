@@ -42,7 +42,7 @@ async def acquire(
 
 
 async def _reserve(store: CallStore, key: str, limit: RateLimit, within: float | None) -> Reservation:
-    """The next slot, from a store that may be away for a while. One that is reserved twice passes unused."""
+    """Return the next slot, from a store that may be away for a while. One that is reserved twice passes unused."""
     start = monotonic()
 
     async def reserve() -> Reservation:

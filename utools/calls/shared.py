@@ -19,7 +19,7 @@ class SharedCalls:
 
 
 def open_calls(database: "PostgresDatabase | None") -> SharedCalls:
-    """What is shared through a database, by all machines that use it; without one, by this process."""
+    """Return what is shared through a database, by all machines that use it; without one, by this process."""
     if database is None:
         return SharedCalls()
     from utools.calls.store_postgres import PostgresCallStore

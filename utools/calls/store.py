@@ -14,7 +14,7 @@ class CallStore(Protocol):
     """Threads and event loops share it; processes share it too where it is on a server."""
 
     async def get(self, key: str) -> str | None:
-        """The text under a key; None when there is none or it has expired."""
+        """Return the text under a key; None when there is none or it has expired."""
         ...
 
     async def put(self, key: str, text: str, ttl: float) -> None:

@@ -48,7 +48,7 @@ FORMATS: dict[str, Callable[[Sequence[Message]], Any]] = {"openai": openai, "gem
 
 
 def _openai_message(message: Message) -> Message:
-    """The message, with a name only for roles that have one at OpenAI, in allowed characters."""
+    """Return the message, with a name only for roles that have one at OpenAI, in allowed characters."""
     rest = {key: value for key, value in message.items() if key != "name"}
     return {**rest, "name": _safe(message["name"])} if message.get("name") and message["role"] != "tool" else rest
 
@@ -117,7 +117,8 @@ def _safe(name: str) -> str:
 
 
 def _safe_id(call_id: str) -> str:
-    """An id as Anthropic takes it. An id that has to change stays unique, and changes the same way every time."""
+    """Return an id as Anthropic takes it. An id that has to change stays unique, and changes the same way every
+    time."""
     if call_id == _safe(call_id):
         return call_id
     return f"{_safe(call_id)[: LONGEST - 17]}_{sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
@@ -128,7 +129,7 @@ def _arguments(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """A JSON object from its text; any other text becomes the value of `key`."""
+    """Return a JSON object from its text; any other text becomes the value of `key`."""
     try:
         value = as_json(json.loads(text), depth=ARGUMENTS_DEPTH)
     except (ValueError, RecursionError):

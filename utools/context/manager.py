@@ -87,7 +87,7 @@ OUTPUT: dict[str, Any] = {
 
 
 def context_manager(store: ContextStore, *, summarise: Summarise | None = None) -> Tool:
-    """The tool `context_manager` over a store.
+    """Return the tool `context_manager` over a store.
 
     `summarise`, sync or async, makes a text of the messages that fall out of the window, in the `language` that the
     call gives, else in the context's. `prepare` puts it before the history as an assistant message, and keeps it with
@@ -118,7 +118,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
 
 
 def turn_id_of(context: ToolContext) -> str:
-    """The id of the turn that a call stores: its run and its node's visit, the same for every attempt."""
+    """Return the id of the turn that a call stores: its run and its node's visit, the same for every attempt."""
     if not context.run_id:
         raise ToolError("persist needs a turn_id when it is called outside a run")
     strand = RETRIED.sub("", context.strand)
@@ -172,13 +172,13 @@ async def _turns(store: ContextStore, session: str) -> list[Turn]:
 
 
 def _split_messages(turns: Sequence[Turn], left_out: int) -> tuple[list[Message], list[Message]]:
-    """The messages of the first `left_out` turns, and the others."""
+    """Return the messages of the first `left_out` turns, and the others."""
     messages, first = rename_repeated_calls(_flat(turns)), len(_flat(turns[:left_out]))
     return messages[:first], messages[first:]
 
 
 def _conversation(args: Args) -> list[Message]:
-    """The conversation whose last turn is stored, from either form of the arguments."""
+    """Return the conversation whose last turn is stored, from either form of the arguments."""
     if "messages_json" in args:
         if {"user_message", "final_answer"} & args.keys():
             raise ToolError("persist takes either messages_json, or user_message and final_answer")

@@ -16,7 +16,7 @@ PATIENCE_S: Final = 5.0
 
 
 def open_context_store(database: "PostgresDatabase | None" = None, *, tenant: str | None = None) -> ContextStore:
-    """The store that AGENT_CORE_CONTEXT_DB names, a file or a URL; else `database`, else a file of the user's.
+    """Return the store that AGENT_CORE_CONTEXT_DB names, a file or a URL; else `database`, else a file of the user's.
 
     A tenant has a file beside the host's, or a schema of the same database; `database` is the tenant's own.
     DefinitionError where PostgreSQL needs what is not installed.
@@ -32,7 +32,7 @@ def open_context_store(database: "PostgresDatabase | None" = None, *, tenant: st
 
 
 def configured_address() -> StoreAddress | None:
-    """Where conversations are by AGENT_CORE_CONTEXT_DB; None where it says nothing."""
+    """Return where conversations are by AGENT_CORE_CONTEXT_DB; None where it says nothing."""
     chosen = os.environ.get(PATH_VARIABLE)
     return read_address(chosen, where=PATH_VARIABLE) if chosen else None
 

@@ -28,11 +28,11 @@ class ContextStore(Protocol):
         ...
 
     async def turns(self, session: str) -> list[Turn]:
-        """All turns, in the order in which they were appended."""
+        """Return all turns, in the order in which they were appended."""
         ...
 
     async def sessions(self) -> list[str]:
-        """The names of all sessions that have turns, sorted."""
+        """Return the names of all sessions that have turns, sorted."""
         ...
 
     async def drop_last(self, session: str, count: int) -> bool:
@@ -47,7 +47,7 @@ class ContextStore(Protocol):
         ...
 
     async def summary(self, session: str) -> Summary | None:
-        """The summary of the session's beginning, if there is one."""
+        """Return the summary of the session's beginning, if there is one."""
         ...
 
     async def keep_summary(self, session: str, summary: Summary) -> None:

@@ -131,7 +131,7 @@ class SqliteContextStore:
 
 
 def default_path() -> Path:
-    """The file of conversations where nobody names one."""
+    """Return the file of conversations where nobody names one."""
     return data_file("context.db", PATH_VARIABLE)
 
 

@@ -32,7 +32,7 @@ class Folded(NamedTuple):
 async def fold_turns(
     store: ContextStore, session: str, turns: Sequence[Turn], window: Window, summarise: Summarise, language: str
 ) -> Folded:
-    """A summary of as many turns that the others fit into the window; none where all fit.
+    """Return a summary of as many turns that the others fit into the window; none where all fit.
 
     The kept one serves for as long as they do. Then it is made anew, of the one before and of as many turns that the
     others fill half the window: so each turn is read once, and most calls make none.
@@ -62,7 +62,7 @@ MAX_QUOTED = 16 * 1024
 
 
 def quote(turns: Sequence[Turn]) -> list[Message]:
-    """What users and tools said in turns that a summary stands for, so that a value in it keeps its origin.
+    """Return what users and tools said in turns that a summary stands for, so that a value in it keeps its origin.
 
     No model reads them. The newest messages that fit, in order.
     """
@@ -77,5 +77,6 @@ def quote(turns: Sequence[Turn]) -> list[Message]:
 
 
 def as_message(summary: Summary, language: str) -> Message:
-    """The summary as the assistant's words: it is made of texts of tools and models, so it must not be the system's."""
+    """Return the summary as the assistant's words: it is made of texts of tools and models, so it must not be the
+    system's."""
     return {"role": "assistant", "content": words_in(language).summary + summary.text}

@@ -23,7 +23,7 @@ KEYS = {
 
 
 def messages_of(value: Any) -> list[Message]:
-    """A JSON array of messages, or its text, as a list; ToolError if it is neither."""
+    """Return a JSON array of messages, or its text, as a list; ToolError if it is neither."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -35,7 +35,7 @@ def messages_of(value: Any) -> list[Message]:
 
 
 def last_turn(messages: Sequence[Message]) -> Turn:
-    """The messages from the last `user` message on, checked.
+    """Return the messages from the last `user` message on, checked.
 
     Leading system messages belong to the prompt and are left out. A system message further down, or a call without
     its answer, is a ToolError.
@@ -63,7 +63,8 @@ def check_history(messages: Sequence[Message]) -> None:
 
 
 def rename_repeated_calls(messages: Sequence[Message]) -> list[Message]:
-    """The messages with a different id for each call, in its answer too: some vendors number each reply's calls anew.
+    """Return the messages with a different id for each call, in its answer too: some vendors number each reply's calls
+    anew.
 
     An id depends on the messages before it alone, so that a call keeps its id in a conversation that grows.
     """
@@ -81,7 +82,7 @@ def rename_repeated_calls(messages: Sequence[Message]) -> list[Message]:
 
 
 def _take_id(call_id: str, taken: dict[str, int]) -> str:
-    """The id, with the next number if it is taken. `taken` has the last number of each id."""
+    """Return the id, with the next number if it is taken. `taken` has the last number of each id."""
     free = call_id
     while free in taken:
         taken[call_id] += 1
@@ -123,7 +124,8 @@ def _check_role(message: Message, at: int) -> None:
 
 
 def _neutral(message: Message, at: int) -> Message:
-    """The message with the keys of its role; ToolError unless its content is a text and its calls are well-formed."""
+    """Return the message with the keys of its role; ToolError unless its content is a text and its calls are
+    well-formed."""
     neutral = {key: message[key] for key in KEYS[message["role"]] if message.get(key) is not None}
     calls = neutral.get("tool_calls", [])
     if not isinstance(calls, list) or not all(map(_is_call, calls)):

@@ -34,7 +34,8 @@ class Window:
 
 
 def split_at_window(turns: Sequence[Turn], window: Window) -> tuple[list[Turn], list[Turn]]:
-    """The turns that fall out, and the newest turns that fit. Turns stay whole, so that no tool call is orphaned."""
+    """Return the turns that fall out, and the newest turns that fit. Turns stay whole, so that no tool call is
+    orphaned."""
     messages = tokens = 0
     first = len(turns)
     while first > 0:
@@ -48,7 +49,7 @@ def split_at_window(turns: Sequence[Turn], window: Window) -> tuple[list[Turn], 
 
 
 def estimated_tokens(message: Message) -> int:
-    """An estimate of a message's tokens: four ASCII characters, or one other, are one token."""
+    """Return an estimate of a message's tokens: four ASCII characters, or one other, are one token."""
     text = str(message.get("content") or "")
     if message.get("tool_calls"):
         text += json.dumps(message["tool_calls"], ensure_ascii=False)

@@ -56,7 +56,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def is_away(error: Exception) -> bool:
-    """Whether the server was lost or cannot be reached now, so that another try may help."""
+    """Return whether the server was lost or cannot be reached now, so that another try may help."""
     if not isinstance(error, psycopg.OperationalError):
         return False
     if error.sqlstate is not None:

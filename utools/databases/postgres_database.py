@@ -85,7 +85,8 @@ class PostgresDatabase:
         return f"postgresql://{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
     def select(self, query: str, *values: Any) -> list[Any]:
-        """What a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
+        """Return what a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half
+        surrogate."""
         with self._explained("read"):
             return self._begin_anew_if_lost(partial(self._select, query, values))
 
@@ -120,7 +121,7 @@ class PostgresDatabase:
     def _begin(
         self, stack: ExitStack, subject: str | None, begin: LiteralString
     ) -> tuple[PostgresTransaction, str | None]:
-        """A transaction that has begun and ends with the stack, and its id where it has a subject."""
+        """Return a transaction that has begun and ends with the stack, and its id where it has a subject."""
         with ExitStack() as begun:
             db = begun.enter_context(self._connection())
             made = begun.enter_context(transaction(db, begin))
@@ -133,7 +134,8 @@ class PostgresDatabase:
         return made, number
 
     def _begin_anew_if_lost(self, first: Callable[[], T]) -> T:
-        """What the first statement on a connection gives; on another one where that was lost since it answered last."""
+        """Return what the first statement on a connection gives; on another one where that was lost since it answered
+        last."""
         try:
             return first()
         except psycopg.OperationalError as error:
@@ -143,7 +145,8 @@ class PostgresDatabase:
             return first()
 
     def was_committed(self, transaction: str) -> bool:
-        """Whether a transaction was committed, by its id. DatabaseAway while the server still waits for its client."""
+        """Return whether a transaction was committed, by its id. DatabaseAway while the server still waits for its
+        client."""
         end = monotonic() + self._patience
         while (found := self.select(_FATE, transaction)[0][0]) == "in progress":
             if monotonic() > end:
@@ -166,7 +169,7 @@ class PostgresDatabase:
         return str(found[1])
 
     def find_versions(self) -> dict[str, int]:
-        """The version of each layout that is there; nothing is made."""
+        """Return the version of each layout that is there; nothing is made."""
         with self._explained("read"):
             return self._versions()
 
@@ -217,13 +220,13 @@ class PostgresDatabase:
             raise DatabaseError(f"a PostgreSQL URL cannot be read; write {form}") from None
 
     def _options(self) -> dict[str, Any]:
-        """What notices that the server is lost, where the URL does not say it."""
+        """Return what notices that the server is lost, where the URL does not say it."""
         theirs = conninfo_to_dict(self._url)
         ours = {**KEEPALIVE, "connect_timeout": max(2, round(self._patience))}
         return {name: value for name, value in ours.items() if name not in theirs}
 
     def _settings_of_all(self) -> str:
-        """The settings of a session: those of the URL, and ours."""
+        """Return the settings of a session: those of the URL, and ours."""
         return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
 
     def _connect(self, settings: str | None = None) -> Connection:
@@ -254,7 +257,8 @@ class PostgresDatabase:
             raise kind(f"cannot {doing} {self.name}: {why}") from error
 
     def _why_no_connection(self) -> Exception | None:
-        """Why the pool had no connection in time; None where one more can be made, so that others have them all."""
+        """Return why the pool had no connection in time; None where one more can be made, so that others have them
+        all."""
         try:
             self._connect().close()
         except psycopg.Error as refusal:
@@ -263,5 +267,5 @@ class PostgresDatabase:
 
 
 def _escape(value: str) -> str:
-    """A value for the option `-c name=value`, where a backslash stands before each blank."""
+    """Return a value for the option `-c name=value`, where a backslash stands before each blank."""
     return value.replace("\\", "\\\\").replace(" ", "\\ ")

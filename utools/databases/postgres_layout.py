@@ -23,7 +23,7 @@ class PostgresLayout(NamedTuple):
 
 
 def read_versions(db: Connection) -> dict[str, int]:
-    """The version of each layout that is there."""
+    """Return the version of each layout that is there."""
     if db.execute("SELECT to_regclass('agent_core_layouts')").fetchone() == (None,):
         return {}
     return dict(db.execute("SELECT name, version FROM agent_core_layouts").fetchall())

@@ -54,7 +54,7 @@ def transaction(db: Connection, begin: LiteralString = BEGIN) -> Iterator[Postgr
 
 
 def select(db: Connection, query: str, values: Sequence[Any]) -> list[Any]:
-    """What a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
+    """Return what a query finds; nothing for a text that no text of PostgreSQL is, with a NUL or a half surrogate."""
     if any(isinstance(each, str) and _NO_TEXT.search(each) for each in values):
         return []
     given = [_texts_of(each) if isinstance(each, list) else each for each in values]
@@ -62,11 +62,11 @@ def select(db: Connection, query: str, values: Sequence[Any]) -> list[Any]:
 
 
 def _texts_of(values: list[Any]) -> list[Any]:
-    """A list without the texts that no text of PostgreSQL is."""
+    """Return a list without the texts that no text of PostgreSQL is."""
     return [each for each in values if not (isinstance(each, str) and _NO_TEXT.search(each))]
 
 
 @lru_cache(maxsize=512)
 def _translate(query: str) -> LiteralString:
-    """A query as psycopg takes it, with %s for each value."""
+    """Return a query as psycopg takes it, with %s for each value."""
     return query.replace("%", "%%").replace("?", "%s")  # pyright: ignore[reportReturnType]

@@ -51,7 +51,7 @@ class RedisServer:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
 
     async def ask(self, *command: bytes | str | int) -> Any:
-        """The reply to one command, with texts as bytes.
+        """Return the reply to one command, with texts as bytes.
 
         ToolError if the server refuses it (WrongType is one) or cannot be reached; it is transient if nothing was
         sent. ConnectionResetError or TimeoutError if no reply came: the server may have done it.
@@ -153,7 +153,7 @@ class RedisServer:
             ) from None
 
     def _refusal(self, error: Exception) -> ToolError:
-        """The error for a refusal of the server, which has done nothing."""
+        """Return the error for a refusal of the server, which has done nothing."""
         from redis import exceptions
 
         match error:
@@ -201,7 +201,7 @@ async def _close_with_loop(idle: "list[tuple[float, AbstractConnection]]") -> "A
 
 
 def redis_of_host() -> RedisServer | None:
-    """The server of REDIS_URL; None if that is not set. DefinitionError for a URL that cannot be used."""
+    """Return the server of REDIS_URL; None if that is not set. DefinitionError for a URL that cannot be used."""
     url = os.environ.get(VARIABLE)
     if not url:
         return None
@@ -211,7 +211,7 @@ def redis_of_host() -> RedisServer | None:
 
 
 def _reason(error: BaseException) -> str:
-    """The operating system's words if there are any: the library's words hold the address."""
+    """Return the operating system's words if there are any: the library's words hold the address."""
     if number := ERROR.match(str(error)):
         return os.strerror(int(number[1]))
     return reason_of(error)

@@ -80,8 +80,8 @@ class SqliteFile:
         return self._db is not None
 
     def select(self, table: str, query: str, *values: Any) -> list[Any]:
-        """What `query` finds in `table`; nothing where the file or the table does not exist, or for a half surrogate,
-        which no text of SQLite has."""
+        """Return what `query` finds in `table`; nothing where the file or the table does not exist, or for a half
+        surrogate, which no text of SQLite has."""
         if self._db is None and not self.path.exists():
             return []
         if any(isinstance(each, str) and _HALF_SURROGATE.search(each) for each in values):
@@ -122,7 +122,8 @@ class SqliteFile:
                 self._db, self._is_current, self._known_tables = None, False, None
 
     def _current_tables(self, db: sqlite3.Connection) -> set[str]:
-        """The tables of the file, once they have this version; looked up when another process has changed them."""
+        """Return the tables of the file, once they have this version; looked up when another process has changed
+        them."""
         schema = int(db.execute("PRAGMA schema_version").fetchone()[0])
         if self._known_tables is not None and self._known_tables[0] == schema:
             return self._known_tables[1]
@@ -178,7 +179,7 @@ class SqliteFile:
 
 
 def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
-    """How many steps of the layout were taken. LayoutError for a newer file."""
+    """Return how many steps of the layout were taken. LayoutError for a newer file."""
     tables = _tables(db)  # at each look: it makes SQLite see what another process has migrated just now
     version = _written_version(db, layout) if "layouts" in tables else None
     if version is None:
@@ -210,18 +211,18 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def address(path: Path, new: bool) -> str:
-    """The URI of the file for SQLite; a file that nobody can write, such as an archived one, needs no locks."""
+    """Return the URI of the file for SQLite; a file that nobody can write, such as an archived one, needs no locks."""
     sealed = not new and not is_writable(path) and not path.with_name(path.name + "-wal").exists()
     return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
 
 
 def is_writable(path: Path) -> bool:
-    """Whether this process can write a file and what SQLite puts next to it."""
+    """Return whether this process can write a file and what SQLite puts next to it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def data_file(name: str, variable: str) -> Path:
-    """The file that an environment variable names, or one in the user's data directory."""
+    """Return the file that an environment variable names, or one in the user's data directory."""
     if chosen := os.environ.get(variable):
         return Path(chosen)
     from platformdirs import user_data_path  # not needed where a file is named

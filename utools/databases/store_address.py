@@ -21,12 +21,12 @@ LONGEST_SCHEMA: Final = 63
 
 
 def is_url(address: StoreAddress | os.PathLike[str]) -> bool:
-    """Whether it is the URL of a database."""
+    """Return whether it is the URL of a database."""
     return isinstance(address, str) and address.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
 def read_address(text: str, base: Path | None = None, *, where: str = "store") -> StoreAddress:
-    """The address that a text gives; a path starts from `base`.
+    """Return the address that a text gives; a path starts from `base`.
 
     A URL may name a driver of SQLAlchemy (`postgresql+psycopg://`), which is left out. DefinitionError, which names
     `where`, for what looks like a URL and is none of PostgreSQL.
@@ -47,7 +47,7 @@ def check_file(path: str | os.PathLike[str], *, where: str = "store") -> None:
 
 
 def _explain(url: re.Match[str]) -> str:
-    """Which store a URL of another scheme may mean."""
+    """Return which store a URL of another scheme may mean."""
     scheme = url[1].lower()
     if scheme in OF_FILES:
         path = url[0][len(scheme) + 1 :].removeprefix("//")
@@ -58,20 +58,20 @@ def _explain(url: re.Match[str]) -> str:
 
 
 def _without_login(text: str) -> str:
-    """A URL without what stands before its host, which may be a password."""
+    """Return a URL without what stands before its host, which may be a password."""
     scheme, slashes, rest = text.partition("/")
     login, at, host = rest.rpartition("@")
     return f"{scheme}{slashes}{'/' if login.startswith('/') else ''}…@{host}" if at else text
 
 
 def of_tenant(path: Path, tenant: str) -> Path:
-    """The file of a tenant beside the host's own."""
+    """Return the file of a tenant beside the host's own."""
     return path.with_name(f"{path.stem}.{tenant}{path.suffix}")
 
 
 def schema_of(tenant: str | None) -> str | None:
-    """The schema of a tenant in the host's database; one whose name is too long for PostgreSQL ends in a digest of it.
-    The host itself has none of its own."""
+    """Return the schema of a tenant in the host's database; one whose name is too long for PostgreSQL ends in a digest
+    of it. The host itself has none of its own."""
     if tenant is None:
         return None
     name = f"tenant_{tenant}"
@@ -79,7 +79,7 @@ def schema_of(tenant: str | None) -> str | None:
 
 
 def describe_address(address: StoreAddress) -> str:
-    """The address without a password, which may be in a URL."""
+    """Return the address without a password, which may be in a URL."""
     if not is_url(address) or not has_password(address):
         return str(address)
     parts = urlsplit(str(address))
@@ -89,7 +89,7 @@ def describe_address(address: StoreAddress) -> str:
 
 
 def has_password(address: StoreAddress) -> bool:
-    """Whether a URL has a password in it."""
+    """Return whether a URL has a password in it."""
     if not is_url(address):
         return False
     parts = urlsplit(str(address))

@@ -9,7 +9,8 @@ from utools.files.protected_paths import is_store
 
 
 def hold_path(path: Path, within: Iterable[Path], without: Iterable[Path] = ()) -> Path:
-    """The path with all its links resolved, once it lies in one of the directories `within` and in none `without`.
+    """Return the path with all its links resolved, once it lies in one of the directories `within` and in none
+    `without`.
 
     A store of the host lies in none. SandboxError for every other path, whether there is such a file or not.
     """

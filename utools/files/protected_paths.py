@@ -31,7 +31,8 @@ def protect(path: str | os.PathLike[str]) -> None:
 
 
 def protected_files() -> list[str]:
-    """The files among what `protect` was given: what this process has read so far of its host and its definitions."""
+    """Return the files among what `protect` was given: what this process has read so far of its host and its
+    definitions."""
     return [path for path in _paths.values() if os.path.isfile(path)]
 
 
@@ -56,12 +57,12 @@ def protect_store(path: str | os.PathLike[str]) -> None:
 
 
 def is_store(path: Path) -> bool:
-    """Whether a resolved path is a journal or a database of this host."""
+    """Return whether a resolved path is a journal or a database of this host."""
     return _registered_name(path) in _stores
 
 
 def write_refusal(path: Path) -> Text | None:
-    """Why tools do not write a resolved path; None if they may."""
+    """Return why tools do not write a resolved path; None if they may."""
     name = PurePath(_registered_name(path))
     is_protected = any(str(each) in _paths for each in (name, *name.parents))
     if is_protected or any(name.match(pattern) for pattern in tuple(_globs)):
@@ -76,7 +77,7 @@ def _normalize(path: str | os.PathLike[str]) -> str:
 
 
 def _registered_name(path: Path) -> str:
-    """A resolved path as it is registered; a file beside an open database counts as the database."""
+    """Return a resolved path as it is registered; a file beside an open database counts as the database."""
     text = str(path).casefold()
     for suffix in DATABASE_SUFFIXES:
         text = text.removesuffix(suffix)
@@ -84,7 +85,7 @@ def _registered_name(path: Path) -> str:
 
 
 def _is_imported(path: Path) -> bool:
-    """Whether Python would find it, in this process or at its next start."""
+    """Return whether Python would find it, in this process or at its next start."""
     if any(part.casefold().endswith(INSTALLED) for part in path.parts):
         return True
     if path.suffix.casefold() not in PYTHON_SUFFIXES:
@@ -94,14 +95,14 @@ def _is_imported(path: Path) -> bool:
 
 
 def _import_directories() -> set[str]:
-    """The directories from which Python loads modules, or has loaded some."""
+    """Return the directories from which Python loads modules, or has loaded some."""
     files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
     loaded = {os.path.dirname(file) for file in files if isinstance(file, str)}
     return {os.path.realpath(directory) for directory in (*sys.path, *loaded)}
 
 
 def _is_program(path: Path) -> bool:
-    """Whether it can be run. The mode alone does not tell: some file systems call every file executable."""
+    """Return whether it can be run. The mode alone does not tell: some file systems call every file executable."""
     try:
         if not (path.is_file() and path.stat().st_mode & EXECUTABLE):
             return False

@@ -35,7 +35,7 @@ class Sandbox:
         self._root = Path(root)
 
     def subdirectory(self, path: str | None) -> "Sandbox":
-        """The sandbox of a directory below this one, which no symlink leads to; this sandbox itself for None."""
+        """Return the sandbox of a directory below this one, which no symlink leads to; this sandbox itself for None."""
         return self if path is None else Sandbox(self._real_root() / self._without_links(path))
 
     def resolve(self, path: str, *, stores: bool = False) -> PurePath:
@@ -82,7 +82,7 @@ class Sandbox:
         return os.fdopen(descriptor, "rb")
 
     def directory(self, path: str) -> Path:
-        """The absolute path of a directory, to run something in; no symlink leads to it."""
+        """Return the absolute path of a directory, to run something in; no symlink leads to it."""
         directory = self._real_root() / self._without_links(path)
         if not directory.is_dir():
             raise SandboxError("there is no directory {path!r}", path=path)
@@ -112,7 +112,8 @@ class Sandbox:
             raise SandboxError("{path!r} cannot be written: {reason}", path=path, reason=error.strerror) from None
 
     def files(self, directory: str) -> Iterator[str]:
-        """The files below a directory, sorted, relative to the root, without hidden files and linked directories."""
+        """Yield the files below a directory, sorted, relative to the root, without hidden files and linked
+        directories."""
         root = self._real_root()
         inside = self.resolve(directory)
         if not (root / inside).is_dir():
@@ -182,7 +183,7 @@ def _copy(old: BinaryIO, file: BinaryIO) -> None:
 
 
 def _existing(parent: int, name: str) -> BinaryIO | None:
-    """The regular file with this name; None if there is none. OSError for anything else."""
+    """Return the regular file with this name; None if there is none. OSError for anything else."""
     try:
         descriptor = os.open(name, os.O_RDONLY | NO_FOLLOW | NO_WAIT, dir_fd=parent)
     except FileNotFoundError:
@@ -194,7 +195,7 @@ def _existing(parent: int, name: str) -> BinaryIO | None:
 
 
 def _flaw(status: os.stat_result) -> Text | None:
-    """Why an opened file is not read; by another name (hard link) it may be outside the root."""
+    """Return why an opened file is not read; by another name (hard link) it may be outside the root."""
     if stat.S_ISDIR(status.st_mode):
         return Text("is a directory")
     if not stat.S_ISREG(status.st_mode):
@@ -203,5 +204,5 @@ def _flaw(status: os.stat_result) -> Text | None:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be written in JSON, so that a caller can ask for it."""
+    """Return whether a name can be written in JSON, so that a caller can ask for it."""
     return not any("\ud800" <= char <= "\udfff" for char in name)

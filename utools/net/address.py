@@ -28,7 +28,8 @@ NAT64_ADDRESSES = frozenset(map(IPv4Address, ("192.0.0.170", "192.0.0.171")))
 
 
 def is_public(address: Address, *, nat64: Iterable[IPv6Network] = ()) -> bool:
-    """Whether an address belongs to the public internet. `nat64` are prefixes that this network translates with."""
+    """Return whether an address belongs to the public internet. `nat64` are prefixes that this network translates
+    with."""
     if isinstance(address, IPv4Address):
         special = address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL)
         return address.is_global and not special
@@ -41,7 +42,7 @@ def is_public(address: Address, *, nat64: Iterable[IPv6Network] = ()) -> bool:
 
 
 def is_within(address: Address, networks: Sequence[Network], *, nat64: Iterable[IPv6Network] = ()) -> bool:
-    """Whether an address, or the IPv4 address that it carries, lies in one of the networks."""
+    """Return whether an address, or the IPv4 address that it carries, lies in one of the networks."""
     forms: list[Address] = [address]
     if isinstance(address, IPv6Address):
         forms += [address.ipv4_mapped] if address.ipv4_mapped else []
@@ -50,7 +51,7 @@ def is_within(address: Address, networks: Sequence[Network], *, nat64: Iterable[
 
 
 def embedded_ipv4(address: IPv6Address, length: int) -> IPv4Address:
-    """The IPv4 address after a NAT64 prefix of this length."""
+    """Return the IPv4 address after a NAT64 prefix of this length."""
     octets = bytearray(address.packed)
     del octets[RESERVED_OCTET]
     start = length // 8 if length < 96 else 11
@@ -58,7 +59,7 @@ def embedded_ipv4(address: IPv6Address, length: int) -> IPv4Address:
 
 
 def nat64_prefixes(answers: Iterable[str]) -> Iterator[IPv6Network]:
-    """The prefixes that a network translates with, from the IPv6 answers for `ipv4only.arpa`."""
+    """Yield the prefixes that a network translates with, from the IPv6 answers for `ipv4only.arpa`."""
     for answer in answers:
         address = ip_address(answer.partition("%")[0])
         if isinstance(address, IPv6Address):

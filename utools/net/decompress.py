@@ -35,7 +35,8 @@ class Decompressor:
         self._is_gzip = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes of the body hold, in pieces, some of them empty: the caller may pause between them."""
+        """Yield what the next bytes of the body hold, in pieces, some of them empty: the caller may pause between
+        them."""
         if self._refusal and data:
             raise Damaged(self._refusal)
         try:
@@ -67,7 +68,8 @@ class Decompressor:
             data = self._stream.unused_data
 
     def _format(self, head: bytes) -> int:
-        """How a body that begins like this is compressed. Some servers send deflate without its header, or gzip."""
+        """Return how a body that begins like this is compressed. Some servers send deflate without its header, or
+        gzip."""
         if head.startswith(MAGIC):
             return GZIP
         has_header = head[0] & 15 == zlib.DEFLATED and int.from_bytes(head[:2]) % 31 == 0
@@ -82,7 +84,7 @@ def _pieces(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
 
 
 def _refusal(names: list[str]) -> Text | None:
-    """Why a body with these encodings is not read; None if it is."""
+    """Return why a body with these encodings is not read; None if it is."""
     if len(names) > 1:
         return Text("it is packed {count} times", count=len(names))
     unread = [name for name in names if name in NOT_READ]

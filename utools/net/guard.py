@@ -41,7 +41,7 @@ class Target(NamedTuple):
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses that this machine's resolver returns."""
+    """Return the addresses that this machine's resolver returns."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(each[4][0]) for each in found]
@@ -70,13 +70,13 @@ class NetworkGuard:
         allowed_ports: Sequence[int] | None = None,
         resolve: Resolve = system_resolve,
     ) -> "NetworkGuard":
-        """A guard from an author's settings; DefinitionError for a domain or a network that cannot be read."""
+        """Return a guard from an author's settings; DefinitionError for a domain or a network that cannot be read."""
         domains = None if allowed_domains is None else tuple(_domain(each) for each in allowed_domains)
         ports = None if allowed_ports is None else frozenset(allowed_ports)
         return cls(domains, tuple(_network(each) for each in allow_cidrs), ports, resolve=resolve)
 
     def target(self, url: str) -> Target:
-        """The target of a URL; NetworkError says what is wrong with the URL, or what is not allowed."""
+        """Return the target of a URL; NetworkError says what is wrong with the URL, or what is not allowed."""
         target = read_url(url)
         if self.domains is not None and not any(_fits(target.host, domain) for domain in self.domains):
             raise NetworkError("the host {host} is not among the allowed domains", host=target.host)
@@ -85,7 +85,7 @@ class NetworkGuard:
         return target
 
     def for_token(self, url: str) -> "NetworkGuard":
-        """The guard of a request that carries a token to this URL: nobody on the way may read it.
+        """Return the guard of a request that carries a token to this URL: nobody on the way may read it.
 
         A token goes over https, to port 443 or a port of `ports`; else only to addresses of `cidrs`, which are checked
         when they are connected to. NetworkError if it may not be sent.
@@ -104,7 +104,7 @@ class NetworkGuard:
         return replace(self, public=False)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses of a host, all of them checked; NetworkError if one of them may not be reached."""
+        """Return the addresses of a host, all of them checked; NetworkError if one of them may not be reached."""
         try:
             found = [ip_address(host)]
         except ValueError:
@@ -132,7 +132,7 @@ class NetworkGuard:
         return addresses
 
     async def _nat64(self) -> tuple[IPv6Network, ...]:
-        """The prefixes with which this network translates IPv4; looked up each time, because networks change."""
+        """Return the prefixes with which this network translates IPv4; looked up each time, because networks change."""
         try:
             return tuple(nat64_prefixes(await self.resolve(NAT64_NAME, 0)))
         except (OSError, ValueError):
@@ -148,8 +148,8 @@ def _refuse_private(host: str, address: str) -> NetworkError:
 
 
 def explain_private(url: str, cidrs: Sequence[str]) -> str | None:
-    """What an author has to write so that a URL can be reached whose host is no public address, or is this machine;
-    None for every other URL, and for one that cannot be read."""
+    """Return what an author has to write so that a URL can be reached whose host is no public address, or is this
+    machine; None for every other URL, and for one that cannot be read."""
     try:
         host = read_url(url).host
         address = ip_address("127.0.0.1" if host == "localhost" or host.endswith(".localhost") else host)
@@ -172,7 +172,7 @@ def _refuse_token(host: str, address: str) -> NetworkError:
 
 
 def read_url(url: str) -> Target:
-    """A URL's scheme, host and port; NetworkError for a URL that could be read in more than one way."""
+    """Return a URL's scheme, host and port; NetworkError for a URL that could be read in more than one way."""
     if len(url) > LONGEST_URL or FORBIDDEN.search(url):
         raise NetworkError("{url} is no URL: it is too long, or holds characters that no URL holds", url=_shown(url))
     try:
@@ -192,7 +192,7 @@ def read_url(url: str) -> Target:
 
 
 def host_name(host: str, *, bracketed: bool = False) -> str:
-    """A host as it is compared and resolved; NetworkError for a name that resolvers read differently."""
+    """Return a host as it is compared and resolved; NetworkError for a name that resolvers read differently."""
     if bracketed:
         return _ipv6(host)
     try:

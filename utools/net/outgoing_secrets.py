@@ -9,7 +9,7 @@ Secret = Callable[[str], str]
 
 
 def secret_headers(secret: Secret, token_env: str | None, others: Mapping[str, str]) -> dict[str, str]:
-    """The headers that carry secrets, with the bearer token; ToolError for a value that no header can carry."""
+    """Return the headers that carry secrets, with the bearer token; ToolError for a value that no header can carry."""
     headers = {name.lower(): checked_secret(secret, env, _sent_in(name.lower())) for name, env in others.items()}
     if token_env is not None:
         headers["authorization"] = f"Bearer {checked_secret(secret, token_env, _sent_in('authorization'))}"
@@ -17,7 +17,7 @@ def secret_headers(secret: Secret, token_env: str | None, others: Mapping[str, s
 
 
 def checked_secret(secret: Secret, env: str, use: Text) -> str:
-    """The value of a secret; ToolError if it is not printable ASCII, or has white space around it."""
+    """Return the value of a secret; ToolError if it is not printable ASCII, or has white space around it."""
     value = secret(env)
     if fault := _fault(value):
         raise ToolError(

@@ -39,7 +39,7 @@ class Proxy:
 
 
 def find_proxy(url: str) -> Proxy | None:
-    """The proxy that the environment names for a URL; None where NO_PROXY excepts its host."""
+    """Return the proxy that the environment names for a URL; None where NO_PROXY excepts its host."""
     parts = urlsplit(url)
     if _is_excepted((parts.hostname or "").lower()):
         return None
@@ -51,7 +51,7 @@ def find_proxy(url: str) -> Proxy | None:
 
 
 def explain_unusable(proxy: Proxy) -> str:
-    """Why requests cannot be sent by this proxy, and what to do; empty if they can."""
+    """Return why requests cannot be sent by this proxy, and what to do; empty if they can."""
     if proxy.scheme in DIRECT or (proxy.scheme in SOCKS and find_spec("socksio")):
         return ""
     if proxy.scheme in SOCKS:
@@ -62,7 +62,7 @@ def explain_unusable(proxy: Proxy) -> str:
 
 
 def note_unused(url: str) -> str:
-    """What to add where a host cannot be reached by a request that takes no proxy; empty where none is named."""
+    """Return what to add where a host cannot be reached by a request that takes no proxy; empty where none is named."""
     proxy = find_proxy(url)
     if proxy is None:
         return ""
@@ -75,7 +75,7 @@ def _is_excepted(host: str) -> bool:
 
 
 def _fits(host: str, entry: str) -> bool:
-    """Whether an entry of NO_PROXY names a host: by its name, a domain above it, an address or a network."""
+    """Return whether an entry of NO_PROXY names a host: by its name, a domain above it, an address or a network."""
     if entry == "*":
         return True
     try:

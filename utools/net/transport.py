@@ -52,7 +52,7 @@ async def fetch(
     limit: int,
     redirects: int = REDIRECTS,
 ) -> Fetched:
-    """One request and its response, redirects followed.
+    """Return one request and its response, redirects followed.
 
     NetworkError for a host that may not be reached. ToolError (transient) if nothing was sent. ConnectionError if the
     connection broke after that: the server may have acted on the request. The caller bounds the time.
@@ -153,7 +153,7 @@ async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
 
 
 async def _read_body(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    """The content up to the limit, which bounds the compressed bytes too; and whether there was more.
+    """Return the content up to the limit, which bounds the compressed bytes too; and whether there was more.
 
     Other tasks run between the pieces, and a timeout can take effect.
     """
@@ -172,7 +172,7 @@ async def _read_body(response: httpx2.Response, limit: int) -> tuple[bytes, bool
 
 
 def _redirect_request(guard: NetworkGuard, request: httpx2.Request, following: httpx2.Request) -> httpx2.Request:
-    """The request that a redirect asks for, checked like the first; another host gets none of the secrets."""
+    """Return the request that a redirect asks for, checked like the first; another host gets none of the secrets."""
     url = _checked_url(guard, str(following.url))
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
         for name in [name for name in following.headers if name not in SAFE_ACROSS_HOSTS]:
@@ -182,7 +182,7 @@ def _redirect_request(guard: NetworkGuard, request: httpx2.Request, following: h
 
 
 def _checked_url(guard: NetworkGuard, url: str) -> httpx2.URL:
-    """The URL as the guard reads it, if it may be requested."""
+    """Return the URL as the guard reads it, if it may be requested."""
     target = guard.target(url)
     try:
         read = httpx2.URL(url)

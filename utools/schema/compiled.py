@@ -13,12 +13,13 @@ MOST = 1024
 
 
 def compile_schema(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
-    """A record's schema, as it is written (`foreign`). DefinitionError, which names `where`, if it is not valid."""
+    """Return a record's schema, as it is written (`foreign`). DefinitionError, which names `where`, if it is not
+    valid."""
     return _compile(orjson.dumps(schema), where)
 
 
 def compile_narrowing(schema: dict[str, Any], reading: Reading = "strict") -> Narrowing:
-    """The same for what an author narrows."""
+    """Return the same for what an author narrows."""
     return _compile_narrowing(orjson.dumps(schema), reading)
 
 

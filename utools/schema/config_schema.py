@@ -51,7 +51,7 @@ class ConfigSchema:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
 
     def faults(self, value: Any, words: Words = ENGLISH) -> list[Fault]:
-        """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
+        """Return what is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
         return self._validate(value, words)
 
     @cached_property
@@ -77,7 +77,7 @@ class Narrowing:
             raise DefinitionError("this schema is nested too deeply", where=where) from None
 
     def faults(self, value: Any, words: Words = ENGLISH) -> list[Fault]:
-        """What is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
+        """Return what is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
         return self._validate(value, words)
 
     @cached_property
@@ -86,7 +86,7 @@ class Narrowing:
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
-    """A copy of `schema` without the top-level properties `hidden`, which are not required either.
+    """Return a copy of `schema` without the top-level properties `hidden`, which are not required either.
 
     Whole examples are left out too: they may have hidden properties, and prompts are made from them. So are the
     definitions, where nothing that is left refers to one.
@@ -103,14 +103,14 @@ def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
 
 
 def author_keys(schema: Schema) -> frozenset[str]:
-    """The top-level properties that only the workflow's author or the host may set (`"x-author": true`)."""
+    """Return the top-level properties that only the workflow's author or the host may set (`"x-author": true`)."""
     properties = schema.get("properties", {})
     return frozenset(name for name, each in properties.items() if is_marked(each))
 
 
 def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
-    """A deep copy of a schema that is valid, refers to nothing outside of itself, and has no pattern that may take for
-    ever, unless it is recorded."""
+    """Return a deep copy of a schema that is valid, refers to nothing outside of itself, and has no pattern that may
+    take for ever, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     text = _json_text(schema)
@@ -125,7 +125,7 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
 
 
 def _json_text(schema: Schema) -> str | None:
-    """The schema's JSON text; None if it holds what JSON does not, such as a tuple, which jsonschema refuses."""
+    """Return the schema's JSON text; None if it holds what JSON does not, such as a tuple, which jsonschema refuses."""
     try:
         text = json.dumps(schema)
     except (TypeError, ValueError):
@@ -135,12 +135,12 @@ def _json_text(schema: Schema) -> str | None:
 
 @lru_cache(1024)
 def _schema_fault_of(text: str) -> tuple[str, str] | None:
-    """The same by the schema's JSON text: a host checks the same few schemas again and again."""
+    """Return the same by the schema's JSON text: a host checks the same few schemas again and again."""
     return _schema_fault(json.loads(text))
 
 
 def _schema_fault(schema: Schema) -> tuple[str, str] | None:
-    """Where and why a schema is not valid; None for one that is."""
+    """Return where and why a schema is not valid; None for one that is."""
     from jsonschema import Draft202012Validator, SchemaError, ValidationError
 
     try:
@@ -155,7 +155,7 @@ def _schema_fault(schema: Schema) -> tuple[str, str] | None:
 
 
 def _copy_unshared(value: Any) -> Any:
-    """A deep copy without shared parts: two places that were one object are closed and checked apart."""
+    """Return a deep copy without shared parts: two places that were one object are closed and checked apart."""
     if isinstance(value, dict):
         return {name: _copy_unshared(each) for name, each in value.items()}
     return [_copy_unshared(each) for each in value] if isinstance(value, list) else value

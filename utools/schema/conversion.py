@@ -10,7 +10,7 @@ from utools.schema.json_value import NotJson
 
 
 def convert(value: Any, pointer: str) -> Any:
-    """A list, an object, a text or a number that stands for `value`; NotJson if nothing does.
+    """Return a list, an object, a text or a number that stands for `value`; NotJson if nothing does.
 
     What it gives may itself hold what is not JSON: too large a number, NaN.
     """
@@ -28,7 +28,8 @@ def convert(value: Any, pointer: str) -> Any:
 
 
 def _convert_unknown(value: Any) -> Any:
-    """What pydantic does not know: a mapping, such as sqlite3.Row, and an array or number of an array library."""
+    """Return what pydantic does not know: a mapping, such as sqlite3.Row, and an array or number of an array
+    library."""
     if hasattr(value, "keys") and hasattr(value, "__getitem__"):
         return {key: value[key] for key in value.keys()}  # noqa: SIM118 - a row iterates over its values
     if hasattr(value, "tolist"):

@@ -34,7 +34,7 @@ class _UntranslatableError(ValueError):
 
 @lru_cache(1024)
 def translate_pattern(pattern: str) -> str | None:
-    """The pattern for Python's `re`; None where Python cannot read it."""
+    """Return the pattern for Python's `re`; None where Python cannot read it."""
     try:
         translated = _Scanner(pattern).translate()
         with warnings.catch_warnings():
@@ -70,7 +70,7 @@ class _Scanner:
                 yield char
 
     def _escape(self) -> str:
-        """What a backslash outside of a class stands for."""
+        """Return what a backslash outside of a class stands for."""
         if (special := self._special()) is not None:
             return f"[{special}]" if special == HAN_RANGES else special
         if found := self._take(PROPERTY):
@@ -92,7 +92,7 @@ class _Scanner:
         raise _UntranslatableError
 
     def _class(self) -> str:
-        """A class, up to its end."""
+        """Return a class, up to its end."""
         self._at += 1
         is_negated = self._pattern.startswith("^", self._at)
         self._at += is_negated
@@ -131,7 +131,7 @@ class _Scanner:
         return self._pattern[self._at : self._at + 2] in {rf"\{each}" for each in "dDwWsS"}
 
     def _special(self) -> str | None:
-        """A code point, a control character, or the ideographs; None for any other escape."""
+        """Return a code point, a control character, or the ideographs; None for any other escape."""
         if found := self._take(CODE_POINT):
             if found[1]:
                 return re.escape(_char(int(found[1], 16)))
@@ -144,7 +144,7 @@ class _Scanner:
         return None
 
     def _plain_escape(self, instead: dict[str, str]) -> str:
-        """A backslash and a character, both as they are unless Python reads them otherwise."""
+        """Return a backslash and a character, both as they are unless Python reads them otherwise."""
         letter = self._pattern[self._at + 1 : self._at + 2]
         if not letter or letter in "pP":
             raise _UntranslatableError
@@ -152,7 +152,7 @@ class _Scanner:
         return instead.get(letter, letter if letter in IDENTITY else f"\\{letter}")
 
     def _take(self, form: re.Pattern[str]) -> re.Match[str] | None:
-        """What follows the backslash, if it has this form."""
+        """Return what follows the backslash, if it has this form."""
         found = form.match(self._pattern, self._at + 1)
         if found:
             self._at = found.end()
@@ -166,7 +166,7 @@ def _char(number: int) -> str:
 
 
 def _number_groups(pattern: str) -> dict[str, int]:
-    """The number of each named group: groups are counted by their opening brackets."""
+    """Return the number of each named group: groups are counted by their opening brackets."""
     bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", lambda found: " " * len(found[0]), pattern, flags=re.DOTALL)
     groups = re.finditer(r"\((?!\?)|\(\?P?<([A-Za-z_$][\w$]*)>", bare)
     return {found[1]: number for number, found in enumerate(groups, 1) if found[1]}

@@ -52,7 +52,7 @@ class Found:
 
 
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow, words: Words = ENGLISH) -> list[Fault]:
-    """The first 100 faults that validation of `value` finds, in document order."""
+    """Return the first 100 faults that validation of `value` finds, in document order."""
     errors = iter(errors)
     first = next(errors, None)
     if first is None:
@@ -66,7 +66,7 @@ def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow, word
 
 
 def _word_fault(found: Found, words: Words) -> Fault:
-    """The fault in words."""
+    """Return the fault in words."""
     pointer = pointer_of(found.path)
     got = words.nothing if found.absent else shown(found.value)
     problem = found.problem if found.known is None else _not_known(str(found.path[-1]), found.known, words)
@@ -120,13 +120,13 @@ def _found(error: "ValidationError", follow: Follow, words: Words) -> list[Found
 
 
 def _is_name(error: "ValidationError") -> bool:
-    """Whether the name of a property is wrong, not its value."""
+    """Return whether the name of a property is wrong, not its value."""
     above = list(error.relative_schema_path)[-3:-1]
     return isinstance(error.instance, str) and above[-1:] == ["propertyNames"] and above[0] != "properties"
 
 
 def _is_about(error: "ValidationError", name: str) -> bool:
-    """Whether an error is the one about this property: jsonschema makes one for each that is missing."""
+    """Return whether an error is the one about this property: jsonschema makes one for each that is missing."""
     return error.message == f"{name!r} is a required property"
 
 
@@ -135,7 +135,7 @@ def _missing(path: Path, name: str, keyword: str, words: Words) -> Found:
 
 
 def _not_known(name: str, known: Sequence[str], words: Words) -> str:
-    """Which property may have been meant; if none comes near, the first of those that exist."""
+    """Return which property may have been meant; if none comes near, the first of those that exist."""
     near = near_names(name, known)
     names = f"{', '.join(known[:NAMED]) or words.none}{', …' if len(known) > NAMED else ''}"
     hint = words.did_you_mean.format(name=near[0]) if near else words.known.format(names=names)
@@ -143,7 +143,7 @@ def _not_known(name: str, known: Sequence[str], words: Words) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """Which name may have been meant, or which names exist."""
+    """Return which name may have been meant, or which names exist."""
     names = list(known)
     if not may_look():
         return f"there are {', '.join([*names[:NAMED], '…'])}"
@@ -152,7 +152,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def _unknown(error: "ValidationError", path: Path, follow: Follow, words: Words) -> list[Found]:
-    """One fault for each property that no schema names, or only a branch that does not fit."""
+    """Return one fault for each property that no schema names, or only a branch that does not fit."""
     schema: Any = error.schema
     value: Any = error.instance
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
@@ -169,7 +169,7 @@ def _unknown(error: "ValidationError", path: Path, follow: Follow, words: Words)
 
 
 def _best_branch(error: "ValidationError", follow: Follow, words: Words) -> list[Found]:
-    """The faults of the alternative that the value was most likely meant to be."""
+    """Return the faults of the alternative that the value was most likely meant to be."""
     branches: dict[Any, list[Found]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).extend(_found(inner, follow, words))
@@ -185,7 +185,7 @@ def _best_branch(error: "ValidationError", follow: Follow, words: Words) -> list
 
 
 def _is_of_another_kind(found: Found, path: Path) -> bool:
-    """Whether the branch is for another kind of value altogether."""
+    """Return whether the branch is for another kind of value altogether."""
     return found.path == path and found.keyword in {"type", "const", "enum"}
 
 
@@ -203,7 +203,7 @@ def _join_faults(found: list[Found], words: Words) -> Found:
 
 
 def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tuple[int, ...]:
-    """The index of each step in the document; what is missing comes last. `orders` caches the order of names."""
+    """Return the index of each step in the document; what is missing comes last. `orders` caches the order of names."""
     position: list[int] = []
     for part in path:
         if isinstance(value, dict):
@@ -217,7 +217,7 @@ def _position(path: Path, value: Any, orders: dict[int, dict[str, int]]) -> tupl
 
 
 def _describe_expected(keyword: str, limit: Any, message: str, words: Words) -> str:
-    """What would be right, as a phrase that follows "must be"."""
+    """Return what would be right, as a phrase that follows "must be"."""
     match keyword:
         case "type":
             return words.or_.join([words.types[name] for name in ([limit] if isinstance(limit, str) else limit)])

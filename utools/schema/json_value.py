@@ -22,7 +22,7 @@ class NotJson(ValueError):
 
 
 def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[[Any, str], Any] | None = None) -> Any:
-    """A copy of `value` made of plain JSON types, tuples as lists; NotJson if it holds anything else.
+    """Return a copy of `value` made of plain JSON types, tuples as lists; NotJson if it holds anything else.
 
     `convert(value, pointer)` makes JSON of other types, or raises NotJson.
     """

@@ -26,7 +26,7 @@ Keyword = Callable[..., Any]
 
 
 def bounded_keywords() -> dict[str, Keyword]:
-    """What stands in for jsonschema's own keywords."""
+    """Return what stands in for jsonschema's own keywords."""
     from jsonschema import Draft202012Validator
 
     usual = Draft202012Validator.VALIDATORS
@@ -48,7 +48,7 @@ def bounded_keywords() -> dict[str, Keyword]:
 
 
 def _counting(keyword: Keyword) -> Keyword:
-    """The keyword, which ends the validation when it has been used too often."""
+    """Return the keyword, which ends the validation when it has been used too often."""
 
     def check(validator: Any, target: Any, value: Any, schema: Any) -> Any:
         current_pass.get().count_reference()
@@ -102,7 +102,8 @@ def _unique_items(_: Any, wanted: bool, value: Any, schema: Any) -> "Errors":
 
 
 def _canonical(value: Any) -> str:
-    """A text that two JSON values share exactly when JSON Schema calls them equal: 1 is 1.0, and true is not 1."""
+    """Return a text that two JSON values share exactly when JSON Schema calls them equal: 1 is 1.0, and true is not
+    1."""
     match value:
         case bool() | None | str():
             return json.dumps(value)
@@ -149,7 +150,7 @@ def _one_of(validator: Any, branches: Any, value: Any, schema: Any) -> "Errors":
 
 
 def _judge_branches(validator: Any, branches: Any, value: Any, *, enough: int) -> "tuple[int, ValidationError]":
-    """How many branches fit, until `enough` do; and the error to report if none does."""
+    """Return how many branches fit, until `enough` do; and the error to report if none does."""
     from jsonschema import ValidationError
 
     context: list[ValidationError] = []

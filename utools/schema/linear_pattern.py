@@ -35,11 +35,11 @@ class LinearPattern:
                 self.flaw = str(error)
 
     def search(self, text: str) -> bool:
-        """Whether a part of the text matches."""
+        """Return whether a part of the text matches."""
         return self._matches(text, self._search, self._compiled.search, is_whole=False)
 
     def fullmatch(self, text: str) -> bool:
-        """Whether the whole text matches."""
+        """Return whether the whole text matches."""
         return self._matches(text, self._whole, self._compiled.fullmatch, is_whole=True)
 
     def _matches(self, text: str, cost: Cost, match: Callable[[str], object], *, is_whole: bool) -> bool:
@@ -50,12 +50,12 @@ class LinearPattern:
 
 @lru_cache(KEPT)
 def linear(pattern: str) -> LinearPattern:
-    """The pattern. `re.error` for one that Python cannot read."""
+    """Return the pattern. `re.error` for one that Python cannot read."""
     return LinearPattern(pattern)
 
 
 def explain_slow(pattern: str) -> str | None:
-    """Why no schema that is loaded may have a pattern: it could take for ever. None for one that may be had."""
+    """Return why no schema that is loaded may have a pattern: it could take for ever. None for one that may be had."""
     try:
         flaw = linear(pattern).flaw
     except (re.error, RecursionError, OverflowError):
@@ -64,12 +64,12 @@ def explain_slow(pattern: str) -> str | None:
 
 
 def is_linear(pattern: str) -> bool:
-    """Whether a schema that is loaded may have the pattern, which Python reads."""
+    """Return whether a schema that is loaded may have the pattern, which Python reads."""
     return explain_slow(pattern) is None
 
 
 def find_slow_pattern(schema: dict[str, Any]) -> tuple[str, str] | None:
-    """The place of the first pattern in a sound schema that it may not have, as a JSON pointer, and why."""
+    """Return the place of the first pattern in a sound schema that it may not have, as a JSON pointer, and why."""
     for pointer, each in walk(schema):
         names = each.get("patternProperties") or {}
         named = [(f"{pointer}/patternProperties", name) for name in names]

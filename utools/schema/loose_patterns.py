@@ -20,7 +20,7 @@ class LoosePattern(NamedTuple):
 
 
 def find_loose_patterns(schema: dict[str, Any]) -> Iterator[LoosePattern]:
-    """The patterns of a narrowing that are anchored at no end, or at one, and that no negation turns round."""
+    """Yield the patterns of a narrowing that are anchored at no end, or at one, and that no negation turns round."""
     for pointer, each in walk(schema):
         pattern = each.get("pattern")
         if isinstance(pattern, str) and not _forbids(pointer) and not _shows_both_ends(pattern):
@@ -32,7 +32,7 @@ def _shows_both_ends(pattern: str) -> bool:
 
 
 def _forbids(pointer: str) -> bool:
-    """Whether a schema says what is forbidden. One in `$defs` may, as it depends on who refers to it."""
+    """Return whether a schema says what is forbidden. One in `$defs` may, as it depends on who refers to it."""
     negated, parts = False, iter(pointer.split("/"))
     for part in parts:
         if part in NAMED:

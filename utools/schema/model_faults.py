@@ -45,7 +45,7 @@ class ModelFault(NamedTuple):
 
 
 def keys_of(model: type[BaseModel]) -> KnownKeys:
-    """The keys that a model and those within it take, by position."""
+    """Return the keys that a model and those within it take, by position."""
 
     def known_keys(position: Position) -> Iterable[str]:
         models = [model]
@@ -58,7 +58,7 @@ def keys_of(model: type[BaseModel]) -> KnownKeys:
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a value of this type is, or holds."""
+    """Yield the models that a value of this type is, or holds."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -68,7 +68,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def find_model_faults(
     error: ValidationError, known_keys: KnownKeys, texts: Mapping[str, str] | None = None
 ) -> Iterator[ModelFault]:
-    """The faults of a value, in our words; `texts` are more of them, by type of fault."""
+    """Yield the faults of a value, in our words; `texts` are more of them, by type of fault."""
     for each in error.errors(include_url=False):
         yield ModelFault(each["loc"], each["input"], _explain(each, known_keys, {**TEXTS, **(texts or {})}))
 
@@ -84,7 +84,7 @@ def _explain(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str]) -> str
 
 
 def word_fault(fault: Any, texts: Mapping[str, str] = TEXTS) -> str:
-    """What is wrong, in our words: as `texts` have it by type, else pydantic's own with our beginning."""
+    """Return what is wrong, in our words: as `texts` have it by type, else pydantic's own with our beginning."""
     if fault["type"] in texts:
         return texts[fault["type"]].format(**fault.get("ctx", {}))
     text: str = fault["msg"]

@@ -42,7 +42,7 @@ def _any_pattern(pattern: str) -> bool:
 
 
 def read_arguments_schema(written: Any, is_linear: IsLinear = _any_pattern) -> tuple[Schema, list[str]]:
-    """The schema of a tool's arguments, and what of it is not checked. DefinitionError where it describes none.
+    """Return the schema of a tool's arguments, and what of it is not checked. DefinitionError where it describes none.
 
     Null, `{}`, `true` and an object without a type describe an object.
     """
@@ -58,7 +58,7 @@ def read_arguments_schema(written: Any, is_linear: IsLinear = _any_pattern) -> t
 
 
 def translate_schema(written: Schema, is_linear: IsLinear = _any_pattern) -> tuple[Schema, list[str]]:
-    """The schema in Draft 2020-12, and what of it is not checked; itself where there is nothing to translate."""
+    """Return the schema in Draft 2020-12, and what of it is not checked; itself where there is nothing to translate."""
     told: list[str] = []
     try:
         places = _Identities(written)
@@ -79,7 +79,7 @@ class _Identities:
             self._pointers[self.base.removesuffix("#")] = "#"
 
     def find(self, reference: str) -> str:
-        """The reference as one inside the document, if it leads to a schema that is known here."""
+        """Return the reference as one inside the document, if it leads to a schema that is known here."""
         if reference.startswith("#") and (reference == "#" or reference.startswith("#/")):
             return reference
         full = urljoin(self.base, reference)
@@ -184,7 +184,7 @@ class _Translation:
 
 
 def _identity(schema: Any) -> str | None:
-    """The identity of a schema; none for one that has a property or an example of that name."""
+    """Return the identity of a schema; none for one that has a property or an example of that name."""
     if not isinstance(schema, dict):
         return None
     found = schema.get("$id", schema.get("id"))

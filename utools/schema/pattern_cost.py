@@ -30,11 +30,11 @@ class Cost:
     factor: int = 1
 
     def ways(self, length: int) -> int:
-        """The steps for each character of a text of this length."""
+        """Return the steps for each character of a text of this length."""
         return self.factor if self.degree <= 1 else min(self.factor * length ** (self.degree - 1), ENDLESS)
 
     def is_linear(self, most: int) -> bool:
-        """Whether the steps for each character are bounded, whatever the length."""
+        """Return whether the steps for each character are bounded, whatever the length."""
         return self.degree <= 1 and self.factor <= most
 
 
@@ -44,7 +44,7 @@ UNBOUNDED: Final = Cost(64, ENDLESS)
 
 @lru_cache(1024)
 def cost_of(pattern: str, *, is_search: bool) -> Cost:
-    """The bound for a search, or for a match of the whole text."""
+    """Return the bound for a search, or for a match of the whole text."""
     tree = _parser.parse(pattern)
     items, flags = list(tree), tree.state.flags
     found = _of_sequence(items, flags)
@@ -57,8 +57,8 @@ def _is_beginning(item: Any) -> bool:
 
 
 def _of_sequence(items: Sequence[Any], flags: int) -> Cost:
-    """What goes on behind a repetition is tried for each of its ends, unless the next character tells the only one.
-    What is looked at ahead has one end."""
+    """Return what goes on behind a repetition is tried for each of its ends, unless the next character tells the only
+    one. What is looked at ahead has one end."""
     running, highest, factor = 0, 0, 1
     for index, (op, value) in enumerate(items):
         found = _of_item(op, value, flags)
@@ -73,7 +73,7 @@ def _of_sequence(items: Sequence[Any], flags: int) -> Cost:
 
 
 def _until_read(items: Sequence[Any], index: int) -> list[Any]:
-    """A part with what comes behind it, up to what surely reads something."""
+    """Return a part with what comes behind it, up to what surely reads something."""
     end = index + 1
     while end < len(items) and _may_be_empty(*items[end]):
         end += 1

@@ -38,7 +38,7 @@ class _Memory:
         self.moves: dict[tuple[int, str], int] = {}
 
     def number(self, places: Sets) -> int:
-        """The number of a set."""
+        """Return the number of a set."""
         found = self._numbers.get(places)
         if found is None:
             new = next(self._next)
@@ -66,7 +66,7 @@ class Places:
     _memory: _Memory = field(default_factory=_Memory)
 
     def add(self) -> int:
-        """One more place. Unsupported where there are too many."""
+        """Return one more place. Unsupported where there are too many."""
         if len(self.on) >= MOST_PLACES:
             raise Unsupported(f"it has more than {MOST_PLACES:,} places; let it repeat less")
         self.on.append([])
@@ -75,7 +75,7 @@ class Places:
         return len(self.on) - 1
 
     def lead_to_end(self, text: str, *, is_whole: bool) -> bool:
-        """Whether the text matches as a whole, or some part of it."""
+        """Return whether the text matches as a whole, or some part of it."""
         if is_whole:
             *_, (_, has_ended) = self._follow(text, everywhere=False)
             return has_ended
@@ -89,7 +89,7 @@ class Places:
         return found
 
     def _follow(self, text: str, *, everywhere: bool) -> Iterator[tuple[int, bool]]:
-        """Each position, in the order in which it is come to, and whether the text has led to the end there;
+        """Yield each position, in the order in which it is come to, and whether the text has led to the end there;
         `everywhere` a match may begin."""
         conditions = [each(text) for each in self.conditions]
         order = range(len(text), -1, -1) if self.is_backward else range(len(text) + 1)
@@ -109,7 +109,7 @@ class Places:
                 current = memory.number(memory.sets[current] | begin)
 
     def _close(self, memory: _Memory, number: int, context: tuple[bool, ...]) -> int:
-        """The places with all that they lead to where nothing is read."""
+        """Return the places with all that they lead to where nothing is read."""
         closed = memory.closed.get((number, context))
         if closed is None:
             waiting, found = list(memory.sets[number]), set(memory.sets[number])
@@ -124,7 +124,7 @@ class Places:
         return closed
 
     def _move(self, memory: _Memory, number: int, char: str) -> int:
-        """Where a character leads to."""
+        """Return where a character leads to."""
         found = memory.moves.get((number, char))
         if found is None:
             steps = (step for place in memory.sets[number] for step in self.on[place])
@@ -134,7 +134,7 @@ class Places:
 
 
 def find_places(pattern: str) -> Places:
-    """The places of a pattern. Unsupported for one that refers back, and for one that is too large."""
+    """Return the places of a pattern. Unsupported for one that refers back, and for one that is too large."""
     tree = _parser.parse(pattern)
     return _build(list(tree), tree.state.flags, is_backward=False)
 
@@ -203,7 +203,7 @@ class _Builder:
 
 
 def _compile(op: Any, value: Any, flags: int) -> re.Pattern[str]:
-    """A part of a pattern by itself."""
+    """Return a part of a pattern by itself."""
     state = _parser.State()
     state.flags = flags
     found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(state, [(op, value)]))
@@ -215,7 +215,8 @@ def _at_position(compiled: re.Pattern[str]) -> Holds:
 
 
 def _look(op: Any, value: Any, flags: int) -> Holds:
-    """What is ahead of a position is read from the text's end towards it; what is behind it, from the beginning."""
+    """Return what is ahead of a position is read from the text's end towards it; what is behind it, from the
+    beginning."""
     direction, body = value
     places, is_wanted = _build(list(body), flags, is_backward=direction > 0), op is _constants.ASSERT
 

@@ -47,7 +47,7 @@ class Chars:
         )
 
     def is_apart(self, other: "Chars") -> bool:
-        """Whether surely no character is in both."""
+        """Return whether surely no character is in both."""
         if self.is_negated and other.is_negated:
             return False
         if other.is_negated:
@@ -85,7 +85,7 @@ def _apart(one: tuple[str, bool], other: tuple[str, bool]) -> bool:
 
 
 def read_chars(op: Any, value: Any, flags: int) -> Chars | None:
-    """The characters that a part of one character reads; None where that is not known here."""
+    """Return the characters that a part of one character reads; None where that is not known here."""
     if flags & OTHERWISE_READ:
         return None
     if op in (_constants.LITERAL, _constants.NOT_LITERAL):
@@ -124,7 +124,7 @@ class _Follow:
         self.next: list[list[int]] = []
 
     def add(self, items: Sequence[Any], flags: int) -> _Part | None:
-        """A sequence; None where something in it is not known here."""
+        """Return a sequence; None where something in it is not known here."""
         whole = _Part()
         for op, value in items:
             part = self._add_item(op, value, flags)
@@ -170,7 +170,7 @@ def _join(parts: Sequence[_Part]) -> _Part:
 
 
 def has_one_way(items: Sequence[Any], flags: int) -> bool:
-    """Whether each next character tells surely where in the sequence it is read: there is one way through it."""
+    """Return whether each next character tells surely where in the sequence it is read: there is one way through it."""
     follow = _Follow()
     whole = follow.add(items, flags)
     if whole is None:
@@ -179,5 +179,5 @@ def has_one_way(items: Sequence[Any], flags: int) -> bool:
 
 
 def _are_apart(chars: Sequence[Chars], places: Sequence[int]) -> bool:
-    """Whether no two of the places read the same. One that is named twice is reached in two ways."""
+    """Return whether no two of the places read the same. One that is named twice is reached in two ways."""
     return all(chars[one].is_apart(chars[other]) for one, other in combinations(places, 2))

@@ -43,7 +43,7 @@ class _Check(NamedTuple):
 
 
 def plain_fit(schema: Mapping[str, Any]) -> Fits:
-    """A function that says yes to no value but those that fit a sound schema."""
+    """Return a function that says yes to no value but those that fit a sound schema."""
     return _check({key: each for key, each in schema.items() if key != "$schema"}, 0, _is_flat).fits
 
 
@@ -112,20 +112,20 @@ def _take(value: Any) -> bool:
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether it is a plain value, or holds nothing else."""
+    """Return whether it is a plain value, or holds nothing else."""
     if type(value) is dict:
         return not any(isinstance(each, dict | list) for each in value.values())
     return type(value) is not list or not any(isinstance(each, dict | list) for each in value)
 
 
 def _may_be(schema: Mapping[str, Any], kind: type) -> bool:
-    """Whether the schema allows values of this type."""
+    """Return whether the schema allows values of this type."""
     allowed = schema.get("type", TYPES[kind])
     return any(name == allowed or (not isinstance(allowed, str) and name in allowed) for name in TYPES[kind])
 
 
 def _tests(schema: Mapping[str, Any], kind: type) -> Iterator[Fits]:
-    """What a value of this type has to pass, without looking into it."""
+    """Yield what a value of this type has to pass, without looking into it."""
     if "enum" in schema:
         yield _is_one_of(schema["enum"])
     if "const" in schema:

@@ -5,22 +5,22 @@ from typing import Any
 
 
 def pointer_of(path: Iterable[object]) -> str:
-    """The pointer to what lies at a path of names and indexes; empty for the whole document."""
+    """Return the pointer to what lies at a path of names and indexes; empty for the whole document."""
     return "".join(f"/{escape(part)}" for part in path)
 
 
 def escape(part: object) -> str:
-    """One step of a pointer."""
+    """Return one step of a pointer."""
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
 def unescape(part: str) -> str:
-    """The name that one step of a pointer stands for."""
+    """Return the name that one step of a pointer stands for."""
     return part.replace("~1", "/").replace("~0", "~")
 
 
 def value_at(value: Any, pointer: str) -> Any:
-    """What lies at a pointer that leads somewhere."""
+    """Return what lies at a pointer that leads somewhere."""
     for part in pointer.split("/")[1:]:
         value = value[int(part)] if isinstance(value, list) else value[unescape(part)]
     return value

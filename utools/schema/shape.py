@@ -40,7 +40,8 @@ PATHLESS = ("properties", "patternProperties", "dependentSchemas", "prefixItems"
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
-    """The schemas directly within a schema: pointer, schema, and whether it judges the same value ("in place")."""
+    """Yield the schemas directly within a schema: pointer, schema, and whether it judges the same value ("in
+    place")."""
     for keyword, (shape, in_place) in APPLICATORS.items():
         within = schema.get(keyword)
         if shape == "one" and isinstance(within, dict):
@@ -67,7 +68,7 @@ def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[t
 
 
 def resolver(root: Schema) -> Callable[[str], Any]:
-    """A function that looks up local references in `root`; nothing is fetched. An unknown target is `None`."""
+    """Return a function that looks up local references in `root`; nothing is fetched. An unknown target is `None`."""
 
     @cache
     def local() -> Any:  # imported for the first reference; most schemas have none
@@ -122,7 +123,7 @@ def check_author_marks(root: Schema, *, where: str) -> None:
 
 
 def is_marked(schema: Any) -> bool:
-    """Whether only the workflow's author or the host may set what this schema describes."""
+    """Return whether only the workflow's author or the host may set what this schema describes."""
     return isinstance(schema, dict) and schema.get("x-author") is True
 
 
@@ -157,7 +158,8 @@ def spell_out(root: Schema) -> None:
 
 
 def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[str]:
-    """The properties that `schema` names, or a branch of it that judges the same value, through references too."""
+    """Return the properties that `schema` names, or a branch of it that judges the same value, through references
+    too."""
     todo: list[Any] = [schema]
     seen: set[int] = set()
     names: set[str] = set()
@@ -172,13 +174,13 @@ def named_properties(schema: Schema, follow: Callable[[str], Any]) -> frozenset[
 
 
 def _branches(schema: Schema, follow: Callable[[str], Any]) -> list[Any]:
-    """The schemas that judge the same value as `schema`, one step away."""
+    """Return the schemas that judge the same value as `schema`, one step away."""
     inner = [each for _, each, in_place in subschemas(schema) if in_place]
     return inner + [follow(schema[key]) for key in REFERENCES if key in schema]
 
 
 def _open_branches(root: Schema, follow: Callable[[str], Any]) -> set[int]:
-    """The identities of all schemas that must stay open, because an enclosing one judges the same value."""
+    """Return the identities of all schemas that must stay open, because an enclosing one judges the same value."""
     found: set[int] = set()
     todo: list[Any] = []
     for _, schema in walk(root, follow):

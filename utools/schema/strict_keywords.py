@@ -32,7 +32,7 @@ NAMED = re.compile(r"\\(.)|(\[\^?)|(\])|[\r\n]", re.DOTALL)
 
 
 def strict_keywords() -> dict[str, Keyword]:
-    """What stands in for the keywords that a pattern may be under."""
+    """Return what stands in for the keywords that a pattern may be under."""
     from jsonschema import Draft202012Validator
 
     usual = Draft202012Validator.VALIDATORS
@@ -46,7 +46,8 @@ def strict_keywords() -> dict[str, Keyword]:
 
 
 def earlier_keywords() -> dict[str, Keyword]:
-    """The same under the second rules of comparison: whole matches everywhere, and line ends are control characters."""
+    """Return the same under the second rules of comparison: whole matches everywhere, and line ends are control
+    characters."""
     from jsonschema import Draft202012Validator
 
     usual = Draft202012Validator.VALIDATORS
@@ -66,7 +67,7 @@ def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Errors":
 
 @lru_cache(1024)
 def names_line_ends(pattern: str) -> bool:
-    """Whether a part of a pattern, other than what a negated class leaves out, is made for line ends."""
+    """Return whether a part of a pattern, other than what a negated class leaves out, is made for line ends."""
     if DOT_ALL.search(pattern):
         return True
     negated = within = False
@@ -81,7 +82,7 @@ def names_line_ends(pattern: str) -> bool:
 
 
 def _turned(keyword: Keyword) -> Keyword:
-    """A keyword that refuses what its schema allows."""
+    """Return a keyword that refuses what its schema allows."""
 
     def check(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
         with current_pass.get().negated():
@@ -129,7 +130,7 @@ def _one_of(validator: Any, branches: Any, value: Any, schema: Any) -> "Errors":
 
 
 def _both_ways(validator: Any, schemas: Iterable[Any], values: Iterable[Any]) -> tuple[list[bool], list[bool]]:
-    """Whether each value fits its schema: by the reading that is in force, and by the other one.
+    """Return whether each value fits its schema: by the reading that is in force, and by the other one.
 
     The first is the stricter where something is asked for, the second where it is forbidden.
     """
@@ -163,7 +164,7 @@ def _control_error(value: str, schema: Any) -> "ValidationError":
 
 
 def _controls_within(validator: Any, schemas: Sequence[Any], values: Sequence[Any]) -> "list[ValidationError]":
-    """The control characters that no reading allows, in values that are read both ways."""
+    """Return the control characters that no reading allows, in values that are read both ways."""
     now = current_pass.get()
     with nullcontext() if now.is_negated else now.negated():
         found = (validator.descend(value, schema) for schema, value in zip(schemas, values, strict=True))
@@ -190,7 +191,7 @@ def _whole_pattern(_: Any, pattern: str, value: Any, schema: Any) -> "Errors":
 
 
 def _with_controls(keyword: Keyword) -> Keyword:
-    """The keyword, which swallows the errors of its schema, with those about control characters let through."""
+    """Return the keyword, which swallows the errors of its schema, with those about control characters let through."""
 
     def check(validator: Any, inner: Any, value: Any, schema: Any) -> "Errors":
         yield from _controls(validator.descend(value, inner))

@@ -32,7 +32,7 @@ def unevaluated_items(validator: Any, inner: Any, value: Any, schema: Any) -> "E
 
 
 def _evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:
-    """The names, or the indexes, within `value` that a schema which the value fits has something to say of."""
+    """Return the names, or the indexes, within `value` that a schema which the value fits has something to say of."""
     if not isinstance(schema, dict):
         return set()
     found = _evaluated_names(validator, value, schema) if isinstance(value, dict) else set()
@@ -62,7 +62,8 @@ def _evaluated_indexes(validator: Any, value: list[Any], schema: Any) -> set[Any
 
 
 def _fitting_branches(validator: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """The schemas that judge the same value together with `schema`, of those that need not hold the ones that do."""
+    """Yield the schemas that judge the same value together with `schema`, of those that need not hold the ones that
+    do."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             current_pass.get().count_reference()

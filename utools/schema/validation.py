@@ -25,7 +25,7 @@ Reading = Literal["usual", "strict", "earlier"]
 
 
 def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validate:
-    """A function that finds every fault of a value."""
+    """Return a function that finds every fault of a value."""
     from referencing import Registry
 
     spelled = copy.deepcopy(schema)
@@ -86,7 +86,8 @@ def _validate_at_any_depth(validate: Validate, value: Any, words: Words) -> list
 
 
 def _is_out_of_stack(error: BaseException) -> bool:
-    """Whether the stack ran out. jsonschema's maps are written in Rust, which panics where it runs out within them."""
+    """Return whether the stack ran out. jsonschema's maps are written in Rust, which panics where it runs out within
+    them."""
     return isinstance(error, RecursionError) or type(error).__name__ == "PanicException"
 
 
@@ -97,7 +98,7 @@ def _unchecked(expected: str, words: Words) -> Fault:
 
 
 def _size(value: Any) -> int | None:
-    """How many values there are in `value`; None if it has more than MAX_DEPTH levels of lists and objects."""
+    """Return how many values there are in `value`; None if it has more than MAX_DEPTH levels of lists and objects."""
     level: list[Any] = [value]
     count = 0
     for _ in range(MAX_DEPTH + 1):

@@ -63,28 +63,28 @@ class Shape:
         return not self.alternatives
 
     def at(self, part: str) -> "Shape":
-        """What the value has under a key, or at an index; empty when it can have nothing there."""
+        """Return what the value has under a key, or at an index; empty when it can have nothing there."""
         return _shape_of_each(inner for each in self.alternatives for inner in _step(each, part))
 
     def items(self) -> "Shape":
-        """What the items of the value may be; empty when it is no list."""
+        """Return what the items of the value may be; empty when it is no list."""
         return _shape_of_each(inner for each in self.alternatives for inner in _items(each))
 
     def keys(self) -> list[str]:
-        """The names that are known of what the value has, if it is an object."""
+        """Return the names that are known of what the value has, if it is an object."""
         return list(dict.fromkeys(name for each in self.alternatives for name in _names(each)))
 
     def always_has(self, key: str) -> bool:
-        """Whether each value that fits is an object with this key."""
+        """Return whether each value that fits is an object with this key."""
         return not self.is_empty and all(key in _required(each) for each in self.alternatives)
 
     def kinds(self) -> list[str]:
-        """The JSON types that the value may have; none where nothing is known of it."""
+        """Return the JSON types that the value may have; none where nothing is known of it."""
         found = [kind for each in self.alternatives for kind in _kinds(each)]
         return [] if self.is_open else list(dict.fromkeys(found))
 
     def describe(self) -> str:
-        """What there is where a key is not: the names of an object, or what else the value is."""
+        """Return what there is where a key is not: the names of an object, or what else the value is."""
         if names := sorted({name for each in self.alternatives for name in _names(each)}):
             return f"; there are {', '.join(names)}"
         fits = [each.schema for each in self.alternatives if isinstance(each, _Fits)]
@@ -100,7 +100,7 @@ ANYTHING = Shape((None,))
 
 
 def _shape_of_each(alternatives: Iterable[Any]) -> Shape:
-    """The shape of these alternatives, each once: a recursive schema leads to the same ones again."""
+    """Return the shape of these alternatives, each once: a recursive schema leads to the same ones again."""
     return Shape(tuple({id(_written(each)): each for each in alternatives}.values()))
 
 
@@ -109,18 +109,18 @@ def _written(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Any:
 
 
 def shape_of(schema: Any) -> Shape:
-    """The shape of the values that fit a schema."""
+    """Return the shape of the values that fit a schema."""
     follow = resolver(schema) if isinstance(schema, dict) else _follow_nothing
     return _shape_of_each(_spell_out(schema, follow, set()))
 
 
 def record(properties: Mapping[str, Shape]) -> Shape:
-    """The shape of an object that has no other properties."""
+    """Return the shape of an object that has no other properties."""
     return Shape((properties,))
 
 
 def list_of(item: Shape) -> Shape:
-    """The shape of a list of such items."""
+    """Return the shape of a list of such items."""
     return Shape((_ListOf(item),))
 
 
@@ -129,7 +129,8 @@ def _follow_nothing(reference: str) -> Any:
 
 
 def _spell_out(schema: Any, follow: Callable[[str], Any], entered: set[int]) -> Iterator[_Fits | None]:
-    """The alternatives of a schema. One that is `entered` already, by its id, may lead to itself: it is left open."""
+    """Yield the alternatives of a schema. One that is `entered` already, by its id, may lead to itself: it is left
+    open."""
     if schema is False:
         return
     if not isinstance(schema, dict) or any(key in schema for key in UNREAD):
@@ -149,7 +150,7 @@ def _spell_out(schema: Any, follow: Callable[[str], Any], entered: set[int]) -> 
 
 
 def _types(schema: Mapping[str, Any]) -> Sequence[str]:
-    """The types that a value may have; none when the schema does not say."""
+    """Return the types that a value may have; none when the schema does not say."""
     if "type" in schema:
         return [schema["type"]] if isinstance(schema["type"], str) else list(schema["type"])
     values = [schema["const"]] if "const" in schema else schema.get("enum", ())
@@ -180,7 +181,7 @@ def _names(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterato
 
 
 def _required(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterable[str]:
-    """The keys that all objects among the values have; none where there are others."""
+    """Return the keys that all objects among the values have; none where there are others."""
     match alternative:
         case _Fits(schema) if list(_types(schema)) == ["object"]:
             required: Iterable[str] = schema.get("required", ())
@@ -219,7 +220,7 @@ def _step(alternative: _Fits | _ListOf | Mapping[str, Shape] | None, part: str) 
 
 
 def _property(schema: Mapping[str, Any], name: str) -> Any:
-    """The schema of a property; None for one of which nothing is known."""
+    """Return the schema of a property; None for one of which nothing is known."""
     if name in (named := schema.get("properties", {})):
         return named[name]
     if schema.get("patternProperties"):  # whether a pattern fits is left to the validator

@@ -13,7 +13,8 @@ NUMBER = re.compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
 def encodings_of(secret: str) -> Iterator[str]:
-    """The secret itself, its base64 (alone, or within that of a longer text), its hex, URL- and JSON-escaped forms."""
+    """Yield the secret itself, its base64 (alone, or within that of a longer text), its hex, URL- and JSON-escaped
+    forms."""
     raw = secret.encode("utf-8", "surrogatepass")
     yield secret
     yield from (raw.hex(), raw.hex().upper())
@@ -26,19 +27,19 @@ def encodings_of(secret: str) -> Iterator[str]:
 
 
 def _own_part(encoded: str, before: int, length: int) -> str:
-    """The characters of a base64 that depend on the secret alone, not on its neighbours."""
+    """Return the characters of a base64 that depend on the secret alone, not on its neighbours."""
     return encoded[-(-before * 8 // 6) : (before + length) * 8 // 6]
 
 
 def number_of(secret: str) -> int | float | None:
-    """The number that a secret is when it is written without quotes."""
+    """Return the number that a secret is when it is written without quotes."""
     if len(secret) > 20 or not NUMBER.fullmatch(secret):
         return None
     return float(secret) if "." in secret else int(secret)
 
 
 def any_of(texts: Iterable[str]) -> str:
-    """A pattern that finds each of the texts, the longest first.
+    """Return a pattern that finds each of the texts, the longest first.
 
     It is grouped by first characters, so that most positions in a text cost one look.
     """

@@ -18,12 +18,12 @@ LONGEST = 12
 
 
 def has_escapes(text: str) -> bool:
-    """Whether a text may hold escapes."""
+    """Return whether a text may hold escapes."""
     return "\\" in text or "%" in text or "&" in text
 
 
 def unescape_once(text: str) -> str:
-    """The text with each escape read once; the result may hold escapes again."""
+    """Return the text with each escape read once; the result may hold escapes again."""
     return ESCAPE.sub(lambda found: _character(found[0]), text)
 
 
@@ -36,7 +36,7 @@ def offsets(text: str) -> list[int]:
 
 @lru_cache(maxsize=4096)
 def _character(token: str) -> str:
-    """The character that an escape stands for; the token itself if it stands for none, or for several."""
+    """Return the character that an escape stands for; the token itself if it stands for none, or for several."""
     match token[:2]:
         case r"\u" | r"\x":
             codes = [int(code, 16) for code in re.findall(r"[ux]([0-9A-Fa-f]+)", token)]

@@ -24,12 +24,12 @@ class Edit(NamedTuple):
 
 
 def mark_of(name: str) -> str:
-    """What stands in the place of a secret."""
+    """Return what stands in the place of a secret."""
     return f"[redacted:{name}]"
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with these edits, which do not overlap and are in the order of the text."""
+    """Return the text with these edits, which do not overlap and are in the order of the text."""
     parts, at = list[str](), 0
     for each in edits:
         parts += (text[at : each.start], each.text)
@@ -38,12 +38,12 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def mark_finds(text: str, found: Iterable[Find]) -> str:
-    """The text with marks instead of what was found."""
+    """Return the text with marks instead of what was found."""
     return apply_edits(text, (Edit(each.start, each.end, mark_of(each.name)) for each in found))
 
 
 def blank_finds(text: str, found: Iterable[Find]) -> str:
-    """The text, as long as it was, without what was found."""
+    """Return the text, as long as it was, without what was found."""
     return apply_edits(text, (Edit(each.start, each.end, BLANK * (each.end - each.start)) for each in found))
 
 

@@ -55,7 +55,7 @@ def _edit_numbers(text: str, leaves: Iterable[Span], numbers: Numbers) -> Iterat
 
 
 def _edit_keys(text: str, objects: Iterable[Sequence[Span]], mask: Callable[[str], str]) -> Iterator[Edit]:
-    """The new keys of each object: those that were equal still are, those that were not are not."""
+    """Yield the new keys of each object: those that were equal still are, those that were not are not."""
     for keys in objects:
         plain = [json.loads(text[slice(*key)], strict=False) for key in keys]
         different = list(dict.fromkeys(plain))
@@ -72,7 +72,7 @@ def _keep_if_equal(old: str, new: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """The JSON of a text; a lone surrogate stays an escape."""
+    """Return the JSON of a text; a lone surrogate stays an escape."""
     return json.dumps(text, ensure_ascii=not _is_encodable(text))
 
 
@@ -85,7 +85,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _is_string(text: str) -> bool:
-    """Whether a text is the JSON of one text."""
+    """Return whether a text is the JSON of one text."""
     try:
         return isinstance(json.loads(text, strict=False), str)
     except ValueError:
@@ -93,14 +93,15 @@ def _is_string(text: str) -> bool:
 
 
 def _number(literal: str) -> int | float:
-    """The number that a literal says; not a number for one that is too long for a secret."""
+    """Return the number that a literal says; not a number for one that is too long for a secret."""
     if len(literal) > 30:
         return math.nan
     return int(literal) if literal.lstrip("-").isdigit() else float(literal)
 
 
 def number_duplicates(clean: Sequence[Any], keys: Iterable[Any]) -> Iterator[Any]:
-    """The cleaned keys of an object; keys that became equal are numbered from 2, unchanged keys stay as they are."""
+    """Yield the cleaned keys of an object; keys that became equal are numbered from 2, unchanged keys stay as they
+    are."""
     pairs = list(zip(clean, keys, strict=True))
     taken = {key for name, key in pairs if name is key}
     numbers: dict[str, Iterator[int]] = {}

@@ -47,21 +47,22 @@ class Leaves(NamedTuple):
 
 
 def find_values(text: str, *, whole: bool) -> list[Span]:
-    """Where the objects and lists in a text stand; with `whole` the text itself if it is one value of any kind."""
+    """Return where the objects and lists in a text stand; with `whole` the text itself if it is one value of any
+    kind."""
     if whole and (span := _read_whole(text)):
         return [span]
     return [span for span in _spans(text) if span.end]
 
 
 def find_open(text: str, *, whole: bool) -> int | None:
-    """Where a value begins that may still go on at the end of the text."""
+    """Return where a value begins that may still go on at the end of the text."""
     if whole and text.lstrip(WHITE_SPACE)[:1] in ('"', "[") and _may_go_on(text):
         return 0
     return next((start for start, end in _spans(text) if not end and _may_go_on(text[start:])), None)
 
 
 def find_around(leaves: Sequence[Span], start: int, end: int) -> Span | None:
-    """Which of these leaves, in the order of the text, holds all of this part of it."""
+    """Return which of these leaves, in the order of the text, holds all of this part of it."""
     at = bisect_right(leaves, start, key=lambda leaf: leaf.start) - 1
     return leaves[at] if at >= 0 and end <= leaves[at].end else None
 
@@ -82,7 +83,7 @@ def _spans(text: str) -> Iterator[Span]:
 
 
 def _end_of(text: str, start: int) -> int:
-    """Where the value ends that begins here; 0 if none does."""
+    """Return where the value ends that begins here; 0 if none does."""
     try:
         return _DECODER.raw_decode(text, start)[1]
     except (ValueError, RecursionError):
@@ -98,7 +99,7 @@ def _may_go_on(text: str) -> bool:
 
 
 def find_leaves(text: str, value: Span) -> Leaves:
-    """The leaves of a value that was found in a text."""
+    """Return the leaves of a value that was found in a text."""
     found = Leaves([], [], [])
     within: list[list[Span] | None] = []  # the keys of each open object, None for a list
     is_key = False

@@ -120,7 +120,7 @@ NO_ARMOUR = re.compile(f"[^{ARMOUR}]")
 
 
 def is_hinted(text: str) -> bool:
-    """Whether a text, or the JSON of it, may hold a key of any format: no hint is escaped in JSON."""
+    """Return whether a text, or the JSON of it, may hold a key of any format: no hint is escaped in JSON."""
     return _HINT.search(text) is not None
 
 
@@ -130,7 +130,7 @@ def mask_keys(text: str, formats: Collection[str] = NAMES) -> str:
 
 
 def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:
-    """Each key of these formats, in the order of the text."""
+    """Return each key of these formats, in the order of the text."""
     if not is_hinted(text):
         return []
     found: list[Find] = []
@@ -143,19 +143,19 @@ def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:
 
 
 def _span_of(found: re.Match[str]) -> tuple[int, int]:
-    """Where the key is in what was found: the group `key`, where a pattern has one that took part."""
+    """Return where the key is in what was found: the group `key`, where a pattern has one that took part."""
     return found.span("key") if found.groupdict().get("key") is not None else found.span()
 
 
 def check_format(name: str) -> str:
-    """The name of a format; ValueError if there is none of that name."""
+    """Return the name of a format; ValueError if there is none of that name."""
     if name not in NAMES:
         raise ValueError(f"there is no key format {name!r}; there are {', '.join(NAMES)}")
     return name
 
 
 def unsettled_key(text: str) -> int:
-    """How many characters at the end of a text that goes on may be the beginning of a key."""
+    """Return how many characters at the end of a text that goes on may be the beginning of a key."""
     token = len(text) - len(text.rstrip(TOKEN_CHARACTERS))
     login = LOGIN_SO_FAR.search(text, max(0, len(text) - 516))
     begin = _find_open_armour(text)
@@ -165,7 +165,8 @@ def unsettled_key(text: str) -> int:
 
 
 def _find_open_armour(text: str) -> int | None:
-    """Where the first armour begins that nothing has ended yet: a key below a second beginning is masked from there."""
+    """Return where the first armour begins that nothing has ended yet: a key below a second beginning is masked from
+    there."""
     begin = text.find(ARMOUR_BEGIN)
     while begin >= 0:
         ended = [found.end() for each in (ARMOUR_ENDED, NO_ARMOUR) if (found := each.search(text, begin))]
@@ -196,7 +197,8 @@ def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _alone(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """The pattern for keys in a row that are a text of their own. Words are ASCII: Chinese has no space before a key.
+    """Return the pattern for keys in a row that are a text of their own. Words are ASCII: Chinese has no space before a
+    key.
 
     The repetition keeps what it took (`++`): the ways to part a row into keys may be exponentially many.
     """

@@ -9,7 +9,8 @@ _LINE_END = re.compile(r"[ \t]*[\r\n][ \t\r\n]*")
 
 
 def squeeze(text: str) -> str:
-    """The text without blanks and line ends, in which every secret is found that the text holds, cut or whole."""
+    """Return the text without blanks and line ends, in which every secret is found that the text holds, cut or
+    whole."""
     for space in (" ", "\n", "\r", "\t"):
         if space in text:
             text = text.replace(space, "")
@@ -17,7 +18,7 @@ def squeeze(text: str) -> str:
 
 
 def squeeze_json(json_text: str) -> str:
-    """The same for the JSON of a value, in which no backslash is escaped."""
+    """Return the same for the JSON of a value, in which no backslash is escaped."""
     for space in (" ", "\\n", "\\r", "\\t"):
         if space in json_text:
             json_text = json_text.replace(space, "")
@@ -41,5 +42,5 @@ def find_cut(text: str, squeezed_forms: re.Pattern[str]) -> Iterator[tuple[int, 
 
 
 def is_whole(part: str) -> bool:
-    """Whether the part has no blanks but those beside a line end."""
+    """Return whether the part has no blanks but those beside a line end."""
     return not re.search(r"[ \t]", _LINE_END.sub("", part))

@@ -11,6 +11,6 @@ LOGIN = re.compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether the variable of this name and value holds a key, a password or the like."""
+    """Return whether the variable of this name and value holds a key, a password or the like."""
     by_name = SECRET.search(name) is not None and NO_VALUE.search(name) is None
     return by_name or LOGIN.search(value) is not None

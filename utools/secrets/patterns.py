@@ -17,12 +17,12 @@ _LINE = re.compile(r"[^\r\n]+")
 
 
 def check_patterns(patterns: Mapping[str, str]) -> dict[str, str]:
-    """The patterns by name; ValueError for one that cannot be used."""
+    """Return the patterns by name; ValueError for one that cannot be used."""
     return {check_name(name): check_pattern(pattern) for name, pattern in patterns.items()}
 
 
 def check_name(name: str) -> str:
-    """The name that a mark will have; ValueError for one that is taken, or that is none."""
+    """Return the name that a mark will have; ValueError for one that is taken, or that is none."""
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a mark: use 1 to 64 of a-z, 0-9 and _, the first a letter")
     if name in NAMES:
@@ -32,7 +32,8 @@ def check_name(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def check_pattern(pattern: str) -> str:
-    """The pattern; ValueError for one that cannot be read, that fits an empty text, and that would take for ever."""
+    """Return the pattern; ValueError for one that cannot be read, that fits an empty text, and that would take for
+    ever."""
     compiled = _compile(pattern)
     if compiled.search("") or compiled.fullmatch(""):
         raise ValueError(f"the pattern {pattern!r} fits an empty text, and so every text")
@@ -47,7 +48,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def find_patterns(text: str, patterns: Mapping[str, str]) -> Iterator[Find]:
-    """What fits these patterns in the lines of a text."""
+    """Yield what fits these patterns in the lines of a text."""
     for name, pattern in patterns.items():
         compiled = _compile(pattern)
         for line in _LINE.finditer(text):

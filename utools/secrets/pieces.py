@@ -17,13 +17,13 @@ URL = re.compile(
 
 
 def beginning_of(form: str) -> str:
-    """The beginning by which a cut form is recognised; the public part of a URL does not count."""
+    """Return the beginning by which a cut form is recognised; the public part of a URL does not count."""
     url = URL.match(form)
     return form[: _length(form) + (url.end(1) if url else 0)]
 
 
 def end_of(form: str) -> str:
-    """The end by which a cut form is recognised."""
+    """Return the end by which a cut form is recognised."""
     url = URL.match(form)
     return form[-(_length(form) + (len(url[2]) if url and url[2] else 0)) :]
 
@@ -44,7 +44,7 @@ class Pieces:
         self._start = re.compile(f"(?=({any_of(self._forms)}))") if self._forms else None
 
     def at_end(self, text: str) -> tuple[int, str] | None:
-        """Where the piece starts, and its form; None if the text ends with no piece."""
+        """Return where the piece starts, and its form; None if the text ends with no piece."""
         if self._start is None:
             return None
         for found in self._start.finditer(text, max(0, len(text) - self._longest)):
@@ -56,6 +56,6 @@ class Pieces:
 
 
 def _is_word(piece: str, form: str) -> bool:
-    """Whether a piece may as well be an ordinary word: `password` tells little of `my-password`."""
+    """Return whether a piece may as well be an ordinary word: `password` tells little of `my-password`."""
     plain = piece.isascii() and piece.isalpha() and (piece[1:].islower() or piece[:-1].islower())
     return plain and 4 * len(piece) < 3 * len(form)

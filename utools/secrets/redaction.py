@@ -76,11 +76,11 @@ class Redactor:
         return self._mask(text, DEPTH)
 
     def json_text(self, text: str) -> str:
-        """The same for a text that may be as a whole a JSON value of any kind, as a reply may be a number."""
+        """Return the same for a text that may be as a whole a JSON value of any kind, as a reply may be a number."""
         return self._mask(text, DEPTH, whole=True)
 
     def settled(self, text: str, *, whole: bool = False) -> str:
-        """The beginning of what `text` (or `json_text`: `whole`) gives that stays the same whatever follows."""
+        """Return the beginning of what `text` (or `json_text`: `whole`) gives that stays the same whatever follows."""
         if self.is_idle:
             return text
         end = min(self._known_until(text), len(text) - (unsettled_key(text) if self._formats else 0))
@@ -112,13 +112,13 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:
-        """A JSON value without secrets, in keys and values; the same object if it had none."""
+        """Return a JSON value without secrets, in keys and values; the same object if it had none."""
         if self.is_idle or not self._may_hold_secrets(value, self._forms_in_json):
             return value
         return self._clean_value(value, self.text)
 
     def redact_truncated_value(self, value: Any) -> Any:
-        """The same for a value whose texts a tool may have cut at its size limit."""
+        """Return the same for a value whose texts a tool may have cut at its size limit."""
         if self.is_idle or not self._may_hold_secrets(value, self._pieces_in_json):
             return value
         return self._clean_value(value, self.redact_truncated_text)
@@ -160,7 +160,7 @@ class Redactor:
         return apply_edits(text, edits) if edits else text
 
     def _edits(self, text: str, depth: int, *, whole: bool = False) -> tuple[list[Edit], list[Span]]:
-        """What is to be replaced in a text, and the JSON in it whose leaves were masked."""
+        """Return what is to be replaced in a text, and the JSON in it whose leaves were masked."""
         found, hides = self._find(text), depth > 0 and self._may_hide(text)
         if not found and not hides:
             return [], []
@@ -181,7 +181,7 @@ class Redactor:
         return sorted(edits), values
 
     def _find(self, text: str) -> list[Find]:
-        """Where secrets are in a text that is taken as text."""
+        """Return where secrets are in a text that is taken as text."""
         found = self._find_known(text) if self._forms else []
         if self._formats:
             found += find_keys(blank_finds(text, found), self._formats)
@@ -190,7 +190,7 @@ class Redactor:
         return sorted(found)
 
     def _find_known(self, text: str) -> list[Find]:
-        """Where known values are in a text, or in the text with its escapes read."""
+        """Return where known values are in a text, or in the text with its escapes read."""
         found = self._find_in_reading(text)
         if has_escapes(text) and (plain := unescape_once(text)) != text and (hidden := self._find_in_reading(plain)):
             at = offsets(text)
@@ -207,7 +207,7 @@ class Redactor:
         return found
 
     def _may_hide(self, text: str) -> bool:
-        """Whether JSON in a text may hold what the text, as it is written, does not show."""
+        """Return whether JSON in a text may hold what the text, as it is written, does not show."""
         if self._formats and ARMOUR_END in text:  # a key whose beginning was cut off begins with its leaf
             return True
         if "\\" not in text or not (self._patterns or any(sign in text for sign in DEEP_ESCAPES)):
@@ -224,7 +224,7 @@ class Redactor:
         return False
 
     def _known_until(self, text: str) -> int:
-        """Where at the end of a text that goes on the beginning of a known value may be."""
+        """Return where at the end of a text that goes on the beginning of a known value may be."""
         if not self._forms:
             return len(text)
         until, begin = _place_before(text, self._longest - 1), max(0, len(text) - 2 * LONGEST * self._longest)
@@ -237,7 +237,8 @@ class Redactor:
     # ── values ────────────────────────────────────────────────────────────────────────────────────
 
     def _may_hold_secrets(self, value: Any, pattern: re.Pattern[str]) -> bool:
-        """Whether a look at all of the value at once finds something: far cheaper than a look at each of its texts."""
+        """Return whether a look at all of the value at once finds something: far cheaper than a look at each of its
+        texts."""
         if self._patterns:
             return True
         try:
@@ -272,7 +273,7 @@ class Redactor:
 
 
 def _readings(json_text: str) -> Iterator[str]:
-    """A JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
+    """Yield a JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
     yield json_text
     for _ in range(DEPTH):
         plain = unescape_once(json_text)
@@ -283,7 +284,7 @@ def _readings(json_text: str) -> Iterator[str]:
 
 
 def _place_before(text: str, characters: int) -> int:
-    """Where the last so many characters of a text begin, one or more, not counting blanks and line ends."""
+    """Return where the last so many characters of a text begin, one or more, not counting blanks and line ends."""
     size = 2 * characters
     while True:
         begin = max(0, len(text) - size)
@@ -296,6 +297,6 @@ def _place_before(text: str, characters: int) -> int:
 
 
 def _with_json(forms: Iterable[str]) -> Iterator[str]:
-    """Each form, and its JSON."""
+    """Yield each form, and its JSON."""
     for form in forms:
         yield from (form, json.dumps(form, ensure_ascii=False)[1:-1])

@@ -25,7 +25,8 @@ def scrub(text: str, environment: Mapping[str, str]) -> str:
 
 
 def scrub_words(text: str, environment: Mapping[str, str]) -> str:
-    """The same for a text that was written for the model: what may be a JSON pointer or a route stays (`/items/0`).
+    """Return the same for a text that was written for the model: what may be a JSON pointer or a route stays
+    (`/items/0`).
 
     A path is recognised by its beginning (`/home/…`), by an extension, or by being part of a system error.
     """
@@ -42,7 +43,7 @@ def _without(text: str, environment: Mapping[str, str], is_path: re.Pattern[str]
 
 
 def _without_trace(text: str) -> str:
-    """The text before a stack trace, and its last line, which names the exception."""
+    """Return the text before a stack trace, and its last line, which names the exception."""
     trace = TRACE.search(text)
     if trace is None:
         return text

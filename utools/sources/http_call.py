@@ -22,7 +22,7 @@ HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    """The same headers; ValueError for one that frames the request, or speaks to a proxy."""
+    """Return the same headers; ValueError for one that frames the request, or speaks to a proxy."""
     for name in headers:
         if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
             raise ValueError(f"the header {name} is not yours to set")
@@ -78,12 +78,12 @@ class HttpPolicy(BaseModel):
         return value
 
     def guard(self, url: str) -> NetworkGuard:
-        """The guard of calls to the host of `url`."""
+        """Return the guard of calls to the host of `url`."""
         domains = [read_url(url).host, *(self.allowed_domains or ())]
         return NetworkGuard.from_settings(allowed_domains=domains, allow_cidrs=self.allow_cidrs)
 
     def secrets(self, context: ToolContext) -> dict[str, str]:
-        """The headers that carry secrets."""
+        """Return the headers that carry secrets."""
         return secret_headers(context.secret, self.token_env, self.secret_headers)
 
 
@@ -105,7 +105,7 @@ async def send(request: Request, policy: HttpPolicy, context: ToolContext) -> "F
 
 
 def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
-    """The body, JSON parsed. A status of 400 and more is a failure."""
+    """Return the body, JSON parsed. A status of 400 and more is a failure."""
     body = read_body(response.headers, response.body)
     if response.status >= 400:
         return refuse_status(response.status, body, reads=reads)
@@ -115,7 +115,8 @@ def read_response(response: "Fetched", *, reads: bool) -> ToolResult:
 
 
 def refuse_truncated(server: str, policy: HttpPolicy, *, reads: bool) -> ToolResult:
-    """A failure where a response is needed as a whole: a write may have been made, and nobody knows how it went."""
+    """Return a failure where a response is needed as a whole: a write may have been made, and nobody knows how it
+    went."""
     text = Text("the answer of {server} is larger than {most} bytes (max_bytes)", server=server, most=policy.max_bytes)
     if reads:
         return ToolResult(False, error=Text("{text}; ask for less", text=text))

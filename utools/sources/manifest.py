@@ -88,7 +88,7 @@ class _Entry:
 
 
 def manifest_tools(path: Path, *, root: Path | str = ".", trusted: bool = False) -> list[Tool]:
-    """The tools of a manifest file: one, or a list of them.
+    """Return the tools of a manifest file: one, or a list of them.
 
     `trusted` manifests are the host's own: only they may name Python or a command, which runs below `root`.
     DefinitionError names the file, the line and the field.
@@ -145,7 +145,7 @@ def _make_tool(entry: _Entry, root: Path) -> Tool:
 
 
 def _load_python(entry: _Entry) -> Tool | None:
-    """The tool of the function that a manifest names, or the Tool itself; None for another kind of manifest."""
+    """Return the tool of the function that a manifest names, or the Tool itself; None for another kind of manifest."""
     reference = entry.manifest.python
     if reference is None:
         return None
@@ -163,7 +163,7 @@ def _load_python(entry: _Entry) -> Tool | None:
 
 
 def _check_schema(entry: _Entry) -> dict[str, Any]:
-    """The manifest's schema, if it is valid and has every argument that the call takes."""
+    """Return the manifest's schema, if it is valid and has every argument that the call takes."""
     manifest = entry.manifest
     schema = manifest.schema_ or {}
     for key, each in (("schema", schema), ("output_schema", manifest.output_schema or {})):
@@ -181,7 +181,7 @@ def _check_schema(entry: _Entry) -> dict[str, Any]:
 
 
 def _find_arguments(manifest: Manifest) -> Iterator[tuple[Position, str]]:
-    """The arguments that the call takes, each with its position."""
+    """Yield the arguments that the call takes, each with its position."""
     fields = manifest.model_dump(by_alias=True, include={"http", "command"})
     for position, text in _find_texts(fields, ()):
         yield from ((position, name) for name in find_names(text))
@@ -198,7 +198,7 @@ def _find_texts(value: Any, position: Position) -> Iterator[tuple[Position, str]
 
 
 def _describe(entry: _Entry, function: Tool | None) -> str:
-    """The manifest's description, else the function's docstring, else the beginning of a docs file."""
+    """Return the manifest's description, else the function's docstring, else the beginning of a docs file."""
     manifest = entry.manifest
     if description := manifest.description or (function.description if function else ""):
         return description
@@ -261,7 +261,8 @@ def fingerprint(manifest: Manifest, programs: Iterable[Path]) -> str:
 
 
 def find_programs(manifest: Manifest, base: Path, root: Path) -> Iterator[Path]:
-    """The files that a tool runs: programs and Python files named by their paths, modules, interpreted scripts."""
+    """Yield the files that a tool runs: programs and Python files named by their paths, modules, interpreted
+    scripts."""
     if manifest.command is not None:
         if os.sep in manifest.command.argv[0]:
             yield base / manifest.command.argv[0]

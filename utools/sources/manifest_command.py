@@ -47,7 +47,7 @@ class Command(BaseModel):
         return value
 
     def make_execute(self, root: Path, base: Path) -> Execute:
-        """What the tool does. The path of a program is relative to `base`, the manifest's directory."""
+        """Return what the tool does. The path of a program is relative to `base`, the manifest's directory."""
         program = os.path.abspath(base / self.argv[0]) if os.sep in self.argv[0] else self.argv[0]
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
@@ -88,7 +88,7 @@ def _explain_exit(code: int, output: str) -> Text:
 
 
 def build_words(templates: list[str], args: Args) -> list[str]:
-    """The words after the program; ToolError for a value that the program would take for an option."""
+    """Return the words after the program; ToolError for a value that the program would take for an option."""
     words: list[str] = []
     for template in templates:
         name = sole_name(template)
@@ -114,7 +114,7 @@ def _check_word(text: str, value: object, *, literal: bool, ended: bool) -> None
 
 
 def _resolve(sandbox: Sandbox, value: object, cwd: Path) -> object:
-    """A path below the root, relative to the command's directory; or each of a list."""
+    """Return a path below the root, relative to the command's directory; or each of a list."""
     if isinstance(value, list):
         return [_resolve(sandbox, each, cwd) for each in value]
     if not isinstance(value, str):

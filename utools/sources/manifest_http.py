@@ -61,7 +61,8 @@ class HttpCall(HttpPolicy):
     @field_validator("body")
     @classmethod
     def _check_body(cls, value: str | None, others: ValidationInfo) -> str | None:
-        """A raw body takes values as they are. One whose syntax they could break is fixed, or one placeholder."""
+        """Return a raw body, which takes values as they are: one whose syntax they could break is fixed, or one
+        placeholder."""
         name = next(find_names(value), None)
         if value is None or name is None or sole_name(value) is not None:
             return value
@@ -86,7 +87,7 @@ class HttpCall(HttpPolicy):
         return [name for name in BODIES if name.replace("json", "json_") in self.model_fields_set]
 
     def make_execute(self, *, reads: bool, checked: bool) -> Execute:
-        """What the tool does. A response that is `checked` by an output_schema is taken as a whole only."""
+        """Return what the tool does. A response that is `checked` by an output_schema is taken as a whole only."""
 
         async def execute(args: Args, context: ToolContext) -> ToolResult:
             response = await send(build_request(self, args), self, context)
@@ -98,14 +99,14 @@ class HttpCall(HttpPolicy):
 
 
 def _encoder_of(content_type: str) -> str | None:
-    """The kind of body that encodes values for this content type; None for plain text."""
+    """Return the kind of body that encodes values for this content type; None for plain text."""
     bare = content_type.partition(";")[0].strip().lower()
     found = next((instead for part, instead in STRUCTURED.items() if part in bare), None)
     return "`json` or `form`" if found is None and any(find_names(content_type)) else found
 
 
 def build_request(call: HttpCall, args: Args) -> Request:
-    """The request with these arguments; ToolError for a value that cannot be a part of it."""
+    """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
     content, kind = _build_content(call, args)
     headers = {"content-type": call.content_type or kind} if kind else {}
     for name, template in call.headers.items():
@@ -126,7 +127,7 @@ def _build_url(call: HttpCall, args: Args) -> str:
 
 
 def _list_pairs(fields: Mapping[str, Any], args: Args) -> list[tuple[str, str]]:
-    """The names and values of a query or a form: a list makes a pair of each, what was not given makes none."""
+    """Return the names and values of a query or a form: a list makes a pair of each, what was not given makes none."""
     pairs: list[tuple[str, str]] = []
     for name, template in fields.items():
         value = fill_value(template, args)

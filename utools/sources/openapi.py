@@ -60,8 +60,8 @@ class _Found:
 
 
 def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
-    """A tool for each operation that is taken. DefinitionError, which names the document, the line and the operation,
-    for the first that cannot be used."""
+    """Return a tool for each operation that is taken. DefinitionError, which names the document, the line and the
+    operation, for the first that cannot be used."""
     loaded = load_openapi(name, config, base)
     for each in loaded.left_out:
         raise DefinitionError(each.why, where=each.where)
@@ -69,7 +69,7 @@ def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]
 
 
 def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
-    """The same without what cannot be used: single operations, or all of the document."""
+    """Return the same without what cannot be used: single operations, or all of the document."""
     try:
         return _load_document(name, config, base)
     except DefinitionError as error:
@@ -110,7 +110,7 @@ def _is_taken(name: str, globs: Sequence[str]) -> bool:
 
 
 def _plain_id(name: str) -> str:
-    """An operation's name in the characters of a code; empty for one in another script."""
+    """Return an operation's name in the characters of a code; empty for one in another script."""
     return NOT_IN_CODES.sub("_", name).strip("_") if name.isascii() else ""
 
 
@@ -119,7 +119,7 @@ def _leave_out(code: str, error: DefinitionError) -> LeftOut:
 
 
 def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document) -> Tool:
-    """The tool of an operation; DefinitionError with its place for one that none can be made of."""
+    """Return the tool of an operation; DefinitionError with its place for one that none can be made of."""
     try:
         return _make_tool(code, config, document, found.path, found.item, found.method)
     except DefinitionError as error:
@@ -131,7 +131,7 @@ def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document)
 
 
 def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[_Found]:
-    """All operations; a path that cannot be read is left out with all of them."""
+    """Yield all operations; a path that cannot be read is left out with all of them."""
     paths = document.data.get("paths", {})
     if not isinstance(paths, dict):
         raise document.error("must be an object", ("paths",), value=paths)
@@ -169,7 +169,7 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
 
 
 def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fields: dict[str, Any]) -> str:
-    """The URL before the path, its variables at their defaults."""
+    """Return the URL before the path, its variables at their defaults."""
     if config.server is not None:
         return config.server.rstrip("/")
     servers = fields.get("servers") or item.get("servers") or document.data.get("servers") or [{}]
@@ -195,7 +195,7 @@ def _make_execute(operation: Operation, config: OpenApi, server: str) -> Execute
 
 
 def _policy(config: OpenApi, args: Args) -> HttpPolicy:
-    """The host's policy, with the token that the workflow's author presets."""
+    """Return the host's policy, with the token that the workflow's author presets."""
     if "token_env" not in args:
         return config
     header = args.get("token_header")

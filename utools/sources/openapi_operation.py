@@ -43,7 +43,7 @@ class Operation:
     """The content type of the argument `body`."""
 
     def request(self, server: str, args: Mapping[str, Any]) -> Request:
-        """The request with these arguments; ToolError for a value that cannot be a part of it."""
+        """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
         path, query, headers = self.path, list[str](), dict[str, str]()
         for each in self.parameters:
             if each.argument not in args:
@@ -74,7 +74,7 @@ class Operation:
 
 
 def read_operation(document: Json, path: str, item: Json, method: str, where: str) -> Operation:
-    """The operation. DefinitionError for what no tool can be made of."""
+    """Return the operation. DefinitionError for what no tool can be made of."""
     fields = item[method]
     schemas = Standalone(document, where)
     properties: Json = {}
@@ -105,7 +105,7 @@ def read_operation(document: Json, path: str, item: Json, method: str, where: st
 
 
 def _read_parameters(document: Json, item: Json, fields: Json, where: str) -> Iterator[Json]:
-    """The parameters of the path and of the operation; those of the operation replace those of the path."""
+    """Yield the parameters of the path and of the operation; those of the operation replace those of the path."""
     found: dict[tuple[str, str], Json] = {}
     for each in [*item.get("parameters", ()), *fields.get("parameters", ())]:
         parameter = follow(document, each, where)
@@ -131,7 +131,7 @@ def _read_property(schemas: Standalone, fields: Json) -> Any:
 
 
 def _read_body(document: Json, fields: Json, where: str) -> tuple[str, Json, bool] | None:
-    """The body's content type, its description, and whether it must be given."""
+    """Return the body's content type, its description, and whether it must be given."""
     body = follow(document, fields.get("requestBody"), where)
     if not isinstance(body, dict):
         return None
@@ -161,7 +161,7 @@ def _is_text(kind: str) -> bool:
 
 
 def _split(parameter: Parameter, value: Any) -> list[str]:
-    """A value of a path or a header, as the pieces that commas join (style `simple`)."""
+    """Return a value of a path or a header, as the pieces that commas join (style `simple`)."""
     if parameter.as_json:
         return [to_text(value) if not isinstance(value, str) else json.dumps(value)]
     if isinstance(value, list):

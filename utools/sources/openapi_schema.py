@@ -13,7 +13,8 @@ BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
 def resolve(document: Any, reference: str, where: str) -> Any:
-    """The value that a reference leads to. DefinitionError for one that leaves the document, or leads nowhere."""
+    """Return the value that a reference leads to. DefinitionError for one that leaves the document, or leads
+    nowhere."""
     if not reference.startswith("#/"):
         outside = "only references inside the document (#/…) are followed"
         raise DefinitionError(outside, where=where, value=reference)
@@ -28,7 +29,7 @@ def resolve(document: Any, reference: str, where: str) -> Any:
 
 
 def follow(document: Any, value: Any, where: str) -> Any:
-    """A parameter, a body or a path; or the one that a reference in its stead leads to."""
+    """Return a parameter, a body or a path; or the one that a reference in its stead leads to."""
     for _ in range(16):
         if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
             return value
@@ -45,7 +46,7 @@ class Standalone:
         self.definitions: dict[str, Any] = {}
 
     def convert(self, schema: Any) -> Any:
-        """The schema, which needs nothing but `definitions`."""
+        """Return the schema, which needs nothing but `definitions`."""
         if not isinstance(schema, dict):
             return schema
         reference = schema.get("$ref")

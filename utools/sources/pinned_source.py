@@ -60,16 +60,17 @@ class PinnedSource(ABC):
 
     @abstractmethod
     def offered(self, names: Sequence[str]) -> Mapping[str, list[Definition] | DefinitionError]:
-        """What these sources offer now, all asked at once; an error in place of what one of them offers that cannot be
-        asked."""
+        """Return what these sources offer now, all asked at once; an error in place of what one of them offers that
+        cannot be asked."""
 
     @abstractmethod
     def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
-        """The tools of one source, without those that its operator does not take. DefinitionError for a fault in what
-        the host says of the source."""
+        """Return the tools of one source, without those that its operator does not take. DefinitionError for a fault in
+        what the host says of the source."""
 
     def load(self) -> Loaded:
-        """The approved tools. A new source is asked; one that cannot be used is left out, and so is a single tool."""
+        """Return the approved tools. A new source is asked; one that cannot be used is left out, and so is a single
+        tool."""
         loaded = Loaded()
         for name, approved in self._approved().items():
             try:
@@ -83,7 +84,7 @@ class PinnedSource(ABC):
         return loaded
 
     def tools(self) -> list[Tool]:
-        """The approved tools. DefinitionError for the first source that cannot be used."""
+        """Return the approved tools. DefinitionError for the first source that cannot be used."""
         loaded = self.load()
         sources = {f"{self.prefix}{name}" for name in self.names}
         for each in loaded.left_out:
@@ -92,7 +93,8 @@ class PinnedSource(ABC):
         return loaded.tools
 
     def review(self, *names: str) -> Review:
-        """What an approval of these sources, or all, would change. DefinitionError for one that cannot be asked."""
+        """Return what an approval of these sources, or all, would change. DefinitionError for one that cannot be
+        asked."""
         offered = self._ask(names or self.names)
         for each in offered.values():
             if isinstance(each, DefinitionError):
@@ -107,7 +109,7 @@ class PinnedSource(ABC):
         return review.changes
 
     def _approved(self) -> dict[str, list[Definition] | DefinitionError]:
-        """What is approved of each source, or why nothing is."""
+        """Return what is approved of each source, or why nothing is."""
         found: dict[str, list[Definition] | DefinitionError] = {}
         for name in self.names:
             try:
@@ -173,7 +175,8 @@ def check_unchanged(source: str, approved: Definition, now: Definition | None) -
 
 
 def _usable(source: str, offered: Definition) -> UsableTool:
-    """The definition with its schemas. DefinitionError if that of its arguments is not valid; another is left out."""
+    """Return the definition with its schemas. DefinitionError if that of its arguments is not valid; another is left
+    out."""
     if offered.fault is not None:
         raise DefinitionError(offered.fault)
     schema, unchecked = read_arguments_schema(offered.input_schema, is_linear)

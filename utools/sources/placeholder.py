@@ -14,7 +14,7 @@ Encode = Callable[[str], str]
 
 
 def find_names(template: Any) -> Iterator[str]:
-    """The arguments that a template takes, in keys and values."""
+    """Yield the arguments that a template takes, in keys and values."""
     match template:
         case str():
             yield from PLACEHOLDER.findall(template)
@@ -28,18 +28,18 @@ def find_names(template: Any) -> Iterator[str]:
 
 
 def sole_name(template: str) -> str | None:
-    """The name, if the template is one placeholder and nothing else."""
+    """Return the name, if the template is one placeholder and nothing else."""
     found = PLACEHOLDER.fullmatch(template)
     return found[1] if found else None
 
 
 def fill_text(template: str, args: Args, encode: Encode = str) -> str:
-    """The text with its arguments, each encoded; one that was not given leaves nothing behind."""
+    """Return the text with its arguments, each encoded; one that was not given leaves nothing behind."""
     return PLACEHOLDER.sub(lambda found: encode(to_text(args[found[1]])) if found[1] in args else "", template)
 
 
 def fill_value(template: Any, args: Args) -> Any:
-    """The JSON value with its arguments: a placeholder that is a whole text keeps the argument's type.
+    """Return the JSON value with its arguments: a placeholder that is a whole text keeps the argument's type.
 
     ABSENT for an argument that was not given; a list or an object leaves it out.
     """
@@ -57,5 +57,5 @@ def fill_value(template: Any, args: Args) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,7 @@ from utools.words.text import error_words
 
 
 def load_object(reference: str, base: Path, where: str) -> Any:
-    """The object; DefinitionError, naming the reference, whatever goes wrong in the author's own code.
+    """Return the object; DefinitionError, naming the reference, whatever goes wrong in the author's own code.
 
     The file may import modules of its own directory; `module` may itself lie in `base`.
     """
@@ -41,7 +41,7 @@ def _load_module(name: str, base: Path) -> ModuleType:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """The file as a module: run once, and again only for another file of the same name."""
+    """Return the file as a module: run once, and again only for another file of the same name."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     digest = sha256(str(path.resolve()).encode()).hexdigest()

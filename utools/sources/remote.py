@@ -168,7 +168,7 @@ class RemoteHosts(PinnedSource):
                     yield LeftOut(f"{name}.{own}", f"{self._key(name)}/{own}", error.message)
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
-        """What these hosts offer now."""
+        """Return what these hosts offer now."""
         thread = LoopThread(seconds=1.0)
         try:
             listings = {name: thread.submit(self._list_definitions(name)) for name in names}
@@ -206,7 +206,7 @@ class RemoteHosts(PinnedSource):
         return self._listings[name]
 
     async def _recent_tools(self, name: str, context: ToolContext) -> _Listing:
-        """What the host offers, asked at most LISTING_AGE ago. Where it does not say, no call was made."""
+        """Return what the host offers, asked at most LISTING_AGE ago. Where it does not say, no call was made."""
         listing = self._listings.get(name, _Listing())
         if time.monotonic() - listing.at < LISTING_AGE:
             return listing
@@ -257,7 +257,7 @@ class RemoteHosts(PinnedSource):
 
 
 def _read_served(tools: list[Any], name: str) -> list[Definition]:
-    """The tools that another `agent-core serve` executes by themselves."""
+    """Return the tools that another `agent-core serve` executes by themselves."""
     found = [each for each in _read_each(_ServedTool, tools, name) if each.executable]
     if not found:
         raise ToolError(
@@ -275,7 +275,7 @@ def _read_offers(offers: Any, name: str) -> list[Definition]:
 
 
 def _read_each(model: type[T], entries: list[Any], name: str) -> list[T]:
-    """Each entry that is a tool. ValidationError, of the first, where none is."""
+    """Return each entry that is a tool. ValidationError, of the first, where none is."""
     found, faults = list[T](), list[ValidationError]()
     for entry in entries:
         try:
@@ -301,6 +301,6 @@ def _read_outcome(name: str, answer: object) -> ToolResult:
 
 
 def _first_fault(error: ValidationError) -> str:
-    """The first fault, with its position where it has one."""
+    """Return the first fault, with its position where it has one."""
     fault = error.errors(include_url=False)[0]
     return f"{'/'.join(map(str, fault['loc']))}: {word_fault(fault)}".removeprefix(": ")

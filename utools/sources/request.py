@@ -22,7 +22,7 @@ class Request:
 
 
 def encode_segment(value: str) -> str:
-    """A value as a part of one path segment; ToolError for one that would lead elsewhere."""
+    """Return a value as a part of one path segment; ToolError for one that would lead elsewhere."""
     if not value or DOTS & set(re.split(r"[/\\]", value)):
         raise ToolError(
             "{value!r} cannot be part of a URL's path: it is empty, or leads to another one", value=value[:80]
@@ -31,17 +31,17 @@ def encode_segment(value: str) -> str:
 
 
 def encode_query(value: str) -> str:
-    """A value as a part of a query."""
+    """Return a value as a part of a query."""
     return quote(value, safe="")
 
 
 def encode_pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    """A query, or a form, of names and values."""
+    """Return a query, or a form, of names and values."""
     return "&".join(f"{encode_query(name)}={encode_query(value)}" for name, value in pairs)
 
 
 def encode_header(name: str, value: str) -> str:
-    """A value as that of a header; ToolError for one that could be read as more."""
+    """Return a value as that of a header; ToolError for one that could be read as more."""
     if not value.isprintable() or not value.isascii():
         raise ToolError("the header {name} must be printable ASCII, got {value!r}", name=name, value=value[:80])
     return value

@@ -44,8 +44,8 @@ class ServedCall:
     reads: bool
 
     async def execute(self, code: str, args: Args) -> ToolResult:
-        """What the tool gives. TimeoutError, with the run and what to do, if it is not there in time; a call that is
-        cancelled cancels its run."""
+        """Return what the tool gives. TimeoutError, with the run and what to do, if it is not there in time; a call
+        that is cancelled cancels its run."""
         seconds = min(self.policy.timeout, (self.context.deadline_s or self.policy.timeout) * WITHIN)
         run: list[str] = []
         begun = asyncio.create_task(self._begin(code, args, run))
@@ -61,7 +61,7 @@ class ServedCall:
             raise
 
     async def _begin(self, code: str, args: Args, run: list[str]) -> ToolResult | Json:
-        """The run as it begins; the result where there is none."""
+        """Return the run as it begins; the result where there is none."""
         key = self.context.idempotency_key or uuid4().hex
         key = key if len(key) <= LONGEST_KEY and key.isascii() else sha256(key.encode()).hexdigest()
         url = f"{self.url}/tools/{encode_segment(code)}/execute?wait=false"
@@ -73,7 +73,7 @@ class ServedCall:
         return answer
 
     async def _follow(self, view: Json) -> ToolResult:
-        """The result of a run once it has ended. Meanwhile the host may be away."""
+        """Return the result of a run once it has ended. Meanwhile the host may be away."""
         told, pauses = "", iter(POLLS)
         run = str(view.get("run_id", ""))
         while view.get("status") in (None, "pending", "running", *HELD):
@@ -104,7 +104,7 @@ class ServedCall:
         )
 
     async def _ask(self, request: Request) -> Json | ToolResult:
-        """The JSON object of an answer; a failure in the words of the other host."""
+        """Return the JSON object of an answer; a failure in the words of the other host."""
         response = await send(request, self.policy, self.context)
         if response.status >= 400:
             return _refused(self.name, response.status, read_body(response.headers, response.body), reads=self.reads)
@@ -156,7 +156,7 @@ class ServedCall:
 
 
 def _refused(name: str, status: int, body: Any, *, reads: bool) -> ToolResult:
-    """What the other host says when it refuses a request: its problem details (RFC 9457) in words."""
+    """Return what the other host says when it refuses a request: its problem details (RFC 9457) in words."""
     said = _words_of(body)
     marks = {"transient": True} if is_transient(status) else {"permanent": True}
     has_begun_nothing = status == 503 and isinstance(body, Mapping) and "kind" in body
@@ -181,6 +181,6 @@ def _words_of(body: Any) -> str:
 
 
 def _lost(run: str, name: str, refused: ToolResult, *, reads: bool) -> ToolResult:
-    """A run that the other host does not show any more: it may have done its work."""
+    """Return a run that the other host does not show any more: it may have done its work."""
     text = Text("the run {run} of this call cannot be followed at {name}: {why}", run=run, name=name, why=refused.error)
     return ToolResult(False, error=text, metadata={} if reads else {"cut_off": True})

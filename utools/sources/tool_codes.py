@@ -12,7 +12,7 @@ LONGEST: Final = 128
 
 
 def assign_codes(prefix: str, names: Mapping[str, str]) -> dict[str, str]:
-    """The code of each name: `prefix` and its plain form, where it has that for itself, else its encoded form.
+    """Return the code of each name: `prefix` and its plain form, where it has that for itself, else its encoded form.
 
     `names` are plain forms by name, made of the characters of a code; empty for a name that has none. A name that is a
     code as it stands keeps it. One whose code another one has after all is left out.
@@ -32,12 +32,13 @@ def assign_codes(prefix: str, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def plain_form(name: str) -> str:
-    """An ASCII name in the characters of a code; empty for a name in another script."""
+    """Return an ASCII name in the characters of a code; empty for a name in another script."""
     return NOT_IN_CODES.sub("_", name) if name.isascii() else ""
 
 
 def encode_name(prefix: str, name: str) -> str:
-    """A code that is no other name's: each other character is `:` and its code point, in four digits, or `::` and six.
+    """Return a code that is no other name's: each other character is `:` and its code point, in four digits, or `::`
+    and six.
 
     A code that is too long is cut, and ends with a digest of the name.
     """

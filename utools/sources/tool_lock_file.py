@@ -38,7 +38,7 @@ class Definition(BaseModel):
         return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
     def differences(self, other: "Definition") -> list[str]:
-        """Which of the fields under the fingerprint differ."""
+        """Return which of the fields under the fingerprint differ."""
         same = {"description": self.description == other.description, "schema": self.input_schema == other.input_schema}
         return [name for name, equal in same.items() if not equal]
 
@@ -75,7 +75,7 @@ class ToolLockFile:
         self._path = path
 
     def approved(self, source: str) -> list[Definition] | None:
-        """The approved definitions of a source; None if nobody has ever looked at it.
+        """Return the approved definitions of a source; None if nobody has ever looked at it.
 
         DefinitionError for a definition that was changed in the file, and not approved.
         """
@@ -90,7 +90,7 @@ class ToolLockFile:
         return None if entries is None else [each.definition() for each in entries]
 
     def recorded(self, source: str) -> list[Definition]:
-        """The definitions in the file, approved or changed by hand."""
+        """Return the definitions in the file, approved or changed by hand."""
         return [each.definition() for each in self._read().get(source, ())]
 
     def write(self, sources: Mapping[str, Sequence[Definition]]) -> None:
@@ -117,7 +117,7 @@ class ToolLockFile:
 
 
 def find_changes(source: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:
-    """What is new, changed and gone."""
+    """Return what is new, changed and gone."""
     old, new = {each.name: each for each in before}, {each.name: each for each in after}
     changed = [name for name in old if name in new and old[name] != new[name]]
     return [

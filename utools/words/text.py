@@ -37,7 +37,7 @@ class Explained(Protocol):
 
 
 def join_and(names: Sequence[str]) -> str:
-    """The names as a list in a sentence: `a and b`; `none` where there are none."""
+    """Return the names as a list in a sentence: `a and b`; `none` where there are none."""
     if not names:
         return Text("none")
     first, *others = names
@@ -48,7 +48,8 @@ def join_and(names: Sequence[str]) -> str:
 
 
 def translate(said: str | BaseException, language: str) -> str:
-    """What a text or an error says, in a language; in English where the table of the language does not have it."""
+    """Return what a text or an error says, in a language; in English where the table of the language does not have
+    it."""
     text = text_of(said)
     if text is None or not (table := _table(language)):
         return error_words(said) if isinstance(said, BaseException) else str(said)
@@ -66,7 +67,7 @@ def _translate_value(value: object, language: str) -> object:
 
 
 def _shown(value: object) -> object:
-    """The value as a template writes it: of an error, what it says."""
+    """Return the value as a template writes it: of an error, what it says."""
     return error_words(value) if isinstance(value, BaseException) else value
 
 
@@ -91,14 +92,14 @@ def _own_words(error: BaseException) -> str:
 
 
 def _inner_words(group: BaseExceptionGroup[Any]) -> list[str]:
-    """The kind and the words of each inner error of a group, however deep it lies."""
+    """Return the kind and the words of each inner error of a group, however deep it lies."""
     inner = list(islice(leaves_of(group), INNER_ERRORS + 1))
     told = [f"{type(each).__name__}: {_own_words(each)}".removesuffix(": ") for each in inner[:INNER_ERRORS]]
     return [*told, "…"] if len(inner) > INNER_ERRORS else told
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group that are no groups, in order; any other error itself."""
+    """Yield the errors of a group that are no groups, in order; any other error itself."""
     left = [error]
     while left:
         each = left.pop()
@@ -109,25 +110,25 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def text_of(value: object) -> Text | None:
-    """The Text that a value is, or that an error says."""
+    """Return the Text that a value is, or that an error says."""
     if isinstance(value, BaseException):
         value = value.args[0] if value.args else None
     return value if isinstance(value, Text) else None
 
 
 def _table(language: str) -> Mapping[str, str]:
-    """The templates of a language by their English ones."""
+    """Return the templates of a language by their English ones."""
     return _read_section("templates", language)
 
 
 def translate_descriptions(schema: Any, language: str) -> Any:
-    """A JSON Schema with the descriptions of our own tools in a language; those of others stay as they are."""
+    """Return a JSON Schema with the descriptions of our own tools in a language; those of others stay as they are."""
     table = _descriptions(language)
     return _with_descriptions(schema, table) if table else schema
 
 
 def translate_description(said: str, language: str) -> str:
-    """What one of our own tools is, in a language; a foreign tool's description as it is."""
+    """Return what one of our own tools is, in a language; a foreign tool's description as it is."""
     return _descriptions(language).get(said, said)
 
 
@@ -144,7 +145,7 @@ def _with_descriptions(schema: Any, table: Mapping[str, str]) -> Any:
 
 
 def _descriptions(language: str) -> Mapping[str, str]:
-    """What tools and arguments are, in a language, by the English text."""
+    """Return what tools and arguments are, in a language, by the English text."""
     return _read_section("descriptions", language)
 
 

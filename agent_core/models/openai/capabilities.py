@@ -29,7 +29,7 @@ class EndpointCapabilities:
 def merge(
     known: EndpointCapabilities, before: EndpointCapabilities, after: EndpointCapabilities
 ) -> EndpointCapabilities:
-    """The `known` capabilities with the changes of one question, from `before` to `after`.
+    """Return the `known` capabilities with the changes of one question, from `before` to `after`.
 
     Other questions may have changed `known` meanwhile.
     """

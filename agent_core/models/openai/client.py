@@ -82,7 +82,7 @@ class _Attempts:
         return True
 
     def seconds_left(self) -> float:
-        """The longest wait before the next attempt."""
+        """Return the longest wait before the next attempt."""
         if self.question.within is None:
             return MAX_WAIT
         return min(MAX_WAIT, self.question.within - (monotonic() - self.start))
@@ -121,7 +121,8 @@ class OpenAICompatible:
         self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, EndpointTransport] = WeakKeyDictionary()
 
     async def complete(self, question: Question) -> Completion:
-        """The reply. Every attempt counts as a request, also those that showed what the endpoint does not accept."""
+        """Return the reply. Every attempt counts as a request, also those that showed what the endpoint does not
+        accept."""
         async with aclosing(self._ask(question, None)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
@@ -129,13 +130,14 @@ class OpenAICompatible:
         raise AssertionError
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
-        """The reply as it is written, and last the whole reply. Who stops before that must close the iterator."""
+        """Yield the reply as it is written, and last the whole reply. Who stops before that must close the iterator."""
         async with aclosing(self._ask(question, self._streaming)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def _ask(self, question: Question, asked: Streaming | None) -> AsyncGenerator[Delta | Completion]:
-        """The loop of attempts. A piece with `anew` begins the reply again; the pieces since then are its text."""
+        """Yield the loop of attempts. A piece with `anew` begins the reply again; the pieces since then are its
+        text."""
         known = self._capabilities
         streaming: Streaming = asked or ("with usage" if known.only_streams else "not")
         attempts, has_shown = _Attempts(question, asked, known, known, streaming, monotonic()), False
@@ -166,14 +168,15 @@ class OpenAICompatible:
             return
 
     def _is_bad_call(self, refusal: Refusal) -> bool:
-        """Whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the question."""
+        """Return whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the
+        question."""
         return refusal.status > 0 and (refusal.code == BAD_SAMPLE or is_bad_call(refusal.kinds, refusal.message))
 
     def _read_bad_call(self, refusal: Refusal) -> Completion:
         return Completion(refusal.generation, MALFORMED, refusal=self._clean(refusal.message))
 
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
-        """The reply with its requests and cost; what the attempts have shown is remembered."""
+        """Return the reply with its requests and cost; what the attempts have shown is remembered."""
         self._has_answered = True
         capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
         self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
@@ -199,7 +202,7 @@ class OpenAICompatible:
         attempts.count += 1
 
     async def _send(self, body: bytes) -> AsyncGenerator[str | Completion | Refusal]:
-        """One attempt: the reply's text as it comes, and last the completion or the refusal."""
+        """Yield one attempt: the reply's text as it comes, and last the completion or the refusal."""
         head, reader = None, None
         async with aclosing(self._transport_of_loop().ask(body)) as parts:
             async for part in parts:
@@ -281,7 +284,7 @@ class OpenAICompatible:
         return ModelError(text, kind=kind, requests=requests, overflow=refusal.overflow)
 
     def _clean(self, message: str) -> str:
-        """A vendor's message in one line, not too long, and without the key."""
+        """Return a vendor's message in one line, not too long, and without the key."""
         text = " ".join(message.split())
         if self._key and len(self._key) >= MIN_SECRET:
             text = _mask(self._key, _mask(b64encode(self._key.encode()).decode(), text))
@@ -297,7 +300,7 @@ async def _drain(parts: "AsyncIterator[Part]") -> None:
 
 
 def _mask(secret: str, text: str) -> str:
-    """The text without a secret, and without the beginning of one at its end."""
+    """Return the text without a secret, and without the beginning of one at its end."""
     text = text.replace(secret, "***")
     for size in range(len(secret), MIN_TAIL - 1, -1):
         if text.endswith(secret[:size]):

@@ -24,7 +24,7 @@ class Connections:
         self._closed = False
 
     def acquire(self) -> httpx2.AsyncClient:
-        """A client with a free connection, to be released.
+        """Return a client with a free connection, to be released.
 
         All requests share one aiohttp client. httpx2 searches all connections of a pool at each request, so each of
         its clients has one connection and one user at a time.
@@ -64,11 +64,11 @@ class Connections:
 
 @lru_cache(maxsize=1)
 def best_transport() -> Transport:
-    """The fastest transport that is installed."""
+    """Return the fastest transport that is installed."""
     return "aiohttp" if find_spec("aiohttp") else "httpx2"
 
 
 @lru_cache(maxsize=1)
 def _ssl_context() -> ssl.SSLContext:
-    """One for the process: reading the certificates takes longer than most requests."""
+    """Return the context of the process: reading the certificates takes longer than most requests."""
     return httpx2.create_ssl_context()

@@ -18,7 +18,8 @@ _OPEN_END = re.compile("(?:[\ud800-\udbff]|(?<![\ud800-\udbff])[\udc80-\udcff]+)
 
 
 def decode(body: bytes) -> Any:
-    """The value of a JSON text; characters that are not whole stay for `mend`. ValueError for what is not JSON."""
+    """Return the value of a JSON text; characters that are not whole stay for `mend`. ValueError for what is not
+    JSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -29,7 +30,7 @@ def decode(body: bytes) -> Any:
 
 
 def mend(value: Any) -> Any:
-    """The value with the texts in it mended."""
+    """Return the value with the texts in it mended."""
     match value:
         case str():
             return mend_text(value)
@@ -42,7 +43,7 @@ def mend(value: Any) -> Any:
 
 
 def mend_text(text: str) -> str:
-    """The text with halves of pairs joined, bytes that were cut apart too; what is left of them is U+FFFD."""
+    """Return the text with halves of pairs joined, bytes that were cut apart too; what is left of them is U+FFFD."""
     if not _SURROGATE.search(text):
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -51,7 +52,8 @@ def mend_text(text: str) -> str:
 
 
 def split_open_end(text: str) -> tuple[str, str]:
-    """A piece of a text as far as its characters are whole, mended, and the end that a later piece may complete."""
+    """Return a piece of a text as far as its characters are whole, mended, and the end that a later piece may
+    complete."""
     end = _OPEN_END.search(text)
     return (mend_text(text[: end.start()]), end[0]) if end else (mend_text(text), "")
 

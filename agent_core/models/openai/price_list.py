@@ -18,7 +18,7 @@ ENDS_NAME = "-:@"
 
 
 def find_listed(vendor: str, model: str) -> dict[str, Any]:
-    """The figures of a model by the longest name in the list that its own begins with; empty without one.
+    """Return the figures of a model by the longest name in the list that its own begins with; empty without one.
 
     What follows that name begins with -, : or @: gpt-4o-mini-2024-07-18 is gpt-4o-mini, qwen2.5:7b is qwen2.5, and
     gpt-4.5 is not gpt-4.

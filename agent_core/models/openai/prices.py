@@ -42,7 +42,7 @@ def output_limit(vendor: str, model: str) -> int | None:
 
 
 def _compute_cost(model: Any, inputs: int, cached: int, outputs: int) -> float | None:
-    """The library's own computation takes 0.2 ms, so it is used only where the rates are not plain numbers."""
+    """Return the cost. The library's own computation takes 0.2 ms, used only where rates are no plain numbers."""
     prices = model.get_prices(datetime.now(UTC))
     read, from_cache, written = (prices.__dict__.get(name) for name in RATES)
     if read is None and written is None:
@@ -59,7 +59,7 @@ def _compute_cost(model: Any, inputs: int, cached: int, outputs: int) -> float |
 
 @lru_cache(maxsize=256)
 def _find_model(vendor: str, model: str) -> Any:
-    """The library's entry for a model, None without one. Nothing is fetched: only installed data is read."""
+    """Return the library's entry for a model, None without one. Nothing is fetched: only installed data is read."""
     if not vendor:
         return None
     try:

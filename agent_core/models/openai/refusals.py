@@ -76,14 +76,14 @@ _FILTER = re.compile(r"content exists risk|may contain inappropriate content|con
 
 
 def has_no_money(status: int, codes: str, message: str, *, names_wait: bool) -> bool:
-    """Whether an account has nothing left to pay the question with."""
+    """Return whether an account has nothing left to pay the question with."""
     if status == PAYMENT_REQUIRED or any(_NO_MONEY_CODES.search(code) for code in codes.split()):
         return True
     return _NO_MONEY.search(message) is not None or (not names_wait and _QUOTA.search(message) is not None)
 
 
 def is_filtered(codes: str, message: str) -> bool:
-    """Whether a vendor refused what the question or its reply says."""
+    """Return whether a vendor refused what the question or its reply says."""
     return _FILTER_CODES.search(codes) is not None or _FILTER.search(message) is not None
 
 
@@ -107,7 +107,7 @@ _OF_HISTORY = re.compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?too
 
 
 def is_bad_call(codes: str, message: str) -> bool:
-    """Whether a vendor refused the call that its own model wrote."""
+    """Return whether a vendor refused the call that its own model wrote."""
     if _OF_HISTORY.search(message):
         return False
     return any(find_reason(code) == MALFORMED for code in codes.split()) or _BAD_CALL.search(message) is not None
@@ -182,7 +182,7 @@ def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any
 
 
 def _is_too_long(status: int, message: str) -> bool:
-    """Whether a message says so. Bedrock's "too many tokens, please wait" is a rate limit, as 429 says."""
+    """Return whether a message says so. Bedrock's "too many tokens, please wait" is a rate limit, as 429 says."""
     if status not in (200, 400, 413, 422) and not _WHATEVER_STATUS.search(message):
         return False
     return _TOO_LONG.search(message) is not None and _SAYS_SO.search(message) is not None

@@ -36,7 +36,8 @@ THINKING = re.compile(r"enable_thinking must be set to false")
 
 
 def request_body(model: str, question: Question, capabilities: EndpointCapabilities) -> bytes:
-    """The request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same bytes."""
+    """Return the request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same
+    bytes."""
     head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(question.messages))
     if sent := _encode_options(question.options, capabilities):
         return head + b"," + orjson.dumps(sent)[1:]
@@ -62,7 +63,7 @@ def downgrade(capabilities: EndpointCapabilities, question: Question, refusal: R
 
 
 def is_format_refusal(refusal: Refusal) -> bool:
-    """Whether a refusal is about the response format, so that a lower one is worth remembering."""
+    """Return whether a refusal is about the response format, so that a lower one is worth remembering."""
     if refusal.code == BAD_SAMPLE or PAGE.search(refusal.message):
         return False
     return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
@@ -71,7 +72,7 @@ def is_format_refusal(refusal: Refusal) -> bool:
 def _without_named_part(
     capabilities: EndpointCapabilities, sent: dict[str, Any], refusal: Refusal
 ) -> EndpointCapabilities | None:
-    """The capabilities without the part that the refusal names."""
+    """Return the capabilities without the part that the refusal names."""
     message = refusal.message
     if capabilities.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in message:
         return replace(capabilities, tokens="max_completion_tokens")
@@ -87,7 +88,7 @@ def _without_named_part(
 
 
 def _unsupported_options(refusal: Refusal) -> set[str]:
-    """The sampling options that the endpoint does not support, whatever their value."""
+    """Return the sampling options that the endpoint does not support, whatever their value."""
     if contains_in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
         return {"top_p"}
     if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
@@ -107,7 +108,7 @@ def _is_other_fault(refusal: Refusal) -> bool:
 
 
 def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities) -> dict[str, Any]:
-    """The options in the endpoint's words, without those that it does not support."""
+    """Return the options in the endpoint's words, without those that it does not support."""
     sent = {
         name: options[name] for name in SAMPLING if name not in capabilities.left_out and _is_set(options.get(name))
     }
@@ -134,7 +135,8 @@ def _is_set(value: Any) -> bool:
 
 
 def _choose_format(options: dict[str, Any], capabilities: EndpointCapabilities) -> str:
-    """The response format to ask for. Without a schema the strictest is any JSON object; with tools there is none."""
+    """Return the response format to ask for. Without a schema the strictest is any JSON object; with tools there is
+    none."""
     if options.get("tools"):
         return "text"
     asked: str = options.get("response_format", "text")
@@ -181,18 +183,18 @@ SENTENCE = re.compile(r"(?<=[.;!?\n])\s")
 
 
 def with_stream(body: bytes, streaming: Streaming) -> bytes:
-    """A request's JSON object, with the fields that ask for a stream."""
+    """Return a request's JSON object, with the fields that ask for a stream."""
     return body if streaming == "not" else body[:-1] + STREAM_FIELDS[streaming]
 
 
 def wants_stream(refusal: Refusal) -> bool:
-    """Whether the model replies only in a stream, as DashScope's do that always think."""
+    """Return whether the model replies only in a stream, as DashScope's do that always think."""
     allows_thinking = contains_in_order(refusal.message.lower(), "enable_thinking", "restricted to true")
     return refusal.status in REFUSED_PART and (allows_thinking or STREAM_ONLY.search(refusal.message) is not None)
 
 
 def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | None:
-    """What to ask for after a refusal of the stream; None when the refusal has another reason."""
+    """Return what to ask for after a refusal of the stream; None when the refusal has another reason."""
     about = [
         each
         for each in SENTENCE.split(refusal.message)
@@ -205,7 +207,7 @@ def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | N
 
 
 def merge_streaming(before: Streaming, asked: Streaming | None, streaming: Streaming) -> Streaming:
-    """What is known of an endpoint after a question that first `asked` for this was answered by `streaming`.
+    """Return what is known of an endpoint after a question that first `asked` for this was answered by `streaming`.
 
     Other questions may have changed `before` meanwhile; a question without a stream changes nothing.
     """

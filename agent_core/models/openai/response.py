@@ -66,7 +66,8 @@ class Refusal:
 
 
 def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
-    """The completion in an answer, whatever the endpoint made of it. `now`: Unix seconds, for a Retry-After date."""
+    """Return the completion in an answer, whatever the endpoint made of it. `now`: Unix seconds, for a Retry-After
+    date."""
     if 300 <= answer.status < 400:
         return Refusal(
             f"answered {answer.status}, a redirect{_redirect_target(answer)}; redirects are refused", answer.status
@@ -83,7 +84,7 @@ def read_answer(answer: HttpAnswer, now: float) -> Completion | Refusal:
 
 
 def contains_in_order(text: str, *words: str) -> bool:
-    """Whether words follow one another in a text: what `a.*b.*c` matches, in one pass."""
+    """Return whether words follow one another in a text: what `a.*b.*c` matches, in one pass."""
     at = 0
     for word in words:
         at = text.find(word, at) + len(word)
@@ -93,7 +94,7 @@ def contains_in_order(text: str, *words: str) -> bool:
 
 
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
-    """The completion in the JSON value of an answer with a status of success."""
+    """Return the completion in the JSON value of an answer with a status of success."""
     if find_error(reply):
         return _read_refusal(answer, reply, now)
     try:
@@ -137,7 +138,7 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
 
 
 def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
-    """The message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call.
+    """Return the message's native calls, {name, arguments} and other keys of the vendor; None when one is not a call.
 
     The one call of the older field `function_call` counts where there are no others.
     """
@@ -157,7 +158,7 @@ def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None
 
 
 def _read_echo(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields that a vendor needs back with a message that makes calls."""
+    """Return the fields that a vendor needs back with a message that makes calls."""
     return {name: message[name] for name in ECHOED_KEYS if message.get(name)} or None
 
 
@@ -169,7 +170,7 @@ def _check_encodable(value: Any) -> None:
 
 
 def read_text(content: Any) -> str | None:
-    """The text of a message's content: a text, null, or a list of parts."""
+    """Return the text of a message's content: a text, null, or a list of parts."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -179,7 +180,7 @@ def read_text(content: Any) -> str | None:
 
 
 def _read_finish_reason(choice: Mapping[str, Any]) -> str:
-    """The vendor's word, which the caller reads; ours where the vendor behind a gateway says more."""
+    """Return the vendor's word, which the caller reads; ours where the vendor behind a gateway says more."""
     given = choice.get("finish_reason")
     reason = read_finish_reason(given, choice.get("native_finish_reason"))
     if isinstance(given, str) and given and given not in CALLING and reason == read_finish_reason(given):
@@ -188,7 +189,7 @@ def _read_finish_reason(choice: Mapping[str, Any]) -> str:
 
 
 def _read_refusal(answer: HttpAnswer, reply: Any, now: float) -> Refusal:
-    """The refusal in the vendor's own words; the status of a 200 with an error says nothing."""
+    """Return the refusal in the vendor's own words; the status of a 200 with an error says nothing."""
     error = find_error(reply)
     fields = error if isinstance(error, dict) else {}
     message = fields.get("message") or fields.get("detail") or error or _show_body(answer.body)
@@ -222,19 +223,19 @@ def _read_word(error: Mapping[str, Any], name: str) -> str:
 
 
 def _read_generation(error: Mapping[str, Any]) -> str:
-    """What the model wrote, where its vendor shows it (Groq)."""
+    """Return what the model wrote, where its vendor shows it (Groq)."""
     value = error.get("failed_generation")
     return value[:MAX_GENERATION] if isinstance(value, str) else ""
 
 
 def _is_transient(answer: HttpAnswer) -> bool:
-    """Whether to ask again: as the endpoint says, in the header that the SDKs obey, else by the status."""
+    """Return whether to ask again: as the endpoint says, in the header that the SDKs obey, else by the status."""
     by_status = answer.status in TRANSIENT or 500 <= answer.status < 600
     return {"true": True, "false": False}.get(answer.headers.get("x-should-retry", ""), by_status)
 
 
 def as_json(value: Any) -> str:
-    """The value's JSON; empty when it nests too deep."""
+    """Return the value's JSON; empty when it nests too deep."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
@@ -242,8 +243,8 @@ def as_json(value: Any) -> str:
 
 
 def find_error(reply: Any) -> Any:
-    """The error in a reply: OpenAI's and most others' {"error": …}, Gemini's list of one, a bare object, or an error of
-    the first choice, as OpenRouter reports one that comes after the head.
+    """Return the error in a reply: OpenAI's and most others' {"error": …}, Gemini's list of one, a bare object, or an
+    error of the first choice, as OpenRouter reports one that comes after the head.
     """
     if isinstance(reply, list):
         reply = reply[0] if reply else None
@@ -259,7 +260,7 @@ def is_first_choice(choice: Any) -> bool:
 
 
 def _find_choice_error(choices: Any) -> Any:
-    """The error of the first choice, whatever text or calls are beside it."""
+    """Return the error of the first choice, whatever text or calls are beside it."""
     for choice in choices if isinstance(choices, list) else ():
         if is_first_choice(choice) and (choice.get("error") or _is_error(choice)):
             return choice.get("error") or "the reply ended with the finish reason error"
@@ -267,7 +268,7 @@ def _find_choice_error(choices: Any) -> Any:
 
 
 def _is_error(choice: dict[str, Any]) -> bool:
-    """Whether a choice ended by an error, unless the vendor behind a gateway says it better."""
+    """Return whether a choice ended by an error, unless the vendor behind a gateway says it better."""
     reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
     is_error = isinstance(reason, str) and reason.lower() == "error"
     return is_error and read_finish_reason(None, native) in (DONE, CUT)
@@ -287,7 +288,7 @@ def _read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _redirect_target(answer: HttpAnswer) -> str:
-    """The host of a redirect's target; its path may contain a token."""
+    """Return the host of a redirect's target; its path may contain a token."""
     try:
         host = urlsplit(answer.headers.get("location", "")).hostname
     except ValueError:

@@ -25,7 +25,8 @@ EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 def open_reader(head: HttpAnswer, first: bytes) -> "WholeReply | StreamedReply":
-    """The reader for the body that follows this head and begins with these bytes. A wrong label is not believed."""
+    """Return the reader for the body that follows this head and begins with these bytes. A wrong label is not
+    believed."""
     start = first.removeprefix(BOM).lstrip()
     if not 200 <= head.status < 300 or start.startswith((b"{", b"[")):
         return WholeReply(head)
@@ -50,7 +51,7 @@ class WholeReply:
         return read_answer(HttpAnswer(self._head.status, self._head.headers, b"".join(self._pieces)), now)
 
     def rest(self, outcome: Completion | Refusal) -> str:
-        """The text that was not shown yet: all of it."""
+        """Return the text that was not shown yet: all of it."""
         return outcome.content if isinstance(outcome, Completion) else ""
 
 
@@ -71,7 +72,7 @@ class StreamedReply:
         self._other_event: bytes | None = None
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """The texts in a piece of the answer's body."""
+        """Yield the texts in a piece of the answer's body."""
         for data in self._events.feed(piece):
             if self.done:
                 return
@@ -81,7 +82,7 @@ class StreamedReply:
                 yield text
 
     def end(self, now: float) -> Completion | Refusal:
-        """The completion or the refusal, once nothing more is read."""
+        """Return the completion or the refusal, once nothing more is read."""
         if self._other_event is not None:
             return read_answer(replace(self._head, body=self._other_event), now)
         if not self.done and self._finish_reason is None:
@@ -93,7 +94,7 @@ class StreamedReply:
         return read_reply(mend(whole), self._head, now)
 
     def rest(self, outcome: Completion | Refusal) -> str:
-        """The text that was not shown yet: an end that no later piece has completed."""
+        """Return the text that was not shown yet: an end that no later piece has completed."""
         return mend_text(self._open_end) if isinstance(outcome, Completion) else ""
 
     def _read_event(self, data: bytes) -> str | None:

@@ -25,7 +25,7 @@ class EventParser:
         self._begun = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The data of each event that `piece` completes; an event without data is ignored."""
+        """Yield the data of each event that `piece` completes; an event without data is ignored."""
         for line in self._lines(piece):
             if not line and self._data:
                 yield b"\n".join(self._data)
@@ -81,13 +81,13 @@ class StreamedMessage:
                 _grow(self._fields, name, text, GROWING)
 
     def whole(self) -> dict[str, Any]:
-        """The message in the shape of a whole one."""
+        """Return the message in the shape of a whole one."""
         whole = {"role": "assistant", "content": None, **_join(self._fields)}
         calls = self._calls or ([self._older_call] if self._older_call else [])
         return {**whole, "tool_calls": [call.whole() for call in calls]} if calls else whole
 
     def _call_of(self, piece: dict[str, Any]) -> "_Call":
-        """The call that a piece belongs to: a known one, or a new one."""
+        """Return the call that a piece belongs to: a known one, or a new one."""
         index, identity = _as_key(piece.get("index")), _as_key(piece.get("id")) or None
         call = self._find_call(index, identity, _has_name(piece))
         if call is not None and (identity is None or identity != call.id) and call.is_followed_by(piece):
@@ -103,7 +103,7 @@ class StreamedMessage:
         return call
 
     def _find_call(self, index: "Key | None", identity: "Key | None", named: bool, /) -> "_Call | None":
-        """The known call of a piece.
+        """Return the known call of a piece.
 
         OpenAI numbers the calls, and sends id and name once. Others send them with each piece, or a new id with each
         piece, or whole calls without a number, or all calls with one number, or with one id; or whole calls with one
@@ -139,7 +139,7 @@ class _Call:
                 self._fields[name] = value
 
     def is_followed_by(self, piece: dict[str, Any]) -> bool:
-        """Whether a piece begins another call: it has a name and arguments, and those of this one are whole."""
+        """Return whether a piece begins another call: it has a name and arguments, and those of this one are whole."""
         before, after = (
             self._function.get("arguments"),
             piece["function"].get("arguments") if _has_name(piece) else None,
@@ -164,7 +164,7 @@ class _Call:
             _grow(self._function, name, value, ("name", "arguments"))
 
     def _is_name(self, text: str) -> bool:
-        """Whether the text is the whole name so far; the name is joined only for a text of its length."""
+        """Return whether the text is the whole name so far; the name is joined only for a text of its length."""
         name = self._function.get("name")
         return isinstance(name, _Pieces) and len(text) == self._name_size and text == "".join(name)
 

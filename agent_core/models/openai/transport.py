@@ -98,7 +98,7 @@ class EndpointTransport:
             await self._connections.close()
 
     async def request(self, body: bytes) -> httpx2.Request:
-        """The request that the SDK would send, with this body. The SDK is asked once: its own walk is slow."""
+        """Return the request that the SDK would send, with this body. The SDK is asked once: its own walk is slow."""
         if self._sdk_request is None:
             async with self._sdk_lock:
                 self._sdk_request = self._sdk_request or await self._build_by_sdk()
@@ -112,7 +112,7 @@ class EndpointTransport:
         return httpx2.Request(sent.method, sent.url, headers=headers, content=_slice_body(body))
 
     async def _build_by_sdk(self) -> httpx2.Request:
-        """The request that the SDK sends to the endpoint, caught before it leaves: its URL, key and headers."""
+        """Return the request that the SDK sends to the endpoint, caught before it leaves: its URL, key and headers."""
         caught: list[httpx2.Request] = []
 
         def catch(request: httpx2.Request) -> httpx2.Response:
@@ -144,12 +144,12 @@ class _OtherVendorClient(openai.AsyncOpenAI):
 
 
 def _is_aiohttp_error(error: BaseException) -> bool:
-    """Whether it is an error of aiohttp's own; not all of them become httpx2's."""
+    """Return whether it is an error of aiohttp's own; not all of them become httpx2's."""
     return any(each.__module__.startswith("aiohttp.") for each in type(error).__mro__)
 
 
 def _explain_unreached(error: BaseException) -> Refusal:
-    """Why no whole answer came. The reason nearest to the operating system is the clearest."""
+    """Return why no whole answer came. The reason nearest to the operating system is the clearest."""
     chain = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__:
         chain.append(cause)

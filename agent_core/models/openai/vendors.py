@@ -106,7 +106,7 @@ VENDORS: Mapping[str, Vendor] = {
 
 
 def vendor_url(vendor: Vendor, environment: Mapping[str, str]) -> str:
-    """The vendor's base URL: the operator's, else the default."""
+    """Return the vendor's base URL: the operator's, else the default."""
     url = normalize_url(environment.get(vendor.url_env, "").strip())
     if not url:
         return vendor.urls[0]
@@ -117,7 +117,7 @@ def vendor_url(vendor: Vendor, environment: Mapping[str, str]) -> str:
 
 
 def model_info(vendor: Vendor | None, model: str) -> ModelInfo:
-    """What the table and the price list know of a model; nothing without a vendor."""
+    """Return what the table and the price list know of a model; nothing without a vendor."""
     if vendor is None:
         return ModelInfo(model)
     schema = vendor.capabilities.format == "json_schema"
@@ -126,17 +126,17 @@ def model_info(vendor: Vendor | None, model: str) -> ModelInfo:
 
 
 def normalize_url(url: str) -> str:
-    """A base URL in the form in which URLs are compared."""
+    """Return a base URL in the form in which URLs are compared."""
     return url.rstrip("/")
 
 
 def is_vendor_url(vendor: Vendor, url: str, environment: Mapping[str, str]) -> bool:
-    """Whether a base URL is the vendor's, by the table or by the operator's setting."""
+    """Return whether a base URL is the vendor's, by the table or by the operator's setting."""
     return normalize_url(url) in vendor.urls or normalize_url(url) == normalize_url(vendor_url(vendor, environment))
 
 
 def is_near(url: str) -> bool:
-    """Whether a base URL is of this machine, or of one's own network, by its address or a name without a dot."""
+    """Return whether a base URL is of this machine, or of one's own network, by its address or a name without a dot."""
     host = urlsplit(url).hostname or ""
     try:
         return not ip_address(host).is_global

@@ -105,7 +105,7 @@ class Chat:
             self._count(_code_of(reply))
 
     def _decide(self, reply: ChatReply) -> ChatReply:
-        """The turn's reply, once the person has decided on all calls that wait."""
+        """Return the turn's reply, once the person has decided on all calls that wait."""
         while reply.waiting and reply.trace_id is not None:
             call = reply.waiting[0]
             decision = ask_decision(call, self._state.tape(reply.trace_id)) if self._attended else None

@@ -15,7 +15,7 @@ ReadLine = Callable[[str], str]
 
 
 def line_reader(*, attended: bool, history: Iterable[str], words: Iterable[str]) -> ReadLine:
-    """What reads the lines. `history` are earlier ones, oldest first; `words` are completed by the tab key."""
+    """Return what reads the lines. `history` are earlier ones, oldest first; `words` are completed by the tab key."""
     return _terminal_reader(history, words) if attended else _read_plainly
 
 

@@ -49,7 +49,7 @@ class ChatState:
         return self._take(resume)
 
     def history(self) -> list[Message]:
-        """The stored messages."""
+        """Return the stored messages."""
         return self._runner.run(self.host.history(self.conversation))
 
     def withdraw(self) -> str | None:
@@ -67,18 +67,18 @@ class ChatState:
         return self._runner.run(self.host.undo(self.conversation))
 
     def last_run(self) -> str | None:
-        """The run of the last turn: of this session, also if it was cancelled, else of those that are stored."""
+        """Return the run of the last turn: of this session, also if it was cancelled, else of those that are stored."""
         if self._run is not None and self.tape(self._run):
             return self._run
         runs = [each["trace_id"] for each in self.history() if "trace_id" in each]
         return runs[-1] if runs else None
 
     def question(self, run: str) -> str:
-        """The message that a turn answers."""
+        """Return the message that a turn answers."""
         return str(read_run(self.tape(run), ROOT).external["message"])
 
     def tape(self, run: str) -> Tape:
-        """The records of a turn."""
+        """Return the records of a turn."""
         return self.host.engine.store.journal.load(run)
 
     def _take(self, turn: Coroutine[Any, Any, RunResult]) -> ChatReply:

@@ -112,12 +112,12 @@ class ChatView:
 
 
 def is_of_agent(event: Event) -> bool:
-    """Whether an event is of the agent of a turn: those of the turn's other nodes are no news."""
+    """Return whether an event is of the agent of a turn: those of the turn's other nodes are no news."""
     return event["strand"].startswith(AGENT_STRAND)
 
 
 def describe_step(event: Event) -> str | None:
-    """A line for an event of a run; None for one that has none."""
+    """Return a line for an event of a run; None for one that has none."""
     match event["event"]:
         case "thought":
             return event["text"]

@@ -76,7 +76,7 @@ def clear_session(session: str, config: Path | None, *, as_json: bool) -> int:
 
 
 def _ask(config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
-    """What the store of this host answers."""
+    """Return what the store of this host answers."""
     load_host_config(config)  # with the environment of `.env`
     with closing(open_named_store(None, config)) as runs:
         store = host_context_store(database=shared_database(runs))

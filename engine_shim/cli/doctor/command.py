@@ -39,7 +39,7 @@ def examine_host(options: Options, *, quick: bool, shared: bool = False) -> int:
 
 
 def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
-    """All findings, in the order in which they are shown."""
+    """Yield all findings, in the order in which they are shown."""
     yield from check_versions()
     yield from check_extras()
     found, config = check_host(options.config)
@@ -54,7 +54,7 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
 
 
 def examine_sharing(options: Options) -> Iterator[Finding]:
-    """Whether tenants who do not trust each other can share the host."""
+    """Yield whether tenants who do not trust each other can share the host."""
     found, config = check_host(options.config)
     if config is None:
         yield from found
@@ -88,7 +88,7 @@ def _examine_stores(address: StoreAddress, config: HostConfig, *, quick: bool) -
 
 
 def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -> Iterator[Finding]:
-    """The conversations of the host or of a tenant, where nothing is in Redis."""
+    """Yield the conversations of the host or of a tenant, where nothing is in Redis."""
     address = configured_address() or store
     if is_url(address):
         from engine_shim.cli.doctor.postgres import check_conversations_in
@@ -102,7 +102,7 @@ def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -
 def _examine_store(
     address: StoreAddress, tenant: str | None, part: str, newest: int | None, tenants: list[str]
 ) -> Iterator[Finding]:
-    """The store of the host, with the tokens in it, or that of a tenant."""
+    """Yield the store of the host, with the tokens in it, or that of a tenant."""
     with closing(open_store(address, tenant=tenant, patience=PATIENCE_S)) as store:
         if isinstance(store, SqliteRunStore):
             yield from check_runs(store.path, part, newest=newest)

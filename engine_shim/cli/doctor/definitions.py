@@ -42,7 +42,7 @@ class Parts:
 
 
 def check_definitions(config: HostConfig) -> Iterator[Finding]:
-    """What is said of the tools, agents, workflows and models of a host, or of a tenant."""
+    """Yield what is said of the tools, agents, workflows and models of a host, or of a tenant."""
     part = Parts(config.tenant)
     try:
         registry = with_runs(build_registry(config), None)
@@ -107,7 +107,7 @@ def _models_of_workflows(workflows: Iterable[CheckedWorkflow]) -> Iterator[Model
 
 
 def _check_models(config: HostConfig, part: str, models: Iterable[Model]) -> Iterator[Finding]:
-    """Each model once, however it is reached: whether it can be asked from here."""
+    """Yield each model once, however it is reached: whether it can be asked from here."""
     known: set[tuple[Any, ...]] = set()
     reach = agents_reach(config)
     for base, name, options in models:
@@ -134,7 +134,7 @@ def _check_model(providers: Providers, part: str, name: str, options: Options) -
 def _check_needs(
     config: HostConfig, registry: ToolRegistry, workflows: Iterable[CheckedWorkflow], told: set[str]
 ) -> Iterator[Finding]:
-    """What else the workflows need of the host and it does not give: secrets and variables."""
+    """Yield what else the workflows need of the host and it does not give: secrets and variables."""
     needs, part = HostCheck(open_grants(config, registry).own), Parts(config.tenant)("workflows")
     for checked in workflows:
         problems = [each for each in needs.problems(checked.workflow, checked.invoked) if each.message not in told]

@@ -31,7 +31,7 @@ FindVersion = Callable[[str], str | None]
 
 
 def find_version(distribution: str) -> str | None:
-    """The version of a distribution in this Python."""
+    """Return the version of a distribution in this Python."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -39,7 +39,7 @@ def find_version(distribution: str) -> str | None:
 
 
 def check_versions(find: FindVersion = find_version) -> Iterator[Finding]:
-    """Which Python runs which version of the package."""
+    """Yield which Python runs which version of the package."""
     own = find(PACKAGE) or "unknown"
     yield Finding(PACKAGE, "ok", own, facts={"version": own})
     running = platform.python_version()
@@ -47,14 +47,14 @@ def check_versions(find: FindVersion = find_version) -> Iterator[Finding]:
 
 
 def check_extras(requirements: Sequence[str] | None = None, find: FindVersion = find_version) -> Iterator[Finding]:
-    """Each extra: the versions of what it installs, or what is missing of it and what it would give."""
+    """Yield each extra: the versions of what it installs, or what is missing of it and what it would give."""
     wanted = read_extras(requires(PACKAGE) or () if requirements is None else requirements)
     for extra in [*(name for name in GIVES if name in wanted), *sorted(wanted.keys() - GIVES.keys())]:
         yield _judge(extra, {name: find(name) for name in wanted[extra]})
 
 
 def read_extras(requirements: Sequence[str]) -> dict[str, list[str]]:
-    """The distributions of each extra but those for tests, as the package's metadata has them."""
+    """Return the distributions of each extra but those for tests, as the package's metadata has them."""
     found: dict[str, list[str]] = {}
     for requirement in requirements:
         if (match := REQUIREMENT.match(requirement)) and match[2] not in FOR_TESTS and match[1] != PACKAGE:

@@ -26,10 +26,10 @@ class Finding:
 
 
 def find_faults(name: str, error: DefinitionError) -> list[Finding]:
-    """Each fault of a definition, or of a configuration, with its place."""
+    """Return each fault of a definition, or of a configuration, with its place."""
     return list_problems(name, problems_in(error))
 
 
 def list_problems(name: str, problems: Iterable[Problem], status: Status = "problem") -> list[Finding]:
-    """A finding for each problem."""
+    """Return a finding for each problem."""
     return [Finding(name, status, str(each)) for each in problems]

@@ -19,7 +19,7 @@ PART = "configuration"
 
 
 def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
-    """What is said of the configuration, and the configuration, unless it has faults."""
+    """Return what is said of the configuration, and the configuration, unless it has faults."""
     file = find_host_config(named)
     try:
         config = open_host(file)
@@ -40,8 +40,8 @@ def _find_unset(config: HostConfig) -> Iterator[Finding]:
 
 
 def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
-    """Whether the tools of MCP servers and other hosts are approved, as the lock file has it, or what is in the way;
-    and whether the host's tools are known without an approval."""
+    """Return whether the tools of MCP servers and other hosts are approved, as the lock file has it, or what is in the
+    way; and whether the host's tools are known without an approval."""
     lock = ToolLockFile(config.base / LOCK)
     names = [f"{where}/{name}" for where in ("mcp_servers", "remote") for name in getattr(config, where)]
     away = _find_away(config)
@@ -53,8 +53,8 @@ def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
 
 
 def _find_away(config: HostConfig) -> dict[str, str]:
-    """Why sources cannot be used now: a program that is not there, a server that does not answer. Nothing is started,
-    and nothing approved."""
+    """Return why sources cannot be used now: a program that is not there, a server that does not answer. Nothing is
+    started, and nothing approved."""
     away: dict[str, str] = {}
     for name, server in config.mcp_servers.items():
         if server.command is not None:

@@ -18,7 +18,7 @@ _OTHER: Final = "AGENT_CORE_CONTEXT_DB names another"
 
 
 def check_database(database: Database, part: str) -> Iterator[Finding]:
-    """How a database is; it can be looked into if that is "ok"."""
+    """Yield how a database is; it can be looked into if that is "ok"."""
     assert isinstance(database, PostgresDatabase)
     facts = {"path": database.name}
     try:
@@ -39,7 +39,7 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
 
 
 def check_conversations_in(url: str, schema: str | None, part: str) -> Iterator[Finding]:
-    """How many conversations a database holds, or one schema of it."""
+    """Yield how many conversations a database holds, or one schema of it."""
     with closing(Server(url, (LAYOUT,), patience=PATIENCE_S, schema=schema)) as database:
         facts = {"path": database.name}
         try:

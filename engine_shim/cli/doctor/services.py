@@ -25,7 +25,7 @@ ANSWER_S: Final = 3.0
 
 
 def check_redis(store: StoreAddress, *, seconds: float = ANSWER_S) -> Finding:
-    """Whether the server of REDIS_URL answers. Its URL is not shown: it may hold a password."""
+    """Return whether the server of REDIS_URL answers. Its URL is not shown: it may hold a password."""
     try:
         server = redis_of_host()
     except DefinitionError as error:
@@ -53,7 +53,8 @@ async def _ping(server: RedisServer, seconds: float) -> None:
 
 
 def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
-    """Whether the Temporal server is there, where this host's runs are driven by workers, or it names a server."""
+    """Return whether the Temporal server is there, where this host's runs are driven by workers, or it names a
+    server."""
     if config.engine != "temporal" and "temporal" not in config.model_fields_set:
         return Finding("Temporal", "ok", "not used: each run is driven by the process that begins it")
     address = config.temporal.address
@@ -75,7 +76,7 @@ async def _reach(address: str, seconds: float) -> None:
 
 
 def check_journal_keys() -> Iterator[Finding]:
-    """Whether journals are signed, and by which key."""
+    """Yield whether journals are signed, and by which key."""
     try:
         keys = signing_keys()
     except DefinitionError as error:
@@ -90,7 +91,7 @@ def check_journal_keys() -> Iterator[Finding]:
 
 
 def check_tokens(database: Database, tenants: Collection[str]) -> Iterator[Finding]:
-    """The tokens that a server of this store asks for."""
+    """Yield the tokens that a server of this store asks for."""
     try:
         tokens = Tokens(database).all()
     except JournalError as error:
@@ -100,7 +101,7 @@ def check_tokens(database: Database, tenants: Collection[str]) -> Iterator[Findi
 
 
 def judge_tokens(tokens: Collection[Token], tenants: Collection[str], now: datetime) -> Iterator[Finding]:
-    """How many there are, and those that are of no use any more."""
+    """Yield how many there are, and those that are of no use any more."""
     if not tokens:
         message = "none: `agent-core serve` is open to every program on this machine, and to no other machine"
         yield Finding("tokens", "ok", message, facts={"tokens": 0})

@@ -22,7 +22,8 @@ Check = Callable[[HostConfig], Iterator[str]]
 
 
 def check_shared(config: HostConfig, address: StoreAddress, database: Database | None) -> Iterator[Finding]:
-    """A finding for each line of the checklist, in its order. `database` is the host's store, if it can be read."""
+    """Yield a finding for each line of the checklist, in its order. `database` is the host's store, if it can be
+    read."""
     yield _judge("tokens", _find_open(database), "the server asks for a token", "`agent-core token new`")
     for name, check, sound, advice in CHECKS:
         yield _judge(name, check(config), sound, advice)
@@ -103,7 +104,7 @@ def _find_unsigned(config: HostConfig) -> Iterator[str]:
 
 
 def _find_files(config: HostConfig, address: StoreAddress) -> Iterator[Path]:
-    """The files that runs are stored in."""
+    """Yield the files that runs are stored in."""
     if not is_url(address):
         path = Path(str(address))
         yield from (path, *(of_tenant(path, name) for name in config.tenants))

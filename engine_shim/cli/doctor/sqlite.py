@@ -33,7 +33,7 @@ class Probe:
 
 
 def probe(path: Path, layout: Layout, *, patience: float = PATIENCE_S) -> Probe:
-    """What is there at the path; of a file that is not there, whether it can be made."""
+    """Return what is there at the path; of a file that is not there, whether it can be made."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def probe(path: Path, layout: Layout, *, patience: float = PATIENCE_S) -> Probe:
 
 
 def select(path: Path, query: str) -> list[Any]:
-    """What a query finds in a file that exists."""
+    """Return what a query finds in a file that exists."""
     with closing(_open(path, PATIENCE_S, "ro")) as db:
         return db.execute(query).fetchall()
 

@@ -24,7 +24,7 @@ from utools.databases.sqlite_file import Layout
 
 
 def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[Finding]:
-    """The store of runs: its file, how many runs it holds by status, and each that does not verify, of the
+    """Yield the store of runs: its file, how many runs it holds by status, and each that does not verify, of the
     `newest` ones where that is given."""
     found = probe(path, LAYOUT)
     yield judge_file(part, found, LAYOUT, "--store, AGENT_CORE_STORE or `store` in agent-core.yaml names another")
@@ -38,7 +38,8 @@ def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[
 
 
 def look_into(store: DatabaseRunStore, part: str, *, newest: int | None) -> Iterator[Finding]:
-    """How many runs a store holds by status, and each that does not verify, of the `newest` ones if that is given."""
+    """Yield how many runs a store holds by status, and each that does not verify, of the `newest` ones if that is
+    given."""
     try:
         listed = list_runs(store)
         by_status = Counter(each.status for each in listed)
@@ -51,14 +52,14 @@ def look_into(store: DatabaseRunStore, part: str, *, newest: int | None) -> Iter
 
 
 def _find_endings(store: DatabaseRunStore, paused: Sequence[str]) -> Iterator[Finding]:
-    """The paused runs that have ended servers."""
+    """Yield the paused runs that have ended servers."""
     for run in paused:
         if (taken := store.takeovers(run)) >= MOST:
             yield Finding("runs", "warning", f"{run}: {describe_takeovers(taken)}", f"`agent-core show {run}`")
 
 
 def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
-    """How a file is; `other` says how another one is named."""
+    """Return how a file is; `other` says how another one is named."""
     if found.fault:
         return Finding(part, "problem", f"{found.path} cannot be used: {found.fault}", other, found.facts)
     if not found.exists:
@@ -92,7 +93,7 @@ def _verify(store: DatabaseRunStore, runs: list[str]) -> Iterator[Finding]:
 
 
 def find_damage(store: DatabaseRunStore, run: str, keys: Keys | None) -> str | None:
-    """Why a run is not as it was written; None for one that is, however far it got."""
+    """Return why a run is not as it was written; None for one that is, however far it got."""
     try:
         if store.entry(run) is None:
             check_intact(run, store.journal.load(run), keys, store.journal.identity)
@@ -104,7 +105,7 @@ def find_damage(store: DatabaseRunStore, run: str, keys: Keys | None) -> str | N
 
 
 def check_conversations(path: Path, part: str) -> Iterator[Finding]:
-    """The file of conversations, and how many it holds."""
+    """Yield the file of conversations, and how many it holds."""
     found = probe(path, CONVERSATIONS)
     yield judge_file(part, found, CONVERSATIONS, "AGENT_CORE_CONTEXT_DB names another")
     if found.exists and not found.fault and found.version:

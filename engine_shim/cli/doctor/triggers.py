@@ -14,7 +14,7 @@ NEEDED = ("cronsim", "standardwebhooks")
 
 
 def check_triggers(config: HostConfig, workflows: WorkflowCatalog, *, part: str, hooks: str) -> Iterator[Finding]:
-    """What is said of the files in the directory of triggers, as `part`, and of webhooks, as `hooks`."""
+    """Yield what is said of the files in the directory of triggers, as `part`, and of webhooks, as `hooks`."""
     files = FileStamps(config.base / config.triggers).find_changed() or []
     if (files or config.webhooks) and not all(map(find_spec, NEEDED)):
         message = "triggers and webhooks need the extra web, which is not installed"
@@ -41,7 +41,7 @@ def _check_files(files: Sequence[Path], workflows: WorkflowCatalog, part: str) -
 
 
 def _check_webhooks(config: HostConfig, part: str) -> Iterator[Finding]:
-    """The secret of each webhook; its URL is not shown, and not called."""
+    """Yield the secret of each webhook; its URL is not shown, and not called."""
     for at, hook in enumerate(config.webhooks):
         from engine_shim.service.webhooks import read_secret
 

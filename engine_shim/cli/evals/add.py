@@ -50,7 +50,8 @@ def add_case(
 
 
 def _outputs_of_nodes(run: str, tape: Tape) -> Mapping[str, Any]:
-    """What the nodes of a workflow gave in a recorded run, as its replay tells; nothing for what is no workflow."""
+    """Return what the nodes of a workflow gave in a recorded run, as its replay tells; nothing for what is no
+    workflow."""
     rows = [row for rows in tape.values() for row in rows]
     outcome = replay(rows, run_id=run, loops=LOOPS).outputs.get(ROOT)
     return {} if outcome is None else outcome.nodes

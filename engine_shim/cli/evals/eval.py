@@ -72,7 +72,7 @@ def _write(measured: Sequence[Measured], *, as_json: bool) -> None:
 
 
 def _judge(measured: Sequence[Measured], min_right: float) -> int:
-    """The exit code; stderr says why it is not 0."""
+    """Return the exit code; stderr says why it is not 0."""
     for one in measured:
         if not any(each.has_reply for each in one.found):
             sys.stderr.write(f"agent-core: {one.model}: no run had an answer: {one.found[0].error}\n")
@@ -87,7 +87,7 @@ def _judge(measured: Sequence[Measured], min_right: float) -> int:
 
 
 async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
-    """Each variant on the same cases, one after the other."""
+    """Return each variant on the same cases, one after the other."""
     providers = Providers(base_urls=suite.host.base_urls, default_provider=suite.host.default_provider)
     store = open_store(options.store) if options.store else None
     sides = "AB" if len(options.variants) > 1 else [""]
@@ -106,7 +106,7 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
 async def _measure(
     suite: Suite, variant: Variant, model: ModelClient, options: Evaluation, store: DatabaseRunStore | None, side: str
 ) -> Measured:
-    """One variant; a local model is loaded before the clock of its first run starts."""
+    """Return one variant; a local model is loaded before the clock of its first run starts."""
     progress = Progress(len(suite.cases) * options.repeat, side)
     if isinstance(model, LocalModel):
         progress.start_loading(variant.model)
@@ -132,7 +132,7 @@ async def _measure(
 def read_variants(
     model: str, settings: Sequence[str], protocol: str | None, other: str | None, changes: Sequence[str]
 ) -> list[Variant]:
-    """The variant that is measured, and the other one that it is compared with, if there is one."""
+    """Return the variant that is measured, and the other one that it is compared with, if there is one."""
     chosen = {**({"protocol": protocol} if protocol else {}), **_read_keys(settings, "--set")}
     changed = _read_keys(changes, "--compare-set")
     first = Variant(model, chosen)
@@ -140,7 +140,7 @@ def read_variants(
 
 
 def _read_keys(pairs: Sequence[str], option: str) -> dict[str, Any]:
-    """The keys of the agent's config that an option gives."""
+    """Return the keys of the agent's config that an option gives."""
     settings = read_settings(pairs, option)
     if taken := sorted(FIXED & settings.keys()):
         raise typer.BadParameter(f"{option} {taken[0]}=…: {taken[0]} is decided by the cases and --model")

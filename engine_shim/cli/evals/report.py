@@ -45,7 +45,7 @@ class Measured:
 
 
 def as_data(measured: Measured) -> dict[str, Any]:
-    """All of it as JSON; a rate is null where there was nothing to measure."""
+    """Return all of it as JSON; a rate is null where there was nothing to measure."""
     found = measured.found
     groups = [
         {"category": category, "language": language, **_scores_as_data(s)} for category, language, s in _groups(found)
@@ -66,7 +66,7 @@ def _scores_as_data(scores: Scores) -> dict[str, Any]:
 
 
 def _case_as_data(each: Scored, *, is_kept: bool) -> dict[str, Any]:
-    """A run; its id is null where no store keeps it."""
+    """Return a run; its id is null where no store keeps it."""
     case = each.case
     fields = {"name": case.name, "category": case.category, "language": case.language}
     rest = {
@@ -140,7 +140,7 @@ def _explain(each: Scored, *, is_kept: bool) -> Iterator[str]:
 
 
 def _groups(found: Sequence[Scored]) -> Iterator[tuple[str, str, Scores]]:
-    """The sums by category and language, in the order of the file."""
+    """Yield the sums by category and language, in the order of the file."""
     for category, language in dict.fromkeys((each.case.category, each.case.language) for each in found):
         inside = [each for each in found if (each.case.category, each.case.language) == (category, language)]
         yield category, language, total(each.scores for each in inside)

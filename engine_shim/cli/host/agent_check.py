@@ -35,7 +35,7 @@ class Subject(Protocol):
     """Whose policy is tried. Another process may have it."""
 
     def policy(self, strand: str, started: Started, workflow: Started) -> dict[str, Any] | None:
-        """The policy of a strand that begins so, in a run that begins so; None if it is another's."""
+        """Return the policy of a strand that begins so, in a run that begins so; None if it is another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _nodes_of(file: Path, catalog: AgentCatalog) -> AgentNodes:
 
 
 def _known(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with its defaults, without what only a run fills in."""
+    """Return the config with its defaults, without what only a run fills in."""
     known = known_config(config)
     later = {key for key in config if known.get(key) != config[key]}
     read = AgentConfig.model_validate({**known, "prompt": "any"}).model_dump()
@@ -103,7 +103,7 @@ def _known(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _try_run(subject: Subject, store: DatabaseRunStore, named: Named) -> list[Replayed]:
-    """The replay of each strand of a run that is the subject's."""
+    """Return the replay of each strand of a run that is the subject's."""
     run, workflow = named
     try:
         tape = store.journal.load(run)
@@ -119,7 +119,7 @@ def _replay(run: str, workflow: str, tape: Tape, policy: Mapping[str, Any], stra
 
 
 def _read_start(first: Row) -> Started:
-    """How a strand begins; nothing for a damaged one, of which nobody can tell whose it is."""
+    """Return how a strand begins; nothing for a damaged one, of which nobody can tell whose it is."""
     try:
         return first.record()
     except ValueError:
@@ -127,7 +127,7 @@ def _read_start(first: Row) -> Started:
 
 
 def _policy(config: Mapping[str, Any], codes: Sequence[str]) -> dict[str, Any]:
-    """What of a config a policy may vary, for a run that had these tools."""
+    """Return what of a config a policy may vary, for a run that had these tools."""
     policy = {key: value for key, value in config.items() if key in VARIABLE_KEYS}
     if "allowed_tools" not in policy:
         return policy

@@ -70,7 +70,7 @@ def _show(chosen: str | None, question: str, runs: DatabaseRunStore, options: Op
 
 
 def _from_here(model: str) -> str:
-    """The model's name; a file in it starts from the working directory."""
+    """Return the model's name; a file in it starts from the working directory."""
     provider, colon, name = model.partition(":")
     return f"{provider}:{Path(name).absolute()}" if colon and provider in ("scripted", "local") else model
 
@@ -101,7 +101,7 @@ def _run(
 
 
 def _working(engine: Engine) -> AbstractContextManager[TemporalConfig]:
-    """A development server, and a worker. BadParameter where what they need is not installed."""
+    """Return a development server, and a worker. BadParameter where what they need is not installed."""
     if find_spec("temporalio") is None:
         raise typer.BadParameter("--engine temporal needs the extra temporal: pip install 'agent-core[temporal]'")
     from engine_shim.cli.host.demo_temporal import working

@@ -87,7 +87,7 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
 
 
 def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """What is wrong, and what the author may not mean."""
+    """Return what is wrong, and what the author may not mean."""
     try:
         workflow, faults = load_parts(file)
         problems: list[Problem] = []

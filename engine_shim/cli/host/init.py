@@ -48,7 +48,7 @@ def write_files(directory: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
-    """Each file below a directory of this package: its path in a project, and its content."""
+    """Yield each file below a directory of this package: its path in a project, and its content."""
     for each in directory.iterdir():
         if each.is_dir():
             yield from read_files(each, f"{prefix}{each.name}/")
@@ -85,6 +85,6 @@ def _first_commands() -> list[str]:
 
 
 def _commands_in(readme: str) -> list[str]:
-    """The commands of the first block that the README says to run."""
+    """Return the commands of the first block that the README says to run."""
     block = FIRST_COMMANDS.search(readme)
     return block[1].splitlines() if block else []

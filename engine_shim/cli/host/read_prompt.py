@@ -43,8 +43,8 @@ def show_tool_as_read(code: str, registry: ToolRegistry) -> int:
 
 
 def read_prompts(file: Path, host: HostConfig, registry: ToolRegistry) -> Iterator[Prompt]:
-    """What each agent of a workflow reads first. Placeholders are shown as they are written; a conversation that comes
-    from another node is left out."""
+    """Yield what each agent of a workflow reads first. Placeholders are shown as they are written; a conversation that
+    comes from another node is left out."""
     workflow, catalog = load_workflow(file), build_catalog(host, registry)
     for node in workflow.definition.nodes:
         if node.tool != AGENT:

@@ -56,7 +56,7 @@ def show_tool(code: str, config: Path | None, *, as_read: bool) -> int:
 
 
 def tools_of(host: HostConfig) -> ToolRegistry:
-    """All tools of a host, those that are runs too."""
+    """Return all tools of a host, those that are runs too."""
     return with_runs(build_registry(host), None)
 
 
@@ -66,7 +66,7 @@ def _effect_as_data(tool: Tool) -> dict[str, Any]:
 
 
 def _describe_effect(tool: Tool) -> str:
-    """Whether it reads or writes, and what else matters before it is allowed."""
+    """Return whether it reads or writes, and what else matters before it is allowed."""
     if tool.effect == "nested":
         return "run"
     decides = tool.effect["argument"] if isinstance(tool.effect, Mapping) else "its arguments"
@@ -77,7 +77,7 @@ def _describe_effect(tool: Tool) -> str:
 
 
 def _shorten(description: str) -> str:
-    """The first sentence, or as many words of it as a line holds."""
+    """Return the first sentence, or as many words of it as a line holds."""
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z`])|\n\s*\n", description.strip(), maxsplit=1)[0]
     text = " ".join(sentence.split())
     if len(text) <= BRIEF:
@@ -118,7 +118,7 @@ def approve_tools(name: str | None, config: Path | None, *, yes: bool, as_json: 
 
 
 def _describe_change(change: Change) -> Iterator[str]:
-    """A change, and what of the description and the schemas is new (+) and what is gone (-)."""
+    """Yield a change, and what of the description and the schemas is new (+) and what is gone (-)."""
     yield f"{change.kind:<8} {change.source}: {change.tool}"
     before, after = ([] if each is None else _lines_of(each) for each in (change.before, change.after))
     if change.kind != "gone":
@@ -128,6 +128,6 @@ def _describe_change(change: Change) -> Iterator[str]:
 
 
 def _lines_of(definition: Definition) -> list[str]:
-    """What is approved of a tool, as lines that can be compared."""
+    """Return what is approved of a tool, as lines that can be compared."""
     fields = definition.model_dump(exclude={"name", "description"}, exclude_defaults=True)
     return [*definition.description.splitlines(), *json.dumps(fields, indent=1, ensure_ascii=False).splitlines()[1:-1]]

@@ -51,7 +51,7 @@ def verify_run(
 
 
 def _describe_verification(found: Verification, status: OpenStatus | None) -> str:
-    """What was found in a sentence; `status` is that of an intact run without an end."""
+    """Return what was found in a sentence; `status` is that of an intact run without an end."""
     if status is not None:
         whole = "ok" if found.ok else "intact"
         return f"{whole}: {found.count} records, head {found.head}; {found.seal}; {OPEN[status]}: not complete yet"
@@ -65,7 +65,8 @@ def _describe_verification(found: Verification, status: OpenStatus | None) -> st
 
 
 def _host_file(recorded: Recorded) -> Path | None:
-    """The configuration of the host that began the run, whose keys signed it; of a journal file, of this host."""
+    """Return the configuration of the host that began the run, whose keys signed it; of a journal file, of this
+    host."""
     entry = recorded.store.entry(recorded.run_id) if recorded.store and recorded.run_id else None
     return Path(entry.host) if entry is not None and entry.host else find_host_config()
 
@@ -83,7 +84,7 @@ def replay_run(run: str, store: StoreAddress | None, policy: dict[str, Any] | No
 
 
 def read_policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
-    """The policy of --policy and --set; None without either."""
+    """Return the policy of --policy and --set; None without either."""
     if file is None and not changes:
         return None
     document = Document(Path("--set"), {}) if file is None else read_document(file, "the policy")
@@ -108,7 +109,7 @@ def _explain_fixed(key: str) -> str:
 
 
 def _describe_fault(problem: Problem, document: Document, settings: Mapping[str, Any]) -> str:
-    """A fault of a policy, with the option or the line of the file that it is in."""
+    """Return a fault of a policy, with the option or the line of the file that it is in."""
     key = problem.where.strip("/")
     if key.partition("/")[0] in settings:
         return f"--set {key}: {problem.message}"
@@ -116,7 +117,7 @@ def _describe_fault(problem: Problem, document: Document, settings: Mapping[str,
 
 
 def _describe_changes(found: Replay) -> str:
-    """What another policy would have changed: a line for each call, then the end."""
+    """Return what another policy would have changed: a line for each call, then the end."""
     lines = [
         f"{entry['strand']}:{entry['n']}  {entry['tool']}  {entry['recorded']}"
         + ("" if entry["now"] == entry["recorded"] else f" → {entry['now']}: {entry['why']}")
@@ -134,7 +135,7 @@ def _describe_changes(found: Replay) -> str:
 
 
 def describe_replay(found: Replay) -> str:
-    """The result of a replay in a sentence."""
+    """Return the result of a replay in a sentence."""
     if found.identical:
         return (
             f"identical: {output.count(found.steps, 'step')} replayed, every decision and the output came out the same"

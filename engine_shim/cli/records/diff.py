@@ -34,7 +34,7 @@ def _load(run: str, store: StoreAddress | None) -> tuple[str, Tape]:
 
 
 def _as_data(found: Diff) -> dict[str, Any]:
-    """All of it: records in a line each, their changes in full."""
+    """Return all of it: records in a line each, their changes in full."""
     partings = [
         {
             "strand": each.strand,
@@ -55,7 +55,7 @@ def _stats(stats: RunStats) -> dict[str, Any]:
 
 
 def _lines(found: Diff) -> list[str]:
-    """The figures and answers of each run, then where they part, first things first."""
+    """Return the figures and answers of each run, then where they part, first things first."""
     lines = [*_sides(found.a, found.b), ""]
     for each in found.partings:
         lines += _parting(each)

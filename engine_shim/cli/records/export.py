@@ -36,7 +36,7 @@ def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: s
 
 
 def _read_journal(recorded: Recorded) -> tuple[str, bytes]:
-    """The id and the lines of a run, in the order of their writing. A file is taken as it is, damage and all."""
+    """Return the id and the lines of a run, in the order of their writing. A file is taken as it is, damage and all."""
     if recorded.store is None or recorded.run_id is None:
         found, tape = recorded.load()
         if isinstance(recorded.source, Path) and recorded.source.suffix == ".jsonl":

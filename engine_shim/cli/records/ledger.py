@@ -62,8 +62,8 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
 def find_damaged(
     store: DatabaseRunStore, keys: Keys | None = None, seals: "Counter[str] | None" = None
 ) -> "list[dict[str, str]]":
-    """The runs of a store with a record that is not what was written, and with `keys` those whose seal is not what it
-    should be. `seals` counts what was checked of the seals."""
+    """Return the runs of a store with a record that is not what was written, and with `keys` those whose seal is not
+    what it should be. `seals` counts what was checked of the seals."""
     seals = Counter() if seals is None else seals
     found = ((entry.run, _find_damage(store, entry, keys, seals)) for entry in list_runs(store))
     return [{"run": run, "why": why} for run, why in found if why is not None]
@@ -85,7 +85,7 @@ def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, se
 
 
 def _describe(ended: int, deleted: int, older: int, others: int, head: str, has_faults: bool) -> str:
-    """How many runs the ledger tells of."""
+    """Return how many runs the ledger tells of."""
     parts = [f"{output.count(ended, 'run')} of the ledger"]
     parts += [f"{deleted:,} deleted"] if deleted else []
     parts += [f"{older:,} older than the ledger"] if older else []

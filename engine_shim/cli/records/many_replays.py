@@ -39,7 +39,7 @@ def _replay(policy: Mapping[str, Any] | None, store: DatabaseRunStore, run: Name
 
 
 def replay_many(address: StoreAddress, since: datetime | None, attempt: Try) -> list[Replayed]:
-    """What came of each run that began at `since` or later, newest first.
+    """Return what came of each run that began at `since` or later, newest first.
 
     The first ones are replayed here: what cannot be tried at all is told before anything else starts.
     """

@@ -32,7 +32,7 @@ class Recorded(NamedTuple):
 
 
 def find_recorded(run: str, address: StoreAddress | None) -> Recorded:
-    """The run. BadParameter for a journal file that is not there; what `find_run` raises for the store."""
+    """Return the run. BadParameter for a journal file that is not there; what `find_run` raises for the store."""
     if Path(run).is_file():
         return Recorded(unpack_page(Path(run)) if Path(run).suffix == ".html" else Path(run))
     if Path(run).suffix in JOURNALS or Path(run).name != run:

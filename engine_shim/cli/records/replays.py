@@ -46,7 +46,7 @@ def write_table(found: Sequence[Replayed], *, as_json: bool) -> int:
 
 
 def _table(found: Sequence[Replayed]) -> list[str]:
-    """A line for each run, and how many have each outcome."""
+    """Return a line for each run, and how many have each outcome."""
     cells = [("run", "workflow", "outcome", "steps", "changed decisions"), *map(_cells, found)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]

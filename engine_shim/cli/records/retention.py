@@ -39,7 +39,7 @@ def delete_runs(older_than: str, status: str, path: StoreAddress | None, *, dry_
 def find_expired(
     entries: Iterable[RunEntry], journal: Journal, older_than: timedelta, statuses: Collection[str], now: datetime
 ) -> list[Expired]:
-    """The runs of these statuses that ended, or last went on, longer ago than that.
+    """Return the runs of these statuses that ended, or last went on, longer ago than that.
 
     A run whose journal says no time counts from its beginning, and stays if nobody knows that.
     """
@@ -56,7 +56,7 @@ def find_expired(
 
 
 def _last_time(rows: list[Row]) -> datetime | None:
-    """The time of a strand's last record that has one."""
+    """Return the time of a strand's last record that has one."""
     for row in reversed(rows):
         try:
             at = row.record().get("at")

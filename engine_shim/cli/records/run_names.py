@@ -19,7 +19,7 @@ SHOWN: Final = 5
 
 
 def find_workflow_run(name: str, options: Options) -> str:
-    """The id of a workflow's run. What `find_run` raises, and BadParameter for an agent's own run."""
+    """Return the id of a workflow's run. What `find_run` raises, and BadParameter for an agent's own run."""
     with closing(open_named_store(options.store, options.config)) as store:
         run = find_run(name, store, find_newest=_find_newest_workflow)
         if store.entry(run) is None and store.journal.load(run):
@@ -30,7 +30,7 @@ def find_workflow_run(name: str, options: Options) -> str:
 def find_run(
     name: str, store: DatabaseRunStore, *, find_newest: Callable[[DatabaseRunStore], list[str]] | None = None
 ) -> str:
-    """The id of the run. RunNotFound where the store holds none; BadParameter where it holds several."""
+    """Return the id of the run. RunNotFound where the store holds none; BadParameter where it holds several."""
     found = store.find(name, limit=SHOWN + 1) if name else []
     if name in found[:1]:
         return name

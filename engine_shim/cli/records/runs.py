@@ -32,7 +32,7 @@ def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -
 
 
 def read_statuses(text: str) -> list[str]:
-    """The statuses that --status names. BadParameter for one that no run has."""
+    """Return the statuses that --status names. BadParameter for one that no run has."""
     named = [name.strip() for name in text.split(",")]
     if set(named) <= set(LISTED):
         return named
@@ -40,19 +40,19 @@ def read_statuses(text: str) -> list[str]:
 
 
 def entry_as_data(entry: RunEntry) -> dict[str, Any]:
-    """A run of the store in a JSON document."""
+    """Return a run of the store in a JSON document."""
     fields = {name: getattr(entry, name) for name in ("workflow", "version", "status", "started_at")}
     return {"run_id": entry.run, **fields}
 
 
 def entry_as_line(entry: RunEntry, more: str = "") -> str:
-    """A run of the store in a list; `more` stands before its workflow."""
+    """Return a run of the store in a list; `more` stands before its workflow."""
     at, workflow = entry.started_at[:16].replace("T", " "), f"{entry.workflow} {entry.version}".rstrip()
     return output.in_line(f"{entry.run}  {entry.status:<11}  {at:<16}  {more}{workflow}")
 
 
 def _is_interrupted(entry: RunEntry, driver: str | None) -> bool:
-    """Whether nobody drives a run that has not ended."""
+    """Return whether nobody drives a run that has not ended."""
     return entry.status in OPEN and driver is None
 
 
@@ -63,7 +63,8 @@ def _as_data(entry: RunEntry, about: RunOutline, driver: str | None) -> dict[str
 
 
 def _as_line(entry: RunEntry, about: RunOutline, *, is_interrupted: bool) -> str:
-    """The entry, whose agent it is, where it comes from, and the first of its inputs, as far as there is room."""
+    """Return the entry, whose agent it is, where it comes from, and the first of its inputs, as far as there is
+    room."""
     line = entry_as_line(entry, f"{_duration(about.seconds):>6}  ")
     if about.agent not in (None, entry.workflow):  # a turn is listed under its agent's name
         line = f"{line} {output.in_line(str(about.agent))}"

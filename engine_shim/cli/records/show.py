@@ -77,7 +77,7 @@ def show_as_example(run: str, store: StoreAddress | None, *, as_json: bool) -> i
 
 
 def _sound_part(run_id: str, tape: Tape) -> tuple[Tape, Damaged | None]:
-    """The rows of each strand up to its first damage, and the first damage of all."""
+    """Return the rows of each strand up to its first damage, and the first damage of all."""
     sound, damage = {}, None
     for path, rows in tape.items():
         try:
@@ -112,7 +112,7 @@ def _write_records(run_id: str, timed: list[TimedRecord], full: bool) -> None:
 
 
 def _own_start(timed: list[TimedRecord]) -> datetime | None:
-    """When the run began; a fork began when it was forked."""
+    """Return when the run began; a fork began when it was forked."""
     forked: Mapping[str, Any] = next((each.record["forked"] for each in timed if "forked" in each.record), {})
     return parse_time(forked.get("at", "")) or next((each.at for each in timed if each.at is not None), None)
 
@@ -125,7 +125,7 @@ def _write_messages(run: RecordedRun) -> None:
 
 
 def record_as_line(record: dict[str, Any]) -> str:
-    """One record in a line."""
+    """Return one record in a line."""
     return f"{record['kind']:<12}  {output.flatten(_describe(read_record(record)), LONGEST)}".rstrip()
 
 
@@ -186,7 +186,7 @@ def _describe_resolved(fact: Resolved) -> str:
 
 
 def _subject(run: RecordedRun) -> str:
-    """What a run is, and what it was given: its workflow and inputs, or its agent's model and question."""
+    """Return what a run is, and what it was given: its workflow and inputs, or its agent's model and question."""
     if run.definition:
         inputs = f" {output.as_text(run.external)}" if run.external else ""
         return f"{run.loop} {run.name} {run.definition.get('version', '1')}{inputs}"
@@ -195,7 +195,7 @@ def _subject(run: RecordedRun) -> str:
 
 
 def _describe_decided(fact: Decided) -> str:
-    """How a reply was judged: each call with its verdict, and what else was decided."""
+    """Return how a reply was judged: each call with its verdict, and what else was decided."""
     planned = [f"plan {each['step']}: {each['description']} ({each['tool']})" for each in fact.plan or ()]
     if (told := fact.plan_step) is not None:
         planned = [" ".join(["plan", f"{told['step']}:", told["status"], *filter(None, [told.get("message")])])]

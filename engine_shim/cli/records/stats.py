@@ -75,7 +75,7 @@ def _average(total: float, number: int) -> float | None:
 
 
 def _tables(totals: Totals) -> list[str]:
-    """A line for each workflow, for each agent, for each tool, for each model, and one for all models."""
+    """Return a line for each workflow, for each agent, for each tool, for each model, and one for all models."""
     workflows = [
         (name, f"{each.runs:,}", _percent(each.failure_rate), _list_counts(each.statuses), _list_counts(each.errors))
         for name, each in sorted(totals.workflows.items(), key=lambda item: -item[1].runs)
@@ -107,7 +107,7 @@ def _tables(totals: Totals) -> list[str]:
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """An empty line, the head, and the rows; nothing without rows."""
+    """Return an empty line, the head, and the rows; nothing without rows."""
     if not rows:
         return []
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

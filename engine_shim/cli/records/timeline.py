@@ -24,7 +24,7 @@ class TimedRecord:
 
 
 def in_time(tape: Tape) -> list[TimedRecord]:
-    """All records by time. Those of a strand keep their order, and a strand comes before what is below it.
+    """Return all records by time. Those of a strand keep their order, and a strand comes before what is below it.
 
     A record that closes strands comes after theirs. One that nothing before it dates began when its batch was asked
     for, else with the first below it. A strand without any time has just begun, and comes last.
@@ -46,14 +46,14 @@ def in_time(tape: Tape) -> list[TimedRecord]:
 
 
 def _asked_at(strands: Mapping[str, list[TimedRecord]], path: str) -> datetime | None:
-    """When the batch was asked for that a strand is an item of; None for any other strand."""
+    """Return when the batch was asked for that a strand is an item of; None for any other strand."""
     segment, above = parse_segment(last_segment(path)), strands.get(parent_of(path), [])
     is_item = segment.name is None and segment.number < len(above)
     return above[segment.number].at if is_item else None
 
 
 def _after_what_they_close(strands: Mapping[str, list[TimedRecord]], timed: list[TimedRecord]) -> Iterator[TimedRecord]:
-    """A strand's records, none earlier than the ends of the strands that it or one before it closes."""
+    """Yield a strand's records, none earlier than the ends of the strands that it or one before it closes."""
     last: datetime | None = None
     for each in timed:
         ends = [strands[path][-1].at for path, *_ in each.record.get("closes", ()) if strands.get(path)]
@@ -67,7 +67,8 @@ def _rank(each: TimedRecord) -> tuple[datetime, int]:
 
 
 def _timed(path: str, records: list[dict[str, Any]]) -> Iterator[TimedRecord]:
-    """A strand's records with their times. What was asked began before its answer; else the time before holds on."""
+    """Yield a strand's records with their times. What was asked began before its answer; else the time before holds
+    on."""
     last: datetime | None = None
     for n, record in enumerate(records):
         at = _own_time(record) or _began(records[n + 1 : n + 2])
@@ -80,7 +81,7 @@ def _own_time(record: dict[str, Any]) -> datetime | None:
 
 
 def _began(following: list[dict[str, Any]]) -> datetime | None:
-    """When that began which the following record answers; a run that is nested there tells it itself."""
+    """Return when that began which the following record answers; a run that is nested there tells it itself."""
     for answer in following:
         ended = _own_time(answer)
         if ended is not None and "closes" not in answer and isinstance(answer.get("seconds"), int | float):

@@ -39,7 +39,7 @@ def show_trace(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
 
 
 def _missing(found: Replay) -> str | None:
-    """The strand in which the replay ended, if it did not come to the end."""
+    """Return the strand in which the replay ended, if it did not come to the end."""
     return found.divergence["strand"] if found.divergence else found.tape_ended
 
 
@@ -51,7 +51,7 @@ def _table(steps: list[dict[str, Any]], answer: Any) -> Iterator[str]:
 
 
 def _cells(step: dict[str, Any], answer: Any) -> tuple[str, str, str, str]:
-    """A step without an action or an error is the last one, which gave the answer."""
+    """Return the cells of a step. One without an action or an error is the last one, which gave the answer."""
     if step["action"] is None and not step["error"]:
         return (
             str(step["step"]),

@@ -32,12 +32,12 @@ class Left(Exception):
 
 
 def is_attended(options: Options) -> bool:
-    """Whether a person sits at the terminal, and may be asked."""
+    """Return whether a person sits at the terminal, and may be asked."""
     return not options.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
-    """What the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C)."""
+    """Return what the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C)."""
     in_doubt = call["reason"] == "in_doubt"
     why = "may or may not have happened" if in_doubt else f"needs your decision ({call['reason']})"
     _write(f"? {call['tool']} {why}, in {describe_place(call['strand'], tape)}\n{_as_text(call['args'])}\n")
@@ -50,12 +50,12 @@ def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
 
 
 def _reason_of(call: Mapping[str, Any]) -> list[str]:
-    """Why the person is asked, where there is more to say than that the tool needs approval."""
+    """Return why the person is asked, where there is more to say than that the tool needs approval."""
     return [call["message"]] if call.get("message") else []
 
 
 def ask_arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The call's arguments as the person edits them; None when they end the input."""
+    """Return the call's arguments as the person edits them; None when they end the input."""
     _write(f"{call['tool']} waits with\n{_as_text(call['args'])}\n")
     try:
         while (edited := _ask_args(call["args"])) is None:
@@ -67,7 +67,7 @@ def ask_arguments(call: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def describe_place(strand: str, tape: Tape) -> str:
-    """The nodes and agents that a waiting call belongs to; of several calls at once, which it is."""
+    """Return the nodes and agents that a waiting call belongs to; of several calls at once, which it is."""
     parts = [parse_segment(segment) for segment in segments(strand)]
     place = visible(" › ".join(part.name for part in parts if part.name is not None)) or root_of(strand)
     if not parts or parts[-1].name is not None:
@@ -91,7 +91,7 @@ def _ask_choice(choices: Choices, args: dict[str, Any]) -> Decision:
 
 
 def _ask_args(args: dict[str, Any]) -> dict[str, Any] | None:
-    """The edited arguments; None, once it was said why, for what is no JSON object."""
+    """Return the edited arguments; None, once it was said why, for what is no JSON object."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     try:
         text = _edit(editor, args) if editor else _read_line(f"{HOW_TO_EDIT}the arguments, as a JSON object: ")

@@ -89,7 +89,7 @@ def _stop(run_id: str, wanted: RunStatus, stop: Callable[[Engine], Awaitable[Run
 
 
 def _describe_stop(status: RunStatus, wanted: str) -> str:
-    """The status that a run has once it was to be stopped, and what became of the request."""
+    """Return the status that a run has once it was to be stopped, and what became of the request."""
     if status == wanted:
         return status
     if status in ENDED:

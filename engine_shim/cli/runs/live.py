@@ -32,7 +32,7 @@ Decided = tuple[Mapping[str, Any], Decision]
 def drive(
     engine: Engine, workflow: Workflow, work: Work, on_interrupt: Callable[[], None], decided: Sequence[Decided] = ()
 ) -> RunResult:
-    """The result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed.
+    """Return the result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed.
 
     `decided` are the calls that waited, and go on now.
     """
@@ -62,7 +62,7 @@ def drive(
 def drive_run(
     engine: Engine, workflow: Workflow, run_id: str, work: Work, options: Options, decided: Sequence[Decided] = ()
 ) -> RunResult:
-    """The result of `work` on this run; at a terminal, after the person has decided on the calls that wait."""
+    """Return the result of `work` on this run; at a terminal, after the person has decided on the calls that wait."""
     result = drive(engine, workflow, work, on_interrupt(engine, run_id, options), decided)
     while result.status == "waiting" and is_attended(options):
         call = result.waiting[0]
@@ -82,7 +82,8 @@ def _resuming(engine: Engine, run_id: str, decisions: Decisions) -> Work:
 
 
 def on_interrupt(engine: Engine, run_id: str, options: Options) -> Callable[[], None]:
-    """What writes, when a person interrupts this run, how to resume it, or to follow workers that go on with it."""
+    """Return what writes, when a person interrupts this run, how to resume it, or to follow workers that go on with
+    it."""
     how = "the run goes on at its workers; to follow it" if engine.has_workers else "to go on"
     message = f"interrupted; {how}: {options.command('resume', run_id)}"
     where = run_id if options.as_json else ""

@@ -94,7 +94,7 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
 
 
 def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dict[str, Any]:
-    """The run's inputs: those of the file, and the pairs name=value, which win."""
+    """Return the run's inputs: those of the file, and the pairs name=value, which win."""
     external: dict[str, Any] = _read_json(source) if source else {}
     declared = (workflow.definition.inputs or {}).get("properties", {})
     given: set[str] = set()
@@ -121,7 +121,7 @@ def _check_read(definition: Definition, external: Mapping[str, Any], given: Set[
 
 
 def _read_input(name: str, text: str, schema: Any) -> Any:
-    """An input from the command line: a text where the definition allows one, else JSON."""
+    """Return an input from the command line: a text where the definition allows one, else JSON."""
     kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
     if kind == "string":
         return text
@@ -134,7 +134,8 @@ def _read_input(name: str, text: str, schema: Any) -> Any:
 
 
 def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
-    """The same workflow with one other model in every agent node and judged edge, reached where its own name says.
+    """Return the same workflow with one other model in every agent node and judged edge, reached where its own name
+    says.
 
     BadParameter for a workflow that asks no model.
     """
@@ -156,7 +157,8 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
 
 
 def read_decision(word: str, message: str, args: str | None, *, attended: bool = False) -> Decision | None:
-    """The decision of a command line. BadParameter for an unknown word; None for an edit that a person still writes."""
+    """Return the decision of a command line. BadParameter for an unknown word; None for an edit that a person still
+    writes."""
     kind = DECISIONS.get(word)
     if kind is None:
         raise typer.BadParameter(f"{word!r} is not a decision; there are {', '.join(DECISIONS)}")
@@ -169,7 +171,7 @@ def read_decision(word: str, message: str, args: str | None, *, attended: bool =
 
 
 def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
-    """The strand and record of the call that `at` names, or of the only one that waits."""
+    """Return the strand and record of the call that `at` names, or of the only one that waits."""
     if at is None:
         if len(calls) == 1:
             return calls[0]["strand"], calls[0]["n"]
@@ -181,7 +183,7 @@ def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
 
 
 def read_place(at: str) -> tuple[str, int]:
-    """The strand and record that STRAND:N names."""
+    """Return the strand and record that STRAND:N names."""
     strand, colon, n = at.rpartition(":")
     if not colon or not n.isdecimal():
         raise typer.BadParameter(f"--at {at!r}: write STRAND:N")

@@ -33,7 +33,7 @@ _BY_KIND = {
 
 
 def exit_code(result: RunResult) -> int:
-    """The exit code of a run's result."""
+    """Return the exit code of a run's result."""
     if result.status == "completed":
         return OK
     if result.status in ("waiting", "paused"):
@@ -42,7 +42,7 @@ def exit_code(result: RunResult) -> int:
 
 
 def code_of_kind(kind: str) -> int:
-    """The exit code of a run that ended by an error of this kind."""
+    """Return the exit code of a run that ended by an error of this kind."""
     return _BY_KIND.get(kind, FAILED)
 
 
@@ -76,7 +76,7 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
 
 
 def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
-    """The declared outputs; without any, the agents' primary outputs, or the output of the last node."""
+    """Yield the declared outputs; without any, the agents' primary outputs, or the output of the last node."""
     if result.status != "completed":
         return
     declared, outputs = list(workflow.definition.outputs), result.outputs
@@ -94,7 +94,7 @@ def _agent_nodes(result: RunResult, workflow: Workflow) -> list[str]:
 
 
 def _primary_output(result: RunResult, workflow: Workflow, name: str) -> str:
-    """The output of an agent that its author wants to see; the answer where a placeholder has chosen it."""
+    """Return the output of an agent that its author wants to see; the answer where a placeholder has chosen it."""
     chosen = workflow.nodes[name].config.get("primary_output", ANSWER)
     return chosen if chosen in result.nodes[name] else ANSWER
 
@@ -109,7 +109,7 @@ def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, st
 
 
 def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, str]]:
-    """The calls that wait for a person, each with the command that decides it."""
+    """Yield the calls that wait for a person, each with the command that decides it."""
     for entry in result.waiting:
         first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
         why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your decision"
@@ -125,5 +125,5 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
 
 
 def _step_row(step: Json) -> tuple[str, str]:
-    """A step of a plan: what it calls, and what for."""
+    """Return a step of a plan: what it calls, and what for."""
     return f"step {step['step']}", f"{step['tool']} {as_text(step['parameters'])}   {step['description']}"

@@ -190,7 +190,8 @@ class View:
         return any(each.partition("[")[0] == name for each in self._failed)
 
     def _names(self, strand: str, *, of_items: bool = True) -> list[str]:
-        """The nodes and nested agents that a strand belongs to, from the outside in; calls of a batch have no names.
+        """Return the nodes and nested agents that a strand belongs to, from the outside in; calls of a batch have no
+        names.
 
         An item of a node's list is named by its number, unless the strand is that of a call which waits: those are
         counted by themselves.
@@ -203,7 +204,7 @@ class View:
         return names
 
     def _attempt(self, strand: str) -> str:
-        """Which attempt of a node that may be tried again a strand belongs to; empty for a node that may not."""
+        """Return which attempt of a node that may be tried again a strand belongs to; empty for a node that may not."""
         visit, *below = [parse_segment(segment) for segment in segments(strand)] or [NOWHERE]
         node = self._workflow.nodes.get(visit.name or "")
         if node is None or node.retry is None or node.retry.max_attempts == 1:
@@ -216,7 +217,7 @@ class View:
         return f"attempt {before + 1} of {node.retry.max_attempts}"
 
     def _tail(self) -> str:
-        """The end of the answer as far as it is written, as long as a line has room for."""
+        """Return the end of the answer as far as it is written, as long as a line has room for."""
         flat = " ".join(self._answer[-2 * self._width :].split())
         room = self._width // 2
         return flat if len(flat) <= room else f"…{flat[-room:]}"
@@ -258,7 +259,7 @@ class View:
 
 
 def _node_of(strand: str) -> str | None:
-    """The node of the workflow that a strand belongs to."""
+    """Return the node of the workflow that a strand belongs to."""
     visit = segments(strand)[:1]
     return parse_segment(visit[0]).name if visit else None
 

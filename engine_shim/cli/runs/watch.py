@@ -40,7 +40,7 @@ def run_and_watch(run: Callable[[], int]) -> int:
 
 
 def _own_modules(libraries: Collection[str]) -> dict[str, Path]:
-    """The modules that the run has loaded from files of the host, which are loaded anew the next time."""
+    """Return the modules that the run has loaded from files of the host, which are loaded anew the next time."""
     loaded = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if name not in libraries}
     files = {name: Path(file).resolve() for name, file in loaded.items() if isinstance(file, str)}
     directories = {Path.cwd(), *(Path(file).parent for file in protected_files())}
@@ -48,7 +48,7 @@ def _own_modules(libraries: Collection[str]) -> dict[str, Path]:
 
 
 def _is_source(file: Path) -> bool:
-    """Whether it is no library, even where its environment lies beside the workflow."""
+    """Return whether it is no library, even where its environment lies beside the workflow."""
     is_own = {"site-packages", "dist-packages"}.isdisjoint(file.parts)
     return file.suffix == ".py" and is_own and PACKAGES.isdisjoint(file.parents)
 
@@ -68,7 +68,7 @@ def _wait_for_change(files: Collection[Path], began: int) -> None:
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """What changes with a file; None while there is none, as between two steps of an editor."""
+    """Return what changes with a file; None while there is none, as between two steps of an editor."""
     try:
         found = file.stat()
     except OSError:

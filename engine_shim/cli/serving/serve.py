@@ -111,8 +111,8 @@ def serve_host(
 def open_service(
     host: str, hosts: Sequence[str], model: str | None, options: Options, conversation_tokens: int | None = None
 ) -> Service:
-    """The service of this host, open where only this machine reaches it and there is no token. BadParameter for an
-    address that others reach while it asks for no token."""
+    """Return the service of this host, open where only this machine reaches it and there is no token. BadParameter for
+    an address that others reach while it asks for no token."""
     config, store = with_engine(load_host_config(options.config), options), find_address(options.store, options.config)
     if conversation_tokens is not None:
         config = config.model_copy(update={"max_conversation_tokens": conversation_tokens})
@@ -126,7 +126,7 @@ def open_service(
 
 
 def list_names(host: str, hosts: Sequence[str]) -> list[str]:
-    """The names by which clients may call a server that listens at `host`."""
+    """Return the names by which clients may call a server that listens at `host`."""
     return [*LOOPBACK, *([] if _is_local(host, hosts) else [host]), *hosts]
 
 
@@ -154,7 +154,7 @@ def _is_local(host: str, hosts: Sequence[str]) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket at the address. BadParameter for one that cannot be listened at."""
+    """Return a socket at the address. BadParameter for one that cannot be listened at."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
@@ -165,7 +165,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def describe_served(host: str, port: int, service: Service) -> str:
-    """What a server says when it starts: where it is, what it serves and to whom."""
+    """Return what a server says when it starts: where it is, what it serves and to whom."""
     workflows = sum(len(tenant.workflows.list()) for tenant in service.tenants.values())
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
     config = service.tenants[None].config

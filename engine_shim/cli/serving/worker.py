@@ -31,7 +31,7 @@ def run_worker(model: str | None, options: Options) -> int:
 
 
 def open_worker_engine(config: HostConfig, address: StoreAddress, model: str | None) -> Engine:
-    """The engine of a host or tenant, which drives runs itself."""
+    """Return the engine of a host or tenant, which drives runs itself."""
     store = open_store(address, tenant=config.tenant)
     store.note_tenant(config.tenant)
     return Engine.of_host(config, store=store, model=model, is_worker=True)

@@ -56,8 +56,8 @@ class RunActivities:
 
     @activity.defn
     async def load(self, run: str, _: None) -> Rows:
-        """All rows of a run that is about to be driven. Damaged where they are not whole, DefinitionErrors where this
-        worker lacks what the run needs; with nothing written."""
+        """Return all rows of a run that is about to be driven. Damaged where they are not whole, DefinitionErrors where
+        this worker lacks what the run needs; with nothing written."""
         self._hosts.find(run)
         return await asyncio.to_thread(self._load, run)
 
@@ -69,7 +69,7 @@ class RunActivities:
 
     @activity.defn
     async def read_strand(self, run: str, path: str) -> Rows:
-        """The rows of one strand."""
+        """Return the rows of one strand."""
         tape = await asyncio.to_thread(self._journal.load, run)
         return Rows(run, tuple(tape.get(path, ())))
 
@@ -113,7 +113,7 @@ class RunActivities:
 
     @activity.defn
     async def classify(self, run: str, reference: list[Any]) -> str:
-        """What a call would do."""
+        """Return what a call would do."""
         classify: Classify = AT_HAND.get(run, reference)
         return self._hosts.find(run).executor.classify(classify)
 
@@ -217,13 +217,13 @@ class RunActivities:
         return Rows(run, (row,))
 
     async def _read_stored(self, run: str, slot: Slot, lost: ApplicationError, *kinds: str) -> Rows:
-        """What another driver wrote first, if it is one of these kinds."""
+        """Return what another driver wrote first, if it is one of these kinds."""
         if (stored := await self._read_row(run, slot, *kinds)) is None:
             raise lost
         return stored
 
     async def _read_row(self, run: str, slot: Slot, *kinds: str) -> Rows | None:
-        """The row that is in a slot; None where there is none. Lost where it is of another kind."""
+        """Return the row that is in a slot; None where there is none. Lost where it is of another kind."""
         rows = (await asyncio.to_thread(self._journal.load, run)).get(slot.path, [])
         if len(rows) <= slot.n:
             return None

@@ -54,7 +54,7 @@ class TemporalBackend:
         return workflow.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def load(self, run: str) -> Tape:
-        """The tape, for the inbox."""
+        """Return the tape, for the inbox."""
         return self.tape
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
@@ -104,7 +104,7 @@ class TemporalBackend:
         return self._read_reply(reply)
 
     async def _act(self, act: Act, told: list[Any]) -> Any:
-        """What the activity gives. A write's has one attempt: whoever claims it next finds what became of it."""
+        """Return what the activity gives. A write's has one attempt: whoever claims it next finds what became of it."""
         within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
         while True:
             try:
@@ -168,8 +168,9 @@ class TemporalBackend:
 
 
 async def perform(name: str, run: str, told: Any = None) -> Any:
-    """What a step on the store gives, by the worker that walks: history has its end alone. Raises Lost when another
-    driver was first, ActivityError for what retries do not mend. A store that is away is tried again until it is back.
+    """Return what a step on the store gives, by the worker that walks: history has its end alone. Raises Lost when
+    another driver was first, ActivityError for what retries do not mend. A store that is away is tried again until it
+    is back.
     """
     with _raising_lost():
         return await workflow.execute_local_activity(
@@ -178,7 +179,7 @@ async def perform(name: str, run: str, told: Any = None) -> Any:
 
 
 async def perform_act(run: str, told: Any, *, within: timedelta, once: bool) -> Any:
-    """What an act comes to, by any worker. Raises what `perform` does."""
+    """Return what an act comes to, by any worker. Raises what `perform` does."""
     with _raising_lost():
         return await workflow.execute_activity(
             "act",

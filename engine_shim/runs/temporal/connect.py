@@ -31,7 +31,7 @@ log = logging.getLogger("engine_shim")
 
 
 async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
-    """A connected client. EngineAway when no server answers."""
+    """Return a connected client. EngineAway when no server answers."""
     try:
         async with asyncio.timeout(READY_S):
             return await _connect_once_ready(config, converter)
@@ -41,7 +41,7 @@ async def connect(config: TemporalConfig, converter: DataConverter) -> Client:
 
 
 async def _connect_once_ready(config: TemporalConfig, converter: DataConverter) -> Client:
-    """A connected client; one of a server that listens and is not ready yet, when it is. RuntimeError where none
+    """Return a connected client; one of a server that listens and is not ready yet, when it is. RuntimeError where none
     listens."""
     connect_once = partial(
         Client.connect,

@@ -58,7 +58,8 @@ class TemporalDriver:
         self.watch: Callable[[str], AnswerListener] | None = None
 
     async def drive(self, job: Job) -> RunResult:
-        """The result of a run once it rests. EngineError where there is no server, or where it refuses the run."""
+        """Return the result of a run once it rests. EngineError where there is no server, or where it refuses the
+        run."""
         word: Stopping | GoOn = job.stop.requested or "go on"
         if settled := await self._runs.run_blocking(self._note_handed_in, job.run, word):
             return settled
@@ -147,7 +148,7 @@ class TemporalDriver:
             ended.cancel()
 
     def _await_end(self, run: str, handle: WorkflowHandle[Any, Any], follower: Follower) -> "asyncio.Task[None]":
-        """A task that ends with the workflow, which is news for a follower."""
+        """Return a task that ends with the workflow, which is news for a follower."""
         ended = asyncio.create_task(self._wait_closed(run, handle))
         ended.add_done_callback(lambda _: follower.news.set())
         return ended
@@ -173,7 +174,7 @@ class TemporalDriver:
                     handle = await self._wake(run, "go on")
 
     def _is_outdated(self, run: str, ended: "asyncio.Task[Any]") -> bool:
-        """Whether a workflow failed since its history is another release's: a new one goes on by the journal.
+        """Return whether a workflow failed since its history is another release's: a new one goes on by the journal.
 
         EngineError for any other end of a workflow before its run's.
         """

@@ -93,7 +93,7 @@ class Follower:
         return is_new
 
     def take_stop(self) -> Stopping | None:
-        """What was requested since this was last asked."""
+        """Return what was requested since this was last asked."""
         new = self._stop.requested if self._is_stopped else None
         self._taken = self._stop.requested
         return new
@@ -115,7 +115,7 @@ class Follower:
         return monotonic() - self._looked > QUIET_INTERVAL_S
 
     async def look(self) -> tuple[ListedStatus | None, RunResult | None]:
-        """The status of the run, None while its store is away, and its result where it rests."""
+        """Return the status of the run, None while its store is away, and its result where it rests."""
         noted = None if self._is_due else self._noted
         self.news.clear()
         self._looked = monotonic()
@@ -135,7 +135,7 @@ class Follower:
     def _read(
         self, noted: tuple[ListedStatus, int] | None
     ) -> "tuple[ListedStatus, RunResult | None, list[tuple[int, Row]]]":
-        """The rows come last, so that none of a run at rest is missing."""
+        """Read status, result and rows; the rows last, so that none of a run at rest is missing."""
         status = self._index.status(self.run) if noted is None else noted[0]
         result = read_settled(self._index, self.run, status) if status in SETTLED else None
         has_rows = noted is None or result is not None or noted[1] > self._after
@@ -143,6 +143,6 @@ class Follower:
 
 
 def read_settled(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
-    """The result of a run that rests; None while something is left to do, unless it is paused."""
+    """Return the result of a run that rests; None while something is left to do, unless it is paused."""
     tape, _ = index.load(run)
     return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
-    """What work comes to, also when nobody at Temporal waits for it any more: the journal does."""
+    """Return what work comes to, also when nobody at Temporal waits for it any more: the journal does."""
     task = asyncio.ensure_future(work)
     while True:
         try:

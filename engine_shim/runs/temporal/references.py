@@ -23,7 +23,7 @@ _FOUND: Final = ("asked", "decided", "run_finished")
 
 
 def reference_to(operation: Begin | Classify | Act) -> Reference:
-    """The reference to one operation of a run."""
+    """Return the reference to one operation of a run."""
     match operation:
         case Begin(slot):
             return "begin", slot.path, 0, ""
@@ -34,12 +34,12 @@ def reference_to(operation: Begin | Classify | Act) -> Reference:
 
 
 def reference_to_rows(rows: Sequence[Row]) -> Reference:
-    """The reference to rows that are to be appended: by the last one."""
+    """Return the reference to rows that are to be appended: by the last one."""
     return "rows", rows[-1].path, rows[-1].n, rows[-1].hash.hex()
 
 
 def are_found_again(rows: Sequence[Row]) -> bool:
-    """Whether a walk along the tape comes to these rows."""
+    """Return whether a walk along the tape comes to these rows."""
     return all(row.kind in _FOUND for row in rows)
 
 
@@ -74,7 +74,7 @@ class NotOnTape(AgentCoreError):
 
 
 def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[[Classify], str]) -> Act:
-    """The act that a walk along the tape asks for. NotOnTape where it does not."""
+    """Return the act that a walk along the tape asks for. NotOnTape where it does not."""
     found: list[Act] = []
 
     def look(operation: Operation) -> Any:

@@ -91,7 +91,7 @@ class RowCodec(PayloadCodec):
         return whole
 
     def _find(self, run: str, spans: Sequence[Sequence[Any]]) -> list[Row]:
-        """A single row, where it is at hand."""
+        """Return a single row, where it is at hand."""
         if len(spans) != 1 or spans[0][3] != 1:
             return []
         path, n, head, _ = spans[0]
@@ -121,5 +121,5 @@ class RowCodec(PayloadCodec):
 
 
 def data_converter(journal: Journal | None = None) -> DataConverter:
-    """How values travel: for a worker with its store's journal; for a client, which reads no rows, without."""
+    """Return how values travel: for a worker with its store's journal; for a client, which reads no rows, without."""
     return DataConverter(payload_converter_class=Converter, payload_codec=RowCodec(journal) if journal else None)

@@ -43,7 +43,7 @@ class RunHost:
 
 
 def _before(tape: Tape, rows: Sequence[Row]) -> Tape:
-    """The tape as it was before these rows."""
+    """Return the tape as it was before these rows."""
     first = {row.path: row.n for row in reversed(rows)}
     cut = {path: held[: first.get(path, len(held))] for path, held in tape.items()}
     return {path: held for path, held in cut.items() if held}

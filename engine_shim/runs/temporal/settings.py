@@ -27,5 +27,5 @@ MAX_DRIVES: Final = 10
 
 
 def workflow_id(queue: str, run: str) -> str:
-    """The id of a run's workflow; a queue belongs to one store."""
+    """Return the id of a run's workflow; a queue belongs to one store."""
     return f"{queue}/{run}"

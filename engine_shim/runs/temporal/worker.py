@@ -29,7 +29,7 @@ log = logging.getLogger("engine_shim")
 
 
 def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
-    """A worker of one engine's store."""
+    """Return a worker of one engine's store."""
     activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys())
     return Worker(
         client,

@@ -13,11 +13,11 @@ from engine_shim.definition.graph import graph_of
 from engine_shim.definition.model import read_parts
 from engine_shim.definition.reachability import reachability_of
 from engine_shim.definition.validate import check
-from engine_shim.flow.state import read_plan
+from engine_shim.flow.state import read_compiled
 from utools import default_registry
 
 ECHO = {"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": "{{external.text}}"}}]}
-WORK = {each.__code__: each.__name__ for each in (graph_of, read_parts, reachability_of, read_plan)}
+WORK = {each.__code__: each.__name__ for each in (graph_of, read_parts, reachability_of, read_compiled)}
 
 
 async def calls_in_a_run(workflow: Any, **external: Any) -> Counter[str]:

@@ -49,7 +49,7 @@ class McpConnection:
         self._starting = asyncio.Lock()
 
     async def definitions(self) -> list[Definition]:
-        """The tools that the server offers now. ToolError if it cannot be reached."""
+        """Return the tools that the server offers now. ToolError if it cannot be reached."""
         return list((await self._ready_session()).definitions.values())
 
     async def call(
@@ -61,7 +61,8 @@ class McpConnection:
         within: float | None = None,
         report: Progress,
     ) -> Any:
-        """The result that the server sends in so many seconds, as JSON; `within` bounds the whole, with its start.
+        """Return the result that the server sends in so many seconds, as JSON; `within` bounds the whole, with its
+        start.
 
         ToolError if it refuses, or cannot be reached or is not ready in time, or if the tool is no longer the one that
         was approved; ConnectionResetError if it ends in mid-call, TimeoutError if it takes too long.
@@ -74,7 +75,7 @@ class McpConnection:
             return await self._call_once(approved, dict(args), seconds, ready_by, report)
 
     async def read(self, document: Mapping[str, Any], *, seconds: float) -> str:
-        """What a resource ({uri}) or a prompt ({name, arguments}) of the server says, in so many seconds.
+        """Return what a resource ({uri}) or a prompt ({name, arguments}) of the server says, in so many seconds.
 
         ToolError if the server refuses or cannot be reached, or if it is no text; TimeoutError if it takes too long.
         """
@@ -144,7 +145,7 @@ class McpConnection:
                 ) from None
 
     async def _explain(self, session: McpSession, error: "MCPError", exchange: HttpExchange) -> Exception:
-        """The exception that an error of the library stands for."""
+        """Return the exception that an error of the library stands for."""
         if exchange.unknown_session and await _is_forgotten(session):
             text = error.message[:SHOWN]
             return _ForgottenError("the MCP server {name} refused: {text}", name=self._name, text=text)
@@ -155,7 +156,7 @@ class McpConnection:
         return type(found)(Text("{found}{words}", found=found, words=words)) if closed else found
 
     async def _ready_session_by(self, ready_by: float | None) -> McpSession:
-        """The READY session; ToolError if it is not to be had by then, since nothing has been sent."""
+        """Return the READY session; ToolError if it is not to be had by then, since nothing has been sent."""
         try:
             async with asyncio.timeout_at(ready_by):
                 return await self._ready_session()
@@ -167,7 +168,7 @@ class McpConnection:
             ) from None
 
     async def _ready_session(self) -> McpSession:
-        """The READY session, started if need be, with a list of tools that is not too old."""
+        """Return the READY session, started if need be, with a list of tools that is not too old."""
         async with self._starting:
             if self._closed:
                 raise ToolError("the MCP server {server} cannot be used: its host is closing it", server=self._name)
@@ -189,7 +190,7 @@ class McpConnection:
 
 
 async def _is_forgotten(session: McpSession) -> bool:
-    """Whether the server knows nothing of the session: then it does not answer a harmless question either.
+    """Return whether the server knows nothing of the session: then it does not answer a harmless question either.
 
     The status of a call alone does not tell: a server may well have carried out what it then answers with a 404.
     """
@@ -205,7 +206,7 @@ async def _is_forgotten(session: McpSession) -> bool:
 
 
 async def _has_ended(monitor: ConnectionMonitor) -> bool:
-    """Whether a connection has ended, when all that was under way with it has come to rest."""
+    """Return whether a connection has ended, when all that was under way with it has come to rest."""
     with suppress(TimeoutError):
         await asyncio.wait_for(monitor.ended.wait(), SETTLING)
     return monitor.ended.is_set()

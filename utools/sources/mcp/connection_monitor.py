@@ -81,8 +81,8 @@ class ConnectionMonitor:
             self.end(Text("it sent more than {most} messages that nobody asked for", most=BURST))
 
     def allows_talk(self, size: int) -> bool:
-        """Whether one more message of progress, or for the log, is handed on. Talk never takes the last half of the
-        bucket, so that it ends no connection."""
+        """Return whether one more message of progress, or for the log, is handed on. Talk never takes the last half of
+        the bucket, so that it ends no connection."""
         return self._bucket.spend(size, _now(), reserve=BURST / 2)
 
     def count_request(self) -> None:
@@ -100,7 +100,7 @@ class ConnectionMonitor:
         self._stderr = (self._stderr + data)[-STDERR_BYTES:]
 
     def last_words(self) -> str:
-        """Why we ended it, and the last line of its standard error, to follow a sentence."""
+        """Return why we ended it, and the last line of its standard error, to follow a sentence."""
         lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         ended = Text(": it was ended, since {reason}", reason=self.reason) if self.reason else ""
         last = Text("; its last words: {line}", line=lines[-1][:LINE_SHOWN]) if lines else ""

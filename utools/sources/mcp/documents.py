@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def read_document(client: "Client", document: Mapping[str, Any]) -> str:
-    """The text of a resource, {uri}, or of a prompt, {name, arguments?}. ToolError for one that is no text."""
+    """Return the text of a resource, {uri}, or of a prompt, {name, arguments?}. ToolError for one that is no text."""
     if document.get("uri") is not None:
         read = await client.read_resource(document["uri"], cache_mode="bypass")
         texts = [getattr(each, "text", None) for each in read.contents]

@@ -53,7 +53,7 @@ TEXTS: tuple[tuple[int | None, str, range, Meaning], ...] = (
 
 
 def meaning_of(error: "MCPError", status: int) -> Meaning:
-    """The first row of TEXTS that fits, at this HTTP status (0 where there is none)."""
+    """Return the first row of TEXTS that fits, at this HTTP status (0 where there is none)."""
     for code, text, statuses, meaning in TEXTS:
         if code in (None, error.code) and status in statuses and re.fullmatch(text, error.message, re.DOTALL):
             return meaning
@@ -63,7 +63,7 @@ def meaning_of(error: "MCPError", status: int) -> Meaning:
 def exception_of(
     name: str, error: "MCPError", exchange: HttpExchange, *, closed: bool, secrets: Sequence[str]
 ) -> Exception:
-    """The exception that tells a caller what happened to its call.
+    """Return the exception that tells a caller what happened to its call.
 
     ToolError if the server refused, ConnectionRefusedError if it was never reached, ConnectionResetError if nobody
     knows how far the call came. `closed`: the connection has ended before there was an answer. `secrets` are the names
@@ -100,7 +100,8 @@ def exception_of(
 
 
 def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str:
-    """Why a server did not start, and what its operator sets; `status` is the last HTTP status, 0 where there is none.
+    """Return why a server did not start, and what its operator sets; `status` is the last HTTP status, 0 where there is
+    none.
 
     A server that speaks only HTTP+SSE, the transport of 2024, answers the first message with 404 or 405.
     """

@@ -87,7 +87,7 @@ class _MonitoredBody(httpx2.AsyncByteStream):
         await self._body.aclose()
 
     async def _read_messages(self) -> AsyncIterator[bytes]:
-        """The body as one message, or a stream of events cut after whole ones."""
+        """Yield the body as one message, or a stream of events cut after whole ones."""
         pending = bytearray()
         async for part in self._body:
             searched = max(0, len(pending) - 3)
@@ -103,12 +103,12 @@ class _MonitoredBody(httpx2.AsyncByteStream):
             yield bytes(pending)
 
     def _fault(self, text: str) -> Exception:
-        """What the library takes for the end of this answer alone."""
+        """Return what the library takes for the end of this answer alone."""
         return httpx2.SSEError(text) if self._is_events else httpx2.StreamError(text)
 
 
 async def _refuses(url: httpx2.URL) -> bool:
-    """Whether nobody listens there any more."""
+    """Return whether nobody listens there any more."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             _, writer = await asyncio.open_connection(url.host, url.port or (443 if url.scheme == "https" else 80))

@@ -40,7 +40,7 @@ class TokenBucket:
 
 
 def is_crowded(message: bytes | bytearray) -> bool:
-    """Whether a message holds too many objects and lists. Strings are left out only where it may."""
+    """Return whether a message holds too many objects and lists. Strings are left out only where it may."""
     return _count_brackets(message) > BRACKETS and _count_brackets(STRING.sub(b"", message)) > BRACKETS
 
 
@@ -49,6 +49,6 @@ def _count_brackets(data: bytes | bytearray) -> int:
 
 
 def result_fault(result: Mapping[str, Any]) -> str:
-    """Why a result is not handed to the library; empty if it may be."""
+    """Return why a result is not handed to the library; empty if it may be."""
     longest = max((len(each) for each in result.values() if isinstance(each, list)), default=0)
     return f"it is a list of {longest} items, and at most {ITEMS} are read" if longest > ITEMS else ""

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 async def list_definitions(client: "Client", name: str, redactor: Redactor) -> dict[str, Definition]:
-    """The tools that the server offers now, by name. ToolError for one that offers too many.
+    """Return the tools that the server offers now, by name. ToolError for one that offers too many.
 
     A tool that cannot be used has its `fault`. One without a name, of a name that another one has, or whose name holds
     a secret is left out, since it cannot be called.
@@ -35,7 +35,7 @@ async def list_definitions(client: "Client", name: str, redactor: Redactor) -> d
 
 
 async def _list_tools(client: "Client") -> list[tuple[Any, bool]]:
-    """Each tool as it was sent, and whether the library calls it."""
+    """Return each tool as it was sent, and whether the library calls it."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import METHOD_NOT_FOUND
 
@@ -72,7 +72,7 @@ def _define_all(tools: Sequence[tuple[Any, bool]], server: str) -> Iterator[Defi
 
 
 def define_tool(tool: dict[str, Any], *, is_callable: bool = True) -> Definition:
-    """A tool as its server describes it, with what has one meaning alone taken as it is meant."""
+    """Return a tool as its server describes it, with what has one meaning alone taken as it is meant."""
     hints = tool.get("annotations")
     schema, output = tool.get("inputSchema"), tool.get("outputSchema")
     fault = None if is_callable else "its schema has an x-mcp-header that the protocol does not allow"

@@ -146,7 +146,7 @@ class _Pipes:
                 line = line[:ENDS] + line[-ENDS:]
 
     def _parse(self, line: bytearray) -> SessionMessage | None:
-        """The message on a line; an error in place of an answer that cannot be read; None for anything else."""
+        """Return the message on a line; an error in place of an answer that cannot be read; None for anything else."""
         if is_crowded(line):
             return self._replace(line, CROWDED)
         try:
@@ -160,7 +160,8 @@ class _Pipes:
         return SessionMessage(message)
 
     def _replace(self, line: bytearray, why: str) -> SessionMessage | None:
-        """What is handed on instead of a line that cannot be read: an error where it is an answer, else nothing."""
+        """Return what is handed on instead of a line that cannot be read: an error where it is an answer, else
+        nothing."""
         if (request := _find_answered(line)) in self._asked:
             self._asked.discard(request)
             return unreadable_answer(request, why)
@@ -176,14 +177,14 @@ class _Pipes:
 
 
 def _find_answered(line: bytearray) -> int | None:
-    """The id of the request that a damaged line answers: it is looked for at both ends, as it is written."""
+    """Return the id of the request that a damaged line answers: it is looked for at both ends, as it is written."""
     ends = bytes(line[:ENDS] + b" " + line[-ENDS:])
     found = ID.search(ends) if line.lstrip().startswith(b"{") and b'"jsonrpc"' in ends else None
     return int(found[1]) if found and b'"method"' not in ends else None
 
 
 def _explain(error: ValidationError) -> str:
-    """What is wrong with an answer, without the answer."""
+    """Return what is wrong with an answer, without the answer."""
     first = error.errors(include_input=False, include_url=False)[0]
     return str(first["msg"]) if first["type"] == "json_invalid" else "it is no message of the protocol"
 

@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 
 
 def wrap_result(method: str, result: Json) -> tuple[Json, str]:
-    """The result of a request as the library gets it, and why it cannot be read, empty if it can."""
+    """Return the result of a request as the library gets it, and why it cannot be read, empty if it can."""
     if method == "tools/list":
         return _wrap_tools(result)
     if method == "tools/call" and result.get("resultType", "complete") == "complete":
@@ -29,7 +29,7 @@ def wrap_result(method: str, result: Json) -> tuple[Json, str]:
 
 
 def unwrap_result(meta: Any) -> Any:
-    """What was sent, by the `_meta` of the library's model; None where nothing was kept from it."""
+    """Return what was sent, by the `_meta` of the library's model; None where nothing was kept from it."""
     return meta.get(RAW) if isinstance(meta, dict) else None
 
 
@@ -45,7 +45,7 @@ def _wrap_tools(result: Json) -> tuple[Json, str]:
 
 
 def _show_tool(tool: Any) -> Json | None:
-    """What the library has to know of a tool; None for one that cannot be called by its name."""
+    """Return what the library has to know of a tool; None for one that cannot be called by its name."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
     try:

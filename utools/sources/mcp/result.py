@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 
 
 def read_result(answer: Mapping[str, Any], output_schema: Schema | None = None) -> ToolResult:
-    """The structured content where there is some, else the blocks: one alone by itself, several as a list.
+    """Return the structured content where there is some, else the blocks: one alone by itself, several as a list.
 
     ResultError, with what the server says beside it, for structured content that breaks the tool's output schema.
     """
@@ -41,7 +41,7 @@ def read_result(answer: Mapping[str, Any], output_schema: Schema | None = None) 
 
 
 def read_block(block: Any) -> Any:
-    """A text as it is; of an image, a sound and whatever is no text, what it is and its size in bytes."""
+    """Return a text as it is; of an image, a sound and whatever is no text, what it is and its size in bytes."""
     match block:
         case {"type": "text", "text": str(text)}:
             return _cut(text)
@@ -71,7 +71,7 @@ def replace_bytes(value: Any) -> Any:
 
 
 def _explain_failure(blocks: Sequence[Any], structured: Any) -> str:
-    """What the server says of a failure: its texts, and what it says beside them."""
+    """Return what the server says of a failure: its texts, and what it says beside them."""
     said = [each if isinstance(each, str) else _to_json(each) for each in blocks]
     if structured is not None and not any(_parse(each) == structured for each in said):
         said.append(_to_json(replace_bytes(structured)))
@@ -79,7 +79,8 @@ def _explain_failure(blocks: Sequence[Any], structured: Any) -> str:
 
 
 def _find_structured(blocks: Sequence[Any], schema: Schema) -> Any:
-    """The structured content that a server of before 2025 writes as its only text. ResultError if there is none."""
+    """Return the structured content that a server of before 2025 writes as its only text. ResultError if there is
+    none."""
     (only,) = blocks if len(blocks) == 1 else (None,)
     found = _parse(only) if isinstance(only, str) else None
     if found is None or _faults(found, schema):
@@ -122,7 +123,7 @@ def _join(structured: Any, more: list[Any], schema: Schema | None) -> ToolResult
 
 
 def _repeats(block: Any, structured: Any) -> bool:
-    """Whether a block says nothing that the structured content, or a part of it, does not say."""
+    """Return whether a block says nothing that the structured content, or a part of it, does not say."""
     if not isinstance(block, str):
         return False
     if not (text := block.strip()):
@@ -148,7 +149,7 @@ def _faults(value: Any, schema: Schema) -> list[Fault]:
 
 
 def _parse(text: str) -> Any:
-    """The JSON value that a text is; None for any other text."""
+    """Return the JSON value that a text is; None for any other text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -172,7 +173,7 @@ def _size(base64: str) -> int:
 
 
 def _cut_value(value: Any) -> Any:
-    """A value as it is; one that is too long as the beginning of its JSON text."""
+    """Return a value as it is; one that is too long as the beginning of its JSON text."""
     text = _to_json(value)
     return value if len(text) <= LONGEST else _cut(text)
 

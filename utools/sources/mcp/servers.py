@@ -52,7 +52,7 @@ class McpServers(PinnedSource):
         self._thread = LoopThread(self._close_connections, seconds=CLOSING)
 
     def readers(self) -> dict[str, ReadDocument]:
-        """What reads the resources and prompts of each server, which is started if need be."""
+        """Return what reads the resources and prompts of each server, which is started if need be."""
         return {name: partial(self._read_document, name) for name in self._servers}
 
     async def _read_document(self, name: str, document: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ class McpServers(PinnedSource):
         return await self._thread.run(read())
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
-        """What these servers offer now; each is started, if need be, and goes on running."""
+        """Return what these servers offer now; each is started, if need be, and goes on running."""
         listings = {name: self._thread.submit(self._list_tools(name)) for name in names}
         return {name: self._listed(name, listing) for name, listing in listings.items()}
 
@@ -82,7 +82,7 @@ class McpServers(PinnedSource):
         return await self._connection(name).definitions()
 
     def _connection(self, name: str) -> McpConnection:
-        """The connection of a server; made in the loop that it belongs to."""
+        """Return the connection of a server; made in the loop that it belongs to."""
         if name not in self._connections:
             server = self._servers[name]
             self._connections[name] = McpConnection(name, server, base=self._base, secret=self._secret)
@@ -121,7 +121,7 @@ class McpServers(PinnedSource):
         )
 
     def _make_check(self, name: str, server: McpServer) -> Check | None:
-        """Whether the server's program is there; nothing is known of a server that somebody else runs."""
+        """Return whether the server's program is there; nothing is known of a server that somebody else runs."""
         if server.command is None:
             return None
         program, directory = server.command[0], self._base / (server.cwd or ".")
@@ -139,7 +139,7 @@ class McpServers(PinnedSource):
                     loop.call_soon_threadsafe(partial(context.progress, redactor.text(message or ""), fraction))
 
             async def call() -> ToolResult:
-                """A large answer is read in that thread too, so that the caller's loop does not wait for it."""
+                """Call the tool, and read its answer in the same thread: the caller's loop waits for neither."""
                 connection = self._connection(name)
                 definition = usable.definition
                 answer = await connection.call(definition, args, seconds=seconds, within=within, report=report)

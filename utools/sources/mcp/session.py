@@ -151,7 +151,7 @@ class McpSession:
             await self.monitor.ended.wait()
 
     def _explain(self, error: BaseException) -> str:
-        """The first cause that says something; the library wraps them into groups."""
+        """Return the first cause that says something; the library wraps them into groups."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if self._exchange.posts:
@@ -190,6 +190,6 @@ class McpSession:
 
 
 def needs_listing(listed_at: float | None, calls: int, now: float) -> bool:
-    """Whether a server is to be asked for its tools again: the list is known to be old (`listed_at` is None), or has
-    become so while the server is idle. One that is at work may be too busy to answer."""
+    """Return whether a server is to be asked for its tools again: the list is known to be old (`listed_at` is None), or
+    has become so while the server is idle. One that is at work may be too busy to answer."""
     return listed_at is None or (not calls and now - listed_at > LISTING_AGE)

@@ -55,7 +55,7 @@ class MonitoredReads(_Wrapped):
         return item
 
     async def _next(self) -> Any:
-        """The next message, or our own refusal of the probe once it is overdue."""
+        """Return the next message, or our own refusal of the probe once it is overdue."""
         monitor = self._monitor
         with CancelScope() as scope:
             monitor.wake = scope.cancel
@@ -98,8 +98,8 @@ class MonitoredWrites(_Wrapped):
 
 
 def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
-    """A message as the library gets it: an error in place of a result that is too large, an envelope of one that we
-    read ourselves, None for talk that is left out."""
+    """Return a message as the library gets it: an error in place of a result that is too large, an envelope of one that
+    we read ourselves, None for talk that is left out."""
     match message := getattr(item, "message", None):  # it may be an exception
         case JSONRPCResponse():
             wrapped, fault = wrap_result(monitor.asked.pop(message.id, ""), message.result)
@@ -118,7 +118,7 @@ def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
 
 
 def unreadable_answer(request: int | str | None, why: str) -> SessionMessage:
-    """An error in place of an answer that is not read: the server has taken the call."""
+    """Return an error in place of an answer that is not read: the server has taken the call."""
     error = ErrorData(code=UNREADABLE_CODE, message=f"{UNREADABLE}{why}")
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
 
