@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("utools", "agent_core", "engine_shim")
+LINES_OF_MODULE, LINES_OF_CLASS = 330, 250
 HEAVY = ("openai", "aiohttp", "httpx2", "jsonschema", "engine_shim", "typer")
 LIGHT = f"import sys, {{package}}; print([m for m in {HEAVY} if m in sys.modules])"
 OUTSIDE = {
@@ -131,3 +132,14 @@ def test_importing_the_agent_loads_neither_vendor_nor_validator_nor_engine(packa
 
 def test_every_file_starts_by_saying_what_it_contains() -> None:
     assert [str(path) for _, path in modules() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_and_a_class_are_one_thought(package: str) -> None:
+    """What is long is split by what it is about; the table of records and the state of a run are read as a whole."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        text = path.read_text("utf-8")
+        assert text.count("\n") <= LINES_OF_MODULE or path.name == "records.py", path
+        classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+        long = {node.name for node in classes if (node.end_lineno or 0) - node.lineno >= LINES_OF_CLASS}
+        assert long <= {"RunState"}, path

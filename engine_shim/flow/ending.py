@@ -49,7 +49,7 @@ def nested_output(state: State, outcome: Any, journal: Json | None) -> Json:
 
 
 def _read_failure(call: ToolCall, usual: float | None, reply: ToolReply | Failed) -> End:
-    """Read the end of a tool that failed, or a nested run that could not start; `usual` is its usual time in seconds."""
+    """Read the end of a tool that failed, or a nested run that could not start; `usual` is its usual time, seconds."""
     kind, is_permanent = "tool_error", isinstance(reply, ToolReply) and reply.permanent
     if isinstance(reply, Failed):
         out_of_time = reply.reason == "timeout" and call.within != usual
