@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_core.journal.chain import find_flaws, is_finished
+from agent_core.journal.chain import find_chain_faults, is_finished
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
@@ -79,10 +79,12 @@ def verify(
 def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fault | None:
     """Return the first damage by line; where there are no lines, the first found."""
     faults = list(contents.faults)
-    other_flaws = [flaw for path, rows in others.items() for flaw in find_flaws(contents.run, {path: rows}, path)]
-    for flaw in [*find_flaws(contents.run, tape, root), *other_flaws]:
-        numbers = contents.lines.get(flaw.strand)
-        faults.append(Fault(flaw.why, flaw.strand, flaw.n, numbers[flaw.n] if numbers else None))
+    other_faults = [
+        fault for path, rows in others.items() for fault in find_chain_faults(contents.run, {path: rows}, path)
+    ]
+    for fault in [*find_chain_faults(contents.run, tape, root), *other_faults]:
+        numbers = contents.lines.get(fault.strand)
+        faults.append(Fault(fault.why, fault.strand, fault.n, numbers[fault.n] if numbers else None))
     return min(faults, key=lambda fault: fault.line or 0, default=None)
 
 

@@ -23,7 +23,7 @@ _RULES: Final = orjson.dumps(CURRENT)
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class ChainFault:
     """A record that is wrong in its position, and why."""
 
     strand: str
@@ -73,42 +73,42 @@ def is_closed(tape: Tape, strand: str) -> bool:
     return is_finished(tape, strand) or ("/" in strand and is_closed(tape, parent_of(strand)))
 
 
-def find_flaws(run: str, tape: Tape, root: str) -> Iterator[Flaw]:
+def find_chain_faults(run: str, tape: Tape, root: str) -> Iterator[ChainFault]:
     """Everything that is wrong with a root strand and those below it, the chains first.
 
-    What follows a strand's first flaw is not checked.
+    What follows a strand's first fault is not checked.
     """
     records: dict[str, list[Record]] = {}
     for path, rows in tape.items():
         if not is_within(path, root):
-            yield Flaw(path, 0, f"strand {path!r} does not belong to the run of strand {root!r}")
-        records[path], flaw = _decode_until_flaw(run, path, rows)
-        if flaw:
-            yield flaw
+            yield ChainFault(path, 0, f"strand {path!r} does not belong to the run of strand {root!r}")
+        records[path], fault = _decode_until_fault(run, path, rows)
+        if fault:
+            yield fault
     closed: set[str] = set()
     for path, n, below, end in _closings(records):
         closed.add(below)
         if why := _explain_closing(tape, path, below, end):
-            yield Flaw(path, n, why)
+            yield ChainFault(path, n, why)
     if is_finished(tape, root):
         for path in tape:
             if path != root and path not in closed:
-                yield Flaw(path, 0, f"no record of the finished run closes strand {path!r}")
+                yield ChainFault(path, 0, f"no record of the finished run closes strand {path!r}")
 
 
-def _decode_until_flaw(run: str, path: str, rows: list[Row]) -> tuple[list[Record], Flaw | None]:
-    """Return the records of a strand up to its first flaw, and the flaw."""
+def _decode_until_fault(run: str, path: str, rows: list[Row]) -> tuple[list[Record], ChainFault | None]:
+    """Return the records of a strand up to its first fault, and the fault."""
     records: list[Record] = []
     previous = genesis(run, path)
     for n, row in enumerate(rows):
         record = _decode(row)
         why = _explain_broken(row, path, n, previous)
         if record is None:
-            return records, Flaw(path, n, why or "it is no record")
+            return records, ChainFault(path, n, why or "it is no record")
         if records and records[-1]["kind"] == "run_finished":
             why = why or "it follows the end of its run"
         if why := why or _explain_newer(record):
-            return records, Flaw(path, n, why)
+            return records, ChainFault(path, n, why)
         records.append(record)
         previous = row.hash
     return records, None

@@ -1,7 +1,7 @@
 """Whether a tape may be driven on: nothing acts on a run that is damaged, or is not as it was signed. Pure."""
 
 from agent_core.errors import Damaged, DefinitionError
-from agent_core.journal.chain import check_chains, find_flaws, is_finished
+from agent_core.journal.chain import check_chains, find_chain_faults, is_finished
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.path import child, item
 from agent_core.journal.record import Row, Tape
@@ -25,11 +25,11 @@ def check_intact(
     check_chains(run, tape)
     own, others = split_own_strands(tape)
     root = find_root(own)
-    for flaw in find_flaws(run, own, root):
-        raise Damaged(flaw.strand, flaw.n, flaw.why)
+    for fault in find_chain_faults(run, own, root):
+        raise Damaged(fault.strand, fault.n, fault.why)
     for path, rows in others.items():
-        for flaw in find_flaws(run, {path: rows}, path):
-            raise Damaged(flaw.strand, flaw.n, flaw.why)
+        for fault in find_chain_faults(run, {path: rows}, path):
+            raise Damaged(fault.strand, fault.n, fault.why)
     rests = is_settled(own) if at_rest is None else at_rest or is_finished(own, root)
     if keys is not None and rests:
         _check_signature(run, tape, keys, identity)

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 import orjson
 
 from agent_core.outputs import JsonValue
-from agent_core.protocol.strict_json import Flaw, Malformed
+from agent_core.protocol.strict_json import JsonFault, Malformed
 from agent_core.words.catalogue import Words
 
 Kind = Literal[  # in the order in which they are looked for: the first that fits is reported
@@ -68,16 +68,16 @@ def _explain_problem(body: str, broken: Malformed, words: Words) -> str:
     )
 
 
-def explain_flaw(flaw: Flaw, words: Words) -> ProtocolError:
-    at = _quote_pointer(flaw.pointer, words)
-    match flaw.kind:
+def explain_json_fault(fault: JsonFault, words: Words) -> ProtocolError:
+    at = _quote_pointer(fault.pointer, words)
+    match fault.kind:
         case "duplicate_key":
-            message = words.duplicate_key.format(key=_quote(flaw.what, words), at=at)
+            message = words.duplicate_key.format(key=_quote(fault.what, words), at=at)
         case "number_range":
-            message = words.number_range.format(at=at, number=_quote(flaw.what, words))
+            message = words.number_range.format(at=at, number=_quote(fault.what, words))
         case "lone_surrogate":
             message = words.lone_surrogate.format(at=at)
-    return ProtocolError(flaw.kind, message)
+    return ProtocolError(fault.kind, message)
 
 
 # --- the object -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from agent_core.protocol.errors import (
     check_object,
     explain_broken,
     explain_empty,
-    explain_flaw,
+    explain_json_fault,
 )
 from agent_core.protocol.wrappings import BOM, WHITE_SPACE, unwrap
 from agent_core.rules import EARLIEST
@@ -151,8 +151,8 @@ def read_value(body: str, words: Words = ENGLISH) -> Any:
         value = strict_json.decode(body)
     except ValueError:
         return _explain_undecodable(body, words)
-    flaw = strict_json.find_flaw(value)
-    return explain_flaw(flaw, words) if flaw else value
+    fault = strict_json.find_json_fault(value)
+    return explain_json_fault(fault, words) if fault else value
 
 
 def _read(body: str, any_answer: bool, words: Words) -> Step | ProtocolError:

@@ -35,7 +35,7 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class JsonFault:
     """Something that RFC 8259 allows and that we refuse; `what` is the key, literal or string concerned."""
 
     kind: Literal["duplicate_key", "number_range", "lone_surrogate"]
@@ -53,7 +53,7 @@ class _OutOfRange:
     literal: str
 
 
-# --- decode: the value, with a mark wherever it has a flaw ----------------------------------------
+# --- decode: the value, with a mark wherever it has a fault ----------------------------------------
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
@@ -87,7 +87,7 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def decode(text: str) -> Any:
-    """Return the value of a text; ask `find_flaw` before using it.
+    """Return the value of a text; ask `find_json_fault` before using it.
 
     Raises ValueError if the text is not exactly one value of at most `MAX_DEPTH` levels.
     """
@@ -98,7 +98,8 @@ def decode(text: str) -> Any:
 
 
 def _decode_compact(text: str) -> Any:
-    """Return the value of a text that orjson itself writes for it, and that so has no flaw; None for any other text."""
+    """Return the value of a text that orjson itself writes for it, and that so has no fault; None for any other
+    text."""
     try:
         value = orjson.loads(text)
         return value if orjson.dumps(value) == text.encode() else None
@@ -118,32 +119,32 @@ def _is_too_deep(text: str) -> bool:
     return False
 
 
-def find_flaw(value: Any) -> Flaw | None:
-    """Return the first flaw in what `decode` returned: duplicate keys before numbers before surrogates."""
+def find_json_fault(value: Any) -> JsonFault | None:
+    """Return the first fault in what `decode` returned: duplicate keys before numbers before surrogates."""
     try:
         orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS)  # refuses our marks and lone surrogates
     except TypeError:
         ranks = ("duplicate_key", "number_range", "lone_surrogate")
-        return min(_find_flaws(value, ""), key=lambda found: ranks.index(found.kind))
+        return min(_find_json_faults(value, ""), key=lambda found: ranks.index(found.kind))
     return None
 
 
-def _find_flaws(value: JsonValue | _Repeated | _OutOfRange, pointer: str) -> Iterator[Flaw]:
+def _find_json_faults(value: JsonValue | _Repeated | _OutOfRange, pointer: str) -> Iterator[JsonFault]:
     match value:
         case _Repeated(key):
-            yield Flaw("duplicate_key", pointer, key)
+            yield JsonFault("duplicate_key", pointer, key)
         case _OutOfRange(literal):
-            yield Flaw("number_range", pointer, literal)
+            yield JsonFault("number_range", pointer, literal)
         case str() if not _is_encodable(value):
-            yield Flaw("lone_surrogate", pointer, value)
+            yield JsonFault("lone_surrogate", pointer, value)
         case dict():
             for key, item in value.items():
                 below = f"{pointer}/{escape(key)}"
-                yield from _find_flaws(key, below)
-                yield from _find_flaws(item, below)
+                yield from _find_json_faults(key, below)
+                yield from _find_json_faults(item, below)
         case list():
             for n, item in enumerate(value):
-                yield from _find_flaws(item, f"{pointer}/{n}")
+                yield from _find_json_faults(item, f"{pointer}/{n}")
         case _:
             return
 

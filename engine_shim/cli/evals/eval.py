@@ -17,7 +17,7 @@ from agent_core.models.providers import Providers
 from engine_shim.cli import output, terminal
 from engine_shim.cli.evals.progress import Progress
 from engine_shim.cli.evals.report import Measured, as_data, comparison_as_data, write_comparison, write_report
-from engine_shim.cli.host.settings import read_settings
+from engine_shim.cli.settings import read_settings
 from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite

@@ -14,9 +14,9 @@ from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
-from engine_shim.cli.host.settings import read_settings
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.run_status import OPEN, OpenStatus, find_status
+from engine_shim.cli.settings import read_settings
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
