@@ -201,6 +201,10 @@ def doctor(
 
 
 def demo(
+    story: Annotated[
+        Literal["trip", "injection", "crash"],
+        typer.Argument(metavar="[STORY]", help="injection: a mail gives orders; crash: a process dies; else a trip."),
+    ] = "trip",
     model: Annotated[str | None, typer.Option(help="A real model, e.g. openai:gpt-4o-mini.")] = None,
     question: Annotated[str | None, typer.Option(help="Ask something else; needs --model.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the page on the demo, for a browser.")] = False,
@@ -218,6 +222,8 @@ def demo(
     \b
     Examples:
       agent-core demo
+      agent-core demo injection
+      agent-core demo crash
       agent-core demo --serve
       agent-core demo --engine temporal
       agent-core demo --model ollama:qwen2.5:7b
@@ -229,4 +235,4 @@ def demo(
         return serve_demo(port, model)
     from engine_shim.cli.host.demo import show_demo
 
-    return show_demo(model, question, store, engine, as_json=as_json)
+    return show_demo(story, model, question, store, engine, as_json=as_json)

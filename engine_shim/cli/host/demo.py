@@ -1,17 +1,31 @@
 """The command demo: a real workflow with real tools on real files, then the proof of what it did."""
 
+import sys
 import tempfile
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, ExitStack, closing
-from importlib.resources import as_file, files
+from dataclasses import replace
+from functools import partial
+from importlib.resources import as_file
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from agent_core.audit.replay import replay
 from agent_core.audit.verify import verify
+from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
+from engine_shim.cli.host.demo_stories import (
+    STORIES,
+    Story,
+    StoryName,
+    begin_and_be_killed,
+    count_bookings,
+    make_registry,
+)
 from engine_shim.cli.output import Options
 from engine_shim.cli.records.audit import describe_replay
 from engine_shim.cli.runs.live import drive
@@ -24,36 +38,42 @@ from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.loops import LOOPS
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.context.store_sqlite import SqliteContextStore
 from utools.databases.store_address import StoreAddress
-from utools.defaults import default_registry
-
-QUESTION = "What did the trip to Lisbon cost in all, and which item was the dearest?"
 
 OWN_MACHINE = {"single_call_timeout": 600, "timeout": 1800}
 
 
 def show_demo(
-    model: str | None, question: str | None, store: StoreAddress | None, engine: str | None = None, *, as_json: bool
+    name: StoryName,
+    model: str | None,
+    question: str | None,
+    store: StoreAddress | None,
+    engine: str | None = None,
+    *,
+    as_json: bool,
 ) -> int:
-    """Run the demo, verify its journal and replay it. With the engine temporal a development server and a worker are
-    started for it."""
+    """Run a story of the demo, verify its journal and replay it. With the engine temporal a development server and a
+    worker are started for it."""
     if question is not None and model is None:
         raise typer.BadParameter("--question: recorded replies cannot answer another question; name a model by --model")
-    chosen, question = model and _from_here(model), question or QUESTION
+    story, on_temporal = STORIES[name], engine == "temporal"
+    if story.is_killed and (model or on_temporal):
+        raise typer.BadParameter(f"{name} is shown with recorded replies, in processes of its own")
+    if question:
+        story = replace(story, question=question)
     with closing(open_named_store(store)) as runs:
-        return _show(chosen, question, runs, Options(store, as_json=as_json), on_temporal=engine == "temporal")
+        return _show(story, model and _from_here(model), runs, Options(store, as_json=as_json), on_temporal=on_temporal)
 
 
-def _show(chosen: str | None, question: str, runs: DatabaseRunStore, options: Options, *, on_temporal: bool) -> int:
-    with as_file(files("engine_shim.cli.host").joinpath("demo_files")) as directory:
+def _show(story: Story, chosen: str | None, runs: DatabaseRunStore, options: Options, *, on_temporal: bool) -> int:
+    with as_file(story.files) as directory:
         workflow = load_workflow(directory / "workflow.yaml")
         if chosen:
             workflow = with_model(workflow, chosen, _limits_for(chosen))
         if not options.as_json:
-            output.line(f"question: {question}")
+            output.line(f"question: {story.question}")
             output.line(f"model: {chosen or 'recorded replies (--model asks a real one)'}")
-        result = _run(workflow, directory, question, runs, on_temporal=on_temporal)
+        result = _run(story, workflow, directory, runs, options, on_temporal=on_temporal)
     proof = verify(runs.journal, run_id=result.run_id, head=result.journal["head"], count=result.journal["count"])
     again = replay(runs.journal, run_id=result.run_id, loops=LOOPS)
     if options.as_json:
@@ -81,23 +101,29 @@ def _limits_for(model: str) -> dict[str, int]:
 
 
 def _run(
-    workflow: Workflow, directory: Path, question: str, store: DatabaseRunStore, *, on_temporal: bool
+    story: Story, workflow: Workflow, directory: Path, store: DatabaseRunStore, options: Options, *, on_temporal: bool
 ) -> RunResult:
     run_id = new_run_id()
     with ExitStack() as stack:
-        memory = stack.enter_context(tempfile.TemporaryDirectory())
+        memory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
         def open_engine(temporal: TemporalConfig | None = None) -> Engine:
-            registry = default_registry(str(directory), context_store=SqliteContextStore(Path(memory, "context.db")))
-            return Engine(registry, store=store, temporal=temporal)
+            return Engine(make_registry(story, directory, memory), store=store, temporal=temporal)
 
+        def work(tell: Callable[[Event], None]) -> Coroutine[Any, Any, RunResult]:
+            if story.is_killed:
+                return engine.resume(run_id, on_event=tell)
+            return engine.run(workflow, external={"message": story.question}, run_id=run_id, on_event=tell)
+
+        if story.is_killed:
+            begin_and_be_killed(run_id, directory, memory, options.store)
+            sys.stderr.write(f"the process was killed after {count_bookings(memory)}; another one goes on\n")
         engine = open_engine(stack.enter_context(_working(open_engine())) if on_temporal else None)
-        return drive(
-            engine,
-            workflow,
-            lambda tell: engine.run(workflow, external={"message": question}, run_id=run_id, on_event=tell),
-            on_interrupt=lambda: output.error("interrupted", kind="interrupted", where=run_id, as_json=False),
-        )
+        on_interrupt = partial(output.error, "interrupted", kind="interrupted", where=run_id, as_json=False)
+        result = drive(engine, workflow, work, on_interrupt)
+        if story.is_killed:
+            sys.stderr.write(f"at the end there is {count_bookings(memory)}\n")
+        return result
 
 
 def _working(engine: Engine) -> AbstractContextManager[TemporalConfig]:

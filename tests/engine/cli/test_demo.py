@@ -16,6 +16,25 @@ def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
     assert (told["status"], told["verified"], told["replay_identical"]) == ("completed", True, True)
 
 
+def test_mail_that_gives_orders_is_not_obeyed(cli: Cli) -> None:
+    ran = cli("demo", "injection")
+    assert (ran.code, "verified: ok" in ran.out, "replayed: identical" in ran.out) == (0, True, True)
+    assert 'you sent "archive@evil.example", from read_file step 1' in ran.err
+    assert 'send_mail {"to": "ada@example.com"' in ran.err
+
+
+def test_process_that_is_killed_after_a_write_is_gone_on_with_and_writes_nothing_twice(cli: Cli) -> None:
+    ran = cli("demo", "crash")
+    assert (ran.code, "verified: ok" in ran.out, "replayed: identical" in ran.out) == (0, True, True)
+    assert "was killed after 1 booking" in ran.err
+    assert "at the end there is 1 booking" in ran.err
+
+
+def test_process_that_is_to_be_killed_takes_no_model(cli: Cli) -> None:
+    ran = cli("demo", "crash", "--model", "openai:gpt-4o-mini")
+    assert (ran.code, "crash is shown with recorded replies" in ran.err) == (2, True)
+
+
 # ── what is said twice, and what is said where a name belongs ────────────────────────────────────
 
 
