@@ -115,10 +115,10 @@ def test_sdist_has_the_packages_with_their_tests_and_nothing_of_a_workplace(buil
     (found,) = built.glob("*.tar.gz")
     with tarfile.open(found) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "README.md", "README.zh.md", "agent_core/LICENSE", "tests/test_packaging.py"} <= names
+    assert {"pyproject.toml", "README.md", "agent_core/LICENSE", "tests/test_packaging.py"} <= names
     assert {name.partition("/")[0] for name in names} <= {
         *PACKAGES,
-        *("tests", "fixtures", "README.md", "README.zh.md", "pyproject.toml", "PKG-INFO", ".gitignore"),
+        *("tests", "fixtures", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"),
     }
 
 

@@ -13,17 +13,19 @@ from support.config_table import config_rows, config_table
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
-"""A link to a file of this repository."""
-LANGUAGES = ("README.md", "README.zh.md")
-README, CHINESE = ((ROOT / name).read_text("utf-8") for name in LANGUAGES)
-PRINTED = [
-    "There are 12 pieces of A-17.",
-    '"status": "completed"',
-    "final A spring in the desert.",
-    "True True",
-]
-"""What a reader sees who runs the examples of the first page."""
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)")
+"""A link to a file of this repository, or to a place in one."""
+README, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", ".github/README.zh.md"))
+MANUAL = (ROOT / ".github/MANUAL.zh.md").read_text("utf-8")
+INIT = ROOT / "engine_shim/cli/host/init_files"
+SEEN_WITH = {
+    "agent-core replay last": (0, "every decision and the output came out the same"),
+    "agent-core verify last": (0, "ok: "),
+    "agent-core replay last --set max_steps=1": (5, "max_steps 1 is used up"),
+    "agent-core demo injection": (0, "Nothing was sent to archive@evil.example"),
+    "agent-core demo crash": (0, "A room for Ada is booked"),
+}
+"""What the first page says to see with a command, and needs no model for: its exit code, and what it prints."""
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -62,10 +64,38 @@ def _run(language: str, text: str, directory: Path, home: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["README.md", pytest.param("README.zh.md", marks=pytest.mark.exhaustive)])
+def test_the_first_page_runs_and_its_table_of_what_is_different_is_true(tmp_path: Path) -> None:
+    printed = _follow(ROOT / "README.md", tmp_path)
+    assert "answer: Order 17, a lamp, was sent on Monday." in printed
+    told = re.findall(r"^\| \*\*.+ \| `(agent-core .+)` \|$", README, re.MULTILINE)
+    assert [command for command in told if command not in SEEN_WITH] == ["agent-core demo --model ollama:qwen2.5:0.5b"]
+    for command, (code, said) in SEEN_WITH.items():
+        environment = _environment(tmp_path / "data")
+        done = subprocess.run(command.split(), env=environment, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, said in done.stdout) == (code, True), f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_first_page_shows_what_init_writes() -> None:
+    files = [(INIT / name).read_text("utf-8") for name in ("orders.py.txt", "flow.yaml")]
+    for page in (README, CHINESE):
+        assert re.findall(r"^```(?:python|yaml)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) == files
+
+
+def test_the_first_page_is_read_in_a_few_minutes() -> None:
+    assert README.count("\n") <= 150
+
+
+@pytest.mark.parametrize("name", ["engine_shim/RECIPES.md", "agent_core/README.md"])
 def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name: str, tmp_path: Path) -> None:
     printed = "\n".join(_follow(ROOT / name, tmp_path))
-    assert [text for text in PRINTED if text not in printed] == []
+    wanted = {"engine_shim/RECIPES.md": "There are 12 pieces of A-17.", "agent_core/README.md": "True True"}
+    assert wanted[name] in printed
+
+
+@pytest.mark.exhaustive
+def test_the_chinese_manual_runs(tmp_path: Path) -> None:
+    printed = "\n".join(_follow(ROOT / ".github/MANUAL.zh.md", tmp_path))
+    assert ["There are 12 pieces of A-17." in printed, "True True" in printed] == [True, True]
 
 
 @pytest.mark.exhaustive
@@ -95,7 +125,7 @@ def test_the_examples_of_agents_run(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_examples_of_workflows_run_in_the_store_of_those_of_the_first_page(tmp_path: Path) -> None:
-    _follow(ROOT / "README.md", tmp_path)
+    _follow(ROOT / "engine_shim" / "RECIPES.md", tmp_path)
     _follow(ROOT / "engine_shim" / "README.md", tmp_path)
 
 
@@ -110,12 +140,16 @@ def test_the_chinese_page_has_the_same_sections_examples_and_rows() -> None:
     programs, translated = ([block for block in BLOCK.findall(text) if block[1]] for text in (README, CHINESE))
     assert translated == programs
     assert _rows(CHINESE) == _rows(README)
+
+
+def test_the_chinese_manual_has_every_key() -> None:
     for key, default, _ in config_rows():
-        assert f"| `{key}` | {default.replace('required', '必填')} | " in CHINESE
+        assert f"| `{key}` | {default.replace('required', '必填')} | " in MANUAL
 
 
-def test_the_table_of_the_nodes_keys_is_what_the_schema_says() -> None:
-    assert config_table() in README, f"the table of the keys has to be:\n\n{config_table()}"
+def test_the_tables_of_the_nodes_keys_are_what_the_schema_says() -> None:
+    page = (ROOT / "agent_core/README.md").read_text("utf-8")
+    assert config_table() in page, f"the tables of the keys have to be:\n\n{config_table()}"
 
 
 def test_the_demo_proves_itself_without_a_key(tmp_path: Path) -> None:
@@ -133,10 +167,17 @@ def test_the_two_commands_of_the_readme_are_what_ci_runs() -> None:
     assert [command.rsplit("/", 1)[-1] for command in commands] == ["agent-core demo", "pytest"]
 
 
+def _anchors(page: Path) -> set[str]:
+    """The addresses of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_every_link_to_a_file_leads_somewhere() -> None:
-    pages = [path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.parts)]
-    links = [
-        (page, link) for page in pages for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
-    ]
+    hidden = re.compile(r"^\.(?!github$)")
+    pages = [page for page in ROOT.rglob("*.md") if not any(map(hidden.match, page.relative_to(ROOT).parts))]
+    links = [(page, *link) for page in pages for link in LINK.findall(page.read_text("utf-8"))]
     assert len(links) > 60
-    assert [(str(page), link) for page, link in links if not (page.parent / link).exists()] == []
+    assert [(str(page), path) for page, path, _ in links if not (page.parent / path).exists()] == []
+    named = [(page, (page.parent / path) if path else page, anchor) for page, path, anchor in links if anchor]
+    assert [(str(page), str(to), name) for page, to, name in named if name not in _anchors(to)] == []

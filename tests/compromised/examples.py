@@ -127,10 +127,10 @@ def examples() -> Iterator[Example]:
         {"find_order": {"number": "17"}},
         {"question": ASKED},
     )
-    yield Example("first page", _in_readme("README.md"), "flow.yaml", STOCK, {"message": ASKED})
+    yield Example("recipes", _in_readme("engine_shim/RECIPES.md"), "flow.yaml", STOCK, {"message": ASKED})
     desk = _in_readme("engine_shim/README.md")
     yield Example("approval", desk, "approval.yaml", STOCK)
     yield Example("sub-agent", _in_directory(WORKFLOWS), "nested.yaml", {"agent_core": {"prompt": "Add 2 and 3."}})
     own = {name: json.dumps(content) for name, content in NESTED.items()}
-    host = {name: _in_readme("README.md")[name] for name in ("agent-core.yaml", "shop.py")}
+    host = {name: _in_readme("engine_shim/RECIPES.md")[name] for name in ("agent-core.yaml", "shop.py")}
     yield Example("foreach, retry and a sub-workflow", host | own, "main.yaml", STOCK, {"message": ASKED})

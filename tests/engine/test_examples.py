@@ -97,8 +97,8 @@ def test_the_names_are_those_of_the_directories() -> None:
     assert sorted(NAMES) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 
-def test_the_first_page_has_a_row_for_each() -> None:
-    first = (ROOT / "README.md").read_text("utf-8")
+def test_their_page_has_a_row_for_each() -> None:
+    first = (EXAMPLES / "README.md").read_text("utf-8")
     assert [name for name in NAMES if f"| `{name}` | " not in first] == []
 
 

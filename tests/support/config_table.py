@@ -1,14 +1,32 @@
-"""The README's table of the node's keys, as the schema describes them."""
+"""The tables of the node's keys, as the schema describes them, in the groups that the page shows."""
 
 import json
+import re
 
 from agent_core.config import AgentConfig, PlanConfig
+from engine_shim.web.bundle import STATIC
+
+GROUPS = STATIC / "edit/agent_groups.js"
 
 
 def config_table() -> str:
-    """One row for each key: its default, and its description."""
-    rows = [f"| `{key}` | {default} | {text} |" for key, default, text in config_rows()]
-    return "\n".join(["| key | default | |", "|---|---|---|", *rows])
+    """A table for each group of keys: the default, and the description."""
+    rows = {key: f"| `{key}` | {default} | {text} |" for key, default, text in config_rows()}
+    groups = [(title, [key for key in keys if key in rows]) for title, keys in _groups()]
+    others = [key for key in rows if not any(key in keys for _, keys in groups)]
+    tables = [
+        "\n".join([f"| {title} | default | |", "|---|---|---|", *(rows[key] for key in keys)])
+        for title, keys in [*groups, ("Other", others)]
+        if keys
+    ]
+    return "\n\n".join(tables)
+
+
+def _groups() -> list[tuple[str, list[str]]]:
+    """The groups of the page, with their keys."""
+    listed = re.search(r"GROUPS = (\[.*?\n\]);", GROUPS.read_text("utf-8"), re.DOTALL)
+    assert listed is not None
+    return [(title, keys) for title, keys, _ in json.loads(re.sub(r",\s*\]", "]", listed[1]))]
 
 
 def config_rows() -> list[tuple[str, str, str]]:
