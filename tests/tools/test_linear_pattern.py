@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from utools.schema.linear_pattern import MOST_WAYS, explain_slow, linear
@@ -51,6 +51,9 @@ def same(pattern: str, text: str) -> None:
     assert linear(pattern).fullmatch(text) is (compiled.fullmatch(text) is not None)
 
 
+@example(r"(?a:\d)", "٣")
+@example(r"(?a:\d*)", "٣")
+@example(r"(?u:\w)(?a:\w)", "éé")
 @given(patterns(), TEXTS)
 def test_answers_are_those_of_re(pattern: str, text: str) -> None:
     same(pattern, text)

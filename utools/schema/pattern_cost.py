@@ -12,7 +12,7 @@ from functools import lru_cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what `re` itself reads patterns by
 from typing import Any, Final
 
-from utools.schema.pattern_sets import has_one_way
+from utools.schema.pattern_sets import combine_flags, has_one_way
 
 SLOW_TOO: Final = "may take for ever with some texts"
 ENDLESS: Final = 10**9
@@ -93,7 +93,7 @@ def _of_item(op: Any, value: Any, flags: int) -> Cost:
         least, most, body = value
         return _of_repeat(least, most, body, flags)
     if op is _constants.SUBPATTERN:
-        return _of_sequence(list(value[3]), (flags | value[1]) & ~value[2])
+        return _of_sequence(list(value[3]), combine_flags(flags, value[1], value[2]))
     if op is _constants.ATOMIC_GROUP:
         return _of_sequence(list(value), flags)
     if op in AHEAD:

@@ -11,6 +11,8 @@ from itertools import count
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # what `re` itself reads patterns by
 from typing import Any, Final
 
+from utools.schema.pattern_sets import combine_flags
+
 MOST_PLACES: Final = 2000
 MOST_KEPT: Final = 10_000
 """Sets and steps that are remembered; then all are forgotten."""
@@ -167,7 +169,7 @@ class _Builder:
             return self._add_repeat(least, most, list(body), flags, begin)
         if op is _constants.SUBPATTERN:
             _, added, removed, body = value
-            return self.add_sequence(list(body), (flags | added) & ~removed, begin)
+            return self.add_sequence(list(body), combine_flags(flags, added, removed), begin)
         if op is _constants.BRANCH:
             end = self.places.add()
             for branch in value[1]:

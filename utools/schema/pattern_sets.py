@@ -30,6 +30,15 @@ BELONGS: Final[dict[str, Callable[[str], bool]]] = {
 REPEATS: Final = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
 OTHERWISE_READ: Final = re.IGNORECASE | re.ASCII | re.LOCALE
 """Flags under which characters are read otherwise than here."""
+ALPHABETS: Final = re.ASCII | re.LOCALE | re.UNICODE
+"""Flags of which one holds."""
+
+
+def combine_flags(flags: int, added: int, removed: int) -> int:
+    """Return the flags within a part of a pattern that adds some and removes some, as `re` combines them: an alphabet
+    takes the place of the one before."""
+    kept = flags & ~ALPHABETS if added & ALPHABETS else flags
+    return (kept | added) & ~removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,7 @@ class _Follow:
                     self.next[place] += part.first
             return part if part is None else _Part(part.first, part.last, part.is_empty or least == 0)
         if op is _constants.SUBPATTERN:
-            return self.add(list(value[3]), (flags | value[1]) & ~value[2])
+            return self.add(list(value[3]), combine_flags(flags, value[1], value[2]))
         if op is _constants.BRANCH:
             parts = [self.add(list(each), flags) for each in value[1]]
             known = [each for each in parts if each is not None]
