@@ -6,6 +6,7 @@ store tells the truth, and each run can be brought to an end that verifies and r
     STATE_MACHINE_EXAMPLES=5000 pytest tests/engine/runs/test_state_machine.py
 """
 
+import asyncio
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import assume, settings
 from hypothesis import strategies as st
@@ -63,6 +65,12 @@ DID: dict[str, Callable[[], Any]] = {
 DOUBTS: dict[str, Decision] = {"retry": Retry(), "skip": Skip(), "fail": Fail()}
 WORDS: dict[str, Decision] = {"approve": Approve(), "deny": Deny("no"), "edit": Edit({"amount": 6}), **DOUBTS}
 
+
+def loop_time() -> float:
+    """The time of the process that is at work: how long the machine takes does not move a deadline."""
+    return asyncio.get_running_loop().time()
+
+
 some = st.integers(0, 11)
 """One of those that there are, counted round."""
 
@@ -76,6 +84,9 @@ class Lives(Office, RuleBasedStateMachine):
     @initialize(places=st.sampled_from([9, 2, 1]), hosts=st.integers(1, 2), which=some, is_remote=st.booleans())
     def begin(self, places: int, hosts: int, which: int, is_remote: bool) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="lives-"))
+        self.clocks = [patch(f"agent_core.run.{room}.perf_counter", loop_time) for room in ("executor", "admission")]
+        for clock in self.clocks:
+            clock.start()
         self.meet(self.new_store(self.base), workflows(self.base), places, is_remote=is_remote)
         for _ in range(hosts):
             self.new_host()
@@ -312,6 +323,8 @@ class Lives(Office, RuleBasedStateMachine):
         finally:
             for host in self.world.hosts:
                 host.end()
+            for clock in self.clocks:
+                clock.stop()
             self.store.close()
             shutil.rmtree(self.base)
 
