@@ -132,7 +132,7 @@ class AgentConfig(_Strict):
     response_format: Literal["auto", "text", "json_object", "json_schema"] = Field(
         default="auto", description="What the model is asked for; auto: the strictest that its endpoint takes"
     )
-    temperature: Annotated[float, Field(ge=0)] | None = Field(
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
         default=0.7, description="Sent to the model; null: left out"
     )
     top_p: float | None = Field(default=None, description="Sent to the model")

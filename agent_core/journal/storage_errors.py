@@ -49,4 +49,6 @@ def _explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError) ->
         return error.strerror or str(error), _BY_ERRNO.get(error.errno or 0)
     if isinstance(error, UnicodeDecodeError):  # how sqlite3 reports an error about a name that is not UTF-8
         return "the file is damaged", _BY_CODE[sqlite3.SQLITE_CORRUPT]
-    return str(error), _ANOTHER if path.is_dir() else _BY_CODE.get(sqlite_code(error))
+    if path.is_dir():
+        return "it is a directory", _ANOTHER
+    return str(error), _BY_CODE.get(sqlite_code(error))

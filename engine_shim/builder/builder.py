@@ -118,6 +118,8 @@ class AgentBuilder:
         for node in self._nodes:
             with gathering(problems):
                 nodes.append(node.to_definition())
+        if not self._name.strip():
+            problems.append(Problem("name", "the graph has no name; AgentBuilder takes one, such as 'support-desk'"))
         if not self._entries:
             problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
         whole = {

@@ -1,9 +1,11 @@
 """The command line: every command under its name. Each imports what it needs when it is called."""
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from engine_shim.cli.chats.commands import chat, context
 from engine_shim.cli.evals.commands import evaluate
@@ -13,14 +15,29 @@ from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, r
 from engine_shim.cli.serving.commands import mcp, serve, token, worker
 from engine_shim.cli.terminal import with_own_streams
 
-COMMANDS: tuple[Callable[..., int], ...] = (
-    *(init, run, chat, resume, decide, pause, cancel, fork, demo),
-    *(runs, show, verify, ledger, replay, diff, export, stats),
-    *(evaluate, retention, store, context, agents, tools, schema, validate, graph),
-    *(serve, worker, token, mcp, doctor),
-)
+GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
+    "Every day": (init, validate, run, chat, runs, show, decide, resume, replay, serve),
+    "Runs": (pause, cancel, fork, context),
+    "Audit": (verify, ledger, diff, export, stats, retention, store),
+    "Host": (doctor, agents, tools, schema, graph, worker, token, mcp),
+    "Models": (evaluate, demo),
+}
+"""The commands by what a person does, as `--help` lists them."""
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
 NAMES = {evaluate: "eval"}
 """Commands whose name is one of Python's own."""
+
+
+class Commands(TyperGroup):
+    """The commands, listed by what a person does."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, commands in GROUPS.items():
+            names = [NAMES.get(command) or command.__name__ for command in commands]
+            room = formatter.width - 6 - max(map(len, self.commands))
+            rows = [(name, self.commands[name].get_short_help_str(room)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=max(map(len, self.commands)))
 
 
 def show_version(wanted: bool) -> None:
@@ -41,6 +58,7 @@ def describe(
 
 
 app = typer.Typer(
+    cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,5 +1,6 @@
 """Failures of a command: the exit code, the kind, the place and the message of each error."""
 
+import re
 import sys
 import traceback
 from typing import Any
@@ -15,6 +16,9 @@ from engine_shim.errors import EngineError, PageDamaged, RunBusy, RunNotFound, W
 from utools.error_text import describe
 from utools.errors import UnknownTool
 from utools.schema.model_faults import word_fault
+
+OFFERED = 5
+"""So many of what may be given are named."""
 
 
 def report(error: Exception, *, as_json: bool) -> int:
@@ -65,13 +69,27 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
 def _describe_usage(error: typer.TyperException) -> str:
     """Return what is wrong with a command line: the name of an argument or option first, and pydantic's fault in our
     words."""
-    if not isinstance(error, typer.BadParameter) or not error.message:
+    if not isinstance(error, typer.BadParameter):
         return error.format_message()
+    if not error.message:
+        return _describe_missing(error)
     message, found = error.message, error.__cause__
     if isinstance(found, ValidationError):
         message = "; ".join(_describe_value(each) for each in found.errors(include_url=False))
     name = error.param.get_error_hint().replace("'", "") if error.param is not None else ""
     return f"{name}: {message}" if name else message
+
+
+def _describe_missing(error: typer.BadParameter) -> str:
+    """Return what is missing, how the command is used, and what may be given: what the shell would offer."""
+    said, context = error.format_message().removesuffix("."), error.ctx
+    if context is None or error.param is None:
+        return said
+    offered = [each.value for each in error.param.shell_complete(context, "") if each.value not in said]
+    more = ", …" if len(offered) > OFFERED else ""
+    here = f"; there {'is' if len(offered) == 1 else 'are'} {', '.join(offered[:OFFERED])}{more}" if offered else ""
+    usage = re.sub(r"\{([^}]*)\}", r"\1", " ".join(context.get_usage().split()))
+    return f"{said}{here}. {usage}"
 
 
 def _describe_value(fault: Any) -> str:

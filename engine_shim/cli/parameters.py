@@ -56,13 +56,29 @@ def check_store(context: typer.Context, value: str | None) -> StoreAddress | Non
     raise typer.BadParameter(f"there is no run store {address}; check --store, or leave it out for {usual}")
 
 
+def check_files(context: typer.Context, value: Any) -> Any:
+    """Return the path, or the paths, that a command line names; BadParameter for a file that is not there."""
+    paths = value if isinstance(value, list | tuple) else [value]
+    for path in paths if not context.resilient_parsing else ():
+        if path not in (None, "-") and not Path(path).exists():
+            raise typer.BadParameter(f"there is no file {path}")
+    return value
+
+
 Flow = Annotated[
     Path,
-    typer.Argument(metavar="FLOW", help="A workflow definition, JSON or YAML.", autocompletion=complete_flow),
+    typer.Argument(
+        metavar="FLOW",
+        help="A workflow definition, JSON or YAML.",
+        autocompletion=complete_flow,
+        callback=check_files,
+    ),
 ]
 Flows = Annotated[
     list[Path],
-    typer.Argument(metavar="FLOW", help="Workflow definitions, JSON or YAML.", autocompletion=complete_flow),
+    typer.Argument(
+        metavar="FLOW", help="Workflow definitions, JSON or YAML.", autocompletion=complete_flow, callback=check_files
+    ),
 ]
 Model = Annotated[str | None, typer.Option(metavar="<model>", help="Ask this model alone in every agent node instead.")]
 RunId = Annotated[
@@ -107,7 +123,9 @@ ExistingStore = Annotated[
     ),
 ]
 """For commands that do not make a store."""
-Config = Annotated[Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG")]
+Config = Annotated[
+    Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG", callback=check_files)
+]
 EngineKind = Annotated[
     Literal["process", "temporal"] | None,
     typer.Option("--engine", help="Who drives runs; else as the host says.", envvar="AGENT_CORE_ENGINE"),

@@ -100,7 +100,8 @@ class TemporalConfig(BaseModel):
 
 
 class HostConfig(BaseModel):
-    """The file's keys. `tools` are `module:name` or `file.py:name`, each a Tool, a list of them, or a factory.
+    """The file's keys. `tools` are `file.py`, for all tools in it, `module:name` or `file.py:name`, each a Tool, a list
+    of them, or a factory.
 
     `store` is where runs are stored, a file or a PostgreSQL URL, unless --store or AGENT_CORE_STORE says otherwise.
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from glob import glob
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from agent_core.errors import DefinitionError
@@ -31,7 +32,7 @@ from utools.sources.loaded import Loaded
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServers
 from utools.sources.openapi import load_openapi
-from utools.sources.python_object import load_object
+from utools.sources.python_object import load_module, load_object
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
 
@@ -223,7 +224,9 @@ def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
 
 
 def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
-    """Return the tools that `module:name` or `file.py:name` names."""
+    """Return the tools that `module:name` or `file.py:name` names, or all that stand in `file.py`."""
+    if reference.endswith(".py"):
+        return _find_tools(load_module(reference, base, where, reference), where, reference)
     found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
         if inspect.isfunction(found) and inspect.signature(found).parameters:
@@ -243,6 +246,14 @@ def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
             raise DefinitionError(f"{message}; a function becomes a Tool by @tool", where=where, value=reference)
         tools.append(tool)
     return tools
+
+
+def _find_tools(module: ModuleType, where: str, reference: str) -> list[Tool]:
+    """Return the tools of a file, in the order in which they stand there; those under a name with _ are its own."""
+    found = {id(value): value for name, value in vars(module).items() if isinstance(value, Tool) and name[0] != "_"}
+    if not found:
+        raise DefinitionError("holds no Tool; a function becomes a Tool by @tool", where=where, value=reference)
+    return list(found.values())
 
 
 def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:

@@ -1,6 +1,7 @@
 """SqliteDatabase: the SQLite file of a run store, which is the file of its journal as well."""
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -125,4 +126,6 @@ class SqliteDatabase:
         except (sqlite3.Error, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             hint = "choose another by --store or AGENT_CORE_STORE"
+            if os.path.isdir(self.path):
+                reason, hint = "it is a directory", f"name a file in it, such as {os.path.join(self.path, 'runs.db')}"
             raise JournalError(f"{self.path} cannot be used as a run store: {reason}; {hint}") from error

@@ -37,7 +37,7 @@ TROUBLES = {
     (".jsonl", "read-only"): "cannot write to journal {path}: Permission denied" + FORBIDDEN,
     (".db", "read-only"): "cannot write to journal {path}: attempt to write a readonly database" + FORBIDDEN,
     (".jsonl", "a folder"): "cannot read journal {path}: Is a directory; choose another file",
-    (".db", "a folder"): "cannot read journal {path}: unable to open database file; choose another file",
+    (".db", "a folder"): "cannot read journal {path}: it is a directory; choose another file",
     (".jsonl", "something else"): "line 1 of {path} is no journal line: verify it, or choose another file",
     (".db", "something else"): "cannot read journal {path}: file is not a database; choose another file",
     (".jsonl", "no folder"): "cannot write to journal {path}: there is no folder ",

@@ -21,16 +21,21 @@ def load_object(reference: str, base: Path, where: str) -> Any:
     module_name, colon, name = reference.rpartition(":")
     if not colon or not module_name or not name:
         raise DefinitionError("must be module:name or file.py:name", where=where, value=reference)
+    module = load_module(module_name, base, where, reference)
+    if not hasattr(module, name):
+        raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)
+    return getattr(module, name)
+
+
+def load_module(module_name: str, base: Path, where: str, reference: str) -> ModuleType:
+    """Return the module, or the file, that a reference names; DefinitionError for what goes wrong in it."""
     try:
-        module = _load_module(module_name, base)
+        return _load_module(module_name, base)
     except DefinitionError as error:
         raise DefinitionError(f"cannot be loaded: {error_words(error)}{raised_at(error)}", where=where) from error
     except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
         text = f"cannot be loaded: {describe(error)}{raised_at(error)}"
         raise DefinitionError(text, where=where, value=reference) from error
-    if not hasattr(module, name):
-        raise DefinitionError(f"there is no {name!r} in {module_name}", where=where)
-    return getattr(module, name)
 
 
 def _load_module(name: str, base: Path) -> ModuleType:

@@ -18,6 +18,7 @@ from engine_shim.cli.parameters import (
     Model,
     Store,
     Verbose,
+    check_files,
     check_store,
 )
 from engine_shim.cli.serving.commands import check_extra
@@ -117,7 +118,9 @@ def agents(
 
 
 def schema(
-    file: Annotated[Path | None, typer.Argument(metavar="[FLOW]", autocompletion=complete_flow)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FLOW]", autocompletion=complete_flow, callback=check_files)
+    ] = None,
     node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
     config: Config = None,
     verbose: Verbose = False,

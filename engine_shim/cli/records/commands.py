@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_recorded, complete_statuses
-from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Recorded, RecordedIfAny, Since, read_option
+from engine_shim.cli.parameters import (
+    AsJson,
+    ExistingStore,
+    OfWorkflow,
+    Recorded,
+    RecordedIfAny,
+    Since,
+    check_files,
+    read_option,
+)
 
 FINISHED = "completed,failed,cancelled"
 
@@ -159,7 +168,9 @@ def replay(
     run: RecordedIfAny = None,
     every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
     since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.", callback=check_files)
+    ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="<key=value>", help="One key of that policy; again for each.")
     ] = None,

@@ -19,6 +19,7 @@ from engine_shim.cli.parameters import (
     Store,
     Temporal,
     Verbose,
+    check_files,
 )
 
 DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
@@ -31,7 +32,8 @@ def run(
         typer.Option("--input", metavar="<name=value>", help="An input; JSON where `inputs` says so."),
     ] = None,
     inputs: Annotated[
-        str | None, typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.")
+        str | None,
+        typer.Option(metavar="<path>", help="A JSON file with all inputs, or - for stdin.", callback=check_files),
     ] = None,
     model: Model = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever a file of it changes.")] = False,

@@ -51,7 +51,7 @@ def test_h_is_help_of_the_program_and_of_every_command(cli: Cli) -> None:
 
 
 def test_list_of_commands_cuts_no_sentence_short(cli: Cli) -> None:
-    assert "..." not in cli("--help").out.split("Commands:")[1]
+    assert "..." not in cli("--help").out.split("Every day:")[1]
 
 
 @pytest.mark.sampled
@@ -73,3 +73,18 @@ def test_examples_are_of_their_command_and_fit_a_line(cli: Cli, command: str) ->
     for example in examples(cli, command):
         assert example.startswith(f"agent-core {command}"), example
         assert len(example) <= 76
+
+
+def test_ten_commands_of_every_day_come_first(cli: Cli) -> None:
+    groups = re.findall(r"^([A-Z][a-z ]+):\n((?:  [a-z].*\n)+)", cli("--help").out, re.MULTILINE)
+    assert [title for title, _ in groups] == ["Every day", "Runs", "Audit", "Host", "Models"]
+    assert groups[0][1].count("\n") == 10
+
+
+def test_missing_argument_is_told_with_the_usage_and_what_is_there(cli: Cli, write: Write) -> None:
+    write("flow.yaml", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "a"}}]})
+    ran = cli("run")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "agent-core: Missing argument 'FLOW'; there is flow.yaml. Usage: agent-core run [OPTIONS] FLOW\n"
+    missing = "Missing argument 'RUN|FILE'; there is last. Usage: agent-core show [OPTIONS] RUN|FILE"
+    assert cli("show").err == f"agent-core: {missing}\n"

@@ -228,6 +228,13 @@ def test_a_hosts_python_may_import_what_stands_beside_it(cli: Cli, write: Write,
     write("beside_the_configuration.py", body.format(name="two"))
     write("agent-core.yaml", {"tools": ["kit/greeter.py:one", "beside_the_configuration:two"]})
     assert {"one", "two"} <= codes(cli("tools", "--json"))
+    write("all.py", body.format(name="three") + "\n\n" + body.partition("\n\n\n")[2].format(name="_own"))
+    write("agent-core.yaml", {"tools": ["all.py"]})
+    found = codes(cli("tools", "--json"))
+    assert ("three" in found, "_own" in found) == (True, False)
+    write("none.py", "GREETING = 'hello'\n")
+    write("agent-core.yaml", {"tools": ["none.py"]})
+    assert "tools/0: holds no Tool; a function becomes a Tool by @tool (got 'none.py')" in cli("tools").err
 
 
 def test_no_model_writes_what_the_host_goes_by(cli: Cli, write: Write, home: Path) -> None:
