@@ -199,7 +199,10 @@ def cancel(
 
 def fork(
     run_id: RunId,
-    at: Annotated[str, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")],
+    at: Annotated[
+        str | None, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")
+    ] = None,
+    node: Annotated[str | None, typer.Option("--from", metavar="NODE", help="Where this node began last.")] = None,
     repeat_writes: Annotated[
         bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
     ] = False,
@@ -213,15 +216,20 @@ def fork(
     log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
-    """Start a new run with this one's past up to a record. It goes on from there.
+    """Start a new run with this one's past up to a record. It goes on from there: from a record, or from where a node
+    began.
 
     \b
     Examples:
       agent-core fork last --at flow:1
+      agent-core fork last --from agent_core
     """
     from engine_shim.cli.output import Options
     from engine_shim.cli.records.run_names import find_workflow_run
-    from engine_shim.cli.runs.control import fork_run
+    from engine_shim.cli.runs.control import find_beginning, fork_run
 
     options = Options(store, config, as_json, engine, temporal)
-    return fork_run(find_workflow_run(run_id, options), at, options, repeat_writes=repeat_writes)
+    if (at is None) == (node is None):
+        raise typer.BadParameter("fork takes --at STRAND:N, or --from NODE")
+    run = find_workflow_run(run_id, options)
+    return fork_run(run, at or find_beginning(run, str(node), options), options, repeat_writes=repeat_writes)

@@ -3,10 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import closing
 from typing import Any
 
 import typer
 
+from agent_core.journal.path import parent_of, parse_segment, segments
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
@@ -15,6 +17,8 @@ from engine_shim.cli.output import Options
 from engine_shim.cli.runs.live import drive_run
 from engine_shim.cli.runs.run import read_place
 from engine_shim.cli.runs.summary import report
+from engine_shim.cli.store import open_named_store
+from engine_shim.definition.model import ROOT
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
@@ -32,6 +36,19 @@ def pause_run(run_id: str, options: Options) -> int:
 def cancel_run(run_id: str, options: Options) -> int:
     """Cancel a run."""
     return _stop(run_id, "cancelled", lambda engine: engine.cancel(run_id, by=output.user()), options)
+
+
+def find_beginning(run_id: str, node: str, options: Options) -> str:
+    """Return the place, STRAND:N, at which a node of a run began last; BadParameter for one that did not begin."""
+    with closing(open_named_store(options.store)) as store:
+        paths = [path for path in store.journal.load(run_id) if parent_of(path) == ROOT]
+    visits = {path: parse_segment(segments(path, ROOT)[0]) for path in paths}
+    begun = {path: visit for path, visit in visits.items() if not visit.item}  # others are further attempts
+    found = [(visit.number, path) for path, visit in begun.items() if visit.name == node]
+    if not found:
+        names = ", ".join(sorted({str(visit.name) for visit in begun.values()})) or "none"
+        raise typer.BadParameter(f"--from: no node {node!r} has begun in {run_id}; there are {names}")
+    return f"{max(found)[1]}:0"
 
 
 def fork_run(run_id: str, at: str, options: Options, *, repeat_writes: bool) -> int:

@@ -32,6 +32,11 @@ def example() -> AgentBuilder:
     )
 
 
+def test_a_graph_has_a_name() -> None:
+    with pytest.raises(DefinitionError, match="name: the graph has no name; AgentBuilder takes one"):
+        AgentBuilder(" ").add_llm_node("chat", "Chat.", "openai:gpt-4o-mini").set_entry_point("chat").build()
+
+
 def test_a_node_may_have_each_key_of_an_agents_config() -> None:
     keys, closed = set(AgentConfig.model_fields), set(OWN_KEYS)
     assert NodeConfig.__optional_keys__ == keys - closed

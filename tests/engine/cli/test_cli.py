@@ -610,23 +610,38 @@ def test_mistake_in_usage_exits_2_in_a_sentence_or_a_document(cli: Cli, write: W
 
 
 BAD_INPUTS = {
-    "no file": ("nix.json", "nix.json: the inputs cannot be read: No such file"),
-    "not JSON": ("bad.json", "bad.json: the inputs are not JSON: Expecting"),
-    "no object": ("list.json", "list.json: the inputs must be a JSON object"),
+    "no file": (2, "nix.json", "--inputs: there is no file nix.json"),
+    "not JSON": (3, "bad.json", "bad.json: the inputs are not JSON: Expecting"),
+    "no object": (3, "list.json", "list.json: the inputs must be a JSON object"),
 }
 
 
-@pytest.mark.parametrize(("name", "told"), BAD_INPUTS.values(), ids=BAD_INPUTS)
-def test_file_of_inputs_that_cannot_be_used_is_named(cli: Cli, write: Write, name: str, told: str) -> None:
+@pytest.mark.parametrize(("code", "name", "told"), BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_file_of_inputs_that_cannot_be_used_is_named(cli: Cli, write: Write, code: int, name: str, told: str) -> None:
     write("bad.json", '{"a": 1')
     write("list.json", [1])
     write("w.json", ECHO)
     ran = cli("run", "w.json", "--inputs", name)
-    assert (ran.code, told in ran.err) == (3, True)
+    assert (ran.code, told in ran.err) == (code, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run nix.yaml", "validate nix.yaml", "graph nix.yaml", "schema nix.yaml --node a", "run w.json --config nix.yaml",
+     "replay last --policy nix.yaml", "show nix.jsonl", "verify nix.jsonl", "export nix.jsonl"],
+)  # fmt: skip
+def test_file_that_is_not_there_is_a_mistake_in_usage_of_every_command(cli: Cli, write: Write, words: str) -> None:
+    write("w.json", ECHO)
+    ran = cli(*words.split())
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert re.search(r"there is no (journal )?file nix\.(yaml|jsonl)", ran.err)
 
 
 BAD_STORES = {
-    "a directory": ("folder", "folder cannot be used as a run store: unable to open"),
+    "a directory": (
+        "folder",
+        "folder cannot be used as a run store: it is a directory; name a file in it, such as folder/runs.db",
+    ),
     "another file": ("w.json", "w.json cannot be used as a run store: file is not a database"),
     "below a file": ("w.json/runs.db", "w.json/runs.db cannot be used as a run store: "),
 }

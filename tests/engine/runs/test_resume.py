@@ -208,3 +208,7 @@ def test_run_is_forked_from_the_command_line(host: Any, cli: Cli) -> None:
     nowhere = cli("fork", run, "--at", "flow/after.1:7", "--store", "runs.db", "--json")
     assert (nowhere.code, nowhere.json["error"]["where"]) == (3, "flow/after.1:7")
     assert cli("fork", run, "--at", "after", "--store", "runs.db").code == 2
+    assert cli("fork", run, "--from", "after", "--store", "runs.db", "--json").json["path"] == forked.json["path"]
+    unknown = cli("fork", run, "--from", "nowhere", "--store", "runs.db")
+    assert (unknown.code, "no node 'nowhere' has begun in" in unknown.err) == (2, True)
+    assert cli("fork", run, "--store", "runs.db").code == 2
