@@ -65,7 +65,11 @@ def test_run_that_is_not_waited_for_answers_at_once(host: Served) -> None:
 def test_failed_run_says_where_and_why(host: Served) -> None:
     run = host.submit("count", sum="1 / 0")
     assert run["status"] == "failed"
-    assert run["error"] == {"kind": "tool_error", "message": "division by zero", "where": "calculator"}
+    assert run["error"] == {
+        "kind": "tool_error",
+        "message": 'division by zero; read was "1 / 0"',
+        "where": "calculator",
+    }
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ BY_NAME = {
     "function_tool.py",
     "shell_command.py",
     "failure.py",
-    "registry.py",
+    "call_results.py",
     "servers.py",
 }
 """Where a text is passed on that was made elsewhere."""

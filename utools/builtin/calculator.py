@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from utools.errors import DefinitionError, ToolError
+from utools.schema.faults import shown
 from utools.schema.json_value import LARGEST, SMALLEST
 from utools.tool import Args, Tool, ToolContext
 from utools.words.text import Text
@@ -75,7 +76,12 @@ def calculator() -> Tool:
 def calculate(args: Args) -> Number:
     """Return the result of an expression, or of an operation; ToolError if there is none."""
     if "expression" in args:
-        return as_number(evaluate(args["expression"]))
+        try:
+            return as_number(evaluate(args["expression"]))
+        except ToolError as error:
+            raise ToolError(
+                "{error}; read was {expression}", error=error, expression=shown(args["expression"])
+            ) from None
     if "operation" in args and "numbers" in args:
         return as_number(OPERATIONS[args["operation"]]([exact(each) for each in args["numbers"]]))
     raise ToolError("give an 'expression', or else both 'operation' and 'numbers'")
