@@ -21,11 +21,14 @@ def _never_failing(offers: Callable[[typer.Context, str], Iterator[Offer]]) -> C
 
     @wraps(offers)
     def complete(context: typer.Context, incomplete: str) -> list[Offer]:
+        before = logging.root.manager.disable
         logging.disable()
         try:
             return [offer for offer in offers(context, incomplete) if offer[0].startswith(incomplete)]
         except Exception:  # an error here would be written into the line that the person is typing
             return []
+        finally:
+            logging.disable(before)
 
     return complete
 

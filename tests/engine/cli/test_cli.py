@@ -684,7 +684,7 @@ HOSTS = {
     "no object": (["x"], "agent-core.yaml:1: must be an object"),
     "broken": ("tools: [", "agent-core.yaml:1:9: not valid YAML"),
     "no such root": ({"root": "nix"}, "agent-core.yaml:1: root: there is no such directory (got 'nix')"),
-    "reference without a name": ({"tools": ["own.py"]}, "tools/0: must be module:name or file.py:name (got 'own.py')"),
+    "reference without a name": ({"tools": ["own"]}, "tools/0: must be module:name or file.py:name (got 'own')"),
     "no such file": ({"tools": ["nix.py:x"]}, "tools/0: cannot be loaded: FileNotFoundError: there is no file nix.py"),
     "no such module": ({"tools": ["nix:x"]}, "tools/0: cannot be loaded: ModuleNotFoundError: No module named 'nix'"),
     "no such name": ({"tools": ["own.py:nix"]}, "tools/0: there is no 'nix' in own.py"),

@@ -162,13 +162,13 @@ def test_what_an_approver_reads_does_not_steer_the_terminal_and_is_one_line(writ
 
 
 WRONG = {
-    "a file": (["run", f"{HOSTILE}.json"], 3),
+    "a file": (["run", f"{HOSTILE}.json"], 2),
     "a run": (["show", HOSTILE], 2),
     "an input": (["run", "w.json", "--input", HOSTILE], 2),
     "a command": ([HOSTILE], 2),
     "an option": (["run", f"--{HOSTILE}"], 2),
     "a store": (["runs", "--store", f"/proc/{HOSTILE}/runs.db"], 2),
-    "a configuration": (["tools", "--config", f"{HOSTILE}.yaml"], 3),
+    "a configuration": (["tools", "--config", f"{HOSTILE}.yaml"], 2),
 }
 
 
