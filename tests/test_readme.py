@@ -85,7 +85,9 @@ def test_the_first_page_is_read_in_a_few_minutes() -> None:
     assert README.count("\n") <= 150
 
 
-@pytest.mark.parametrize("name", ["engine_shim/RECIPES.md", "agent_core/README.md"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("engine_shim/RECIPES.md", marks=pytest.mark.exhaustive), "agent_core/README.md"]
+)
 def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name: str, tmp_path: Path) -> None:
     printed = "\n".join(_follow(ROOT / name, tmp_path))
     wanted = {"engine_shim/RECIPES.md": "There are 12 pieces of A-17.", "agent_core/README.md": "True True"}

@@ -280,6 +280,7 @@ async def test_a_wait_that_is_longer_than_the_caller_has_time_is_an_error_in_the
     assert len(server.requests) == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.sampled
 async def test_requests_for_a_reply_that_never_comes_are_counted() -> None:
     async with endpoint(http(503), http(503), silence) as (model, server):

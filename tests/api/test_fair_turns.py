@@ -12,6 +12,7 @@ FLOOD = 100
 NOTE = {"id": "note", "nodes": [{"tool": "order", "config": {"article": "{{external.article}}", "pieces": 1}}]}
 
 
+@pytest.mark.exhaustive
 def test_single_run_of_a_tenant_is_driven_in_the_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted by the order in which runs are driven, one at a time."""
     monkeypatch.setattr(tenants, "MAX_RUNNING", 1)

@@ -54,6 +54,7 @@ def await_end(client: httpx2.Client, run: str) -> Any:
     return found
 
 
+@pytest.mark.exhaustive
 def test_killed_server_loses_no_run_that_it_took(tmp_path: Path) -> None:
     write_host(tmp_path)
     with serving(tmp_path) as (process, client):

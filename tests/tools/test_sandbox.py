@@ -175,6 +175,7 @@ def _search(root: Path) -> None:
             assert SECRET not in file.read()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("act", [_read, _write, _search])
 def test_a_directory_that_is_swapped_meanwhile_never_leads_outside(

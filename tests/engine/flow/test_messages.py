@@ -13,7 +13,7 @@ WORDS = {
     "no number": (["runs", "--limit", "x"], "--limit: must be a whole number (got 'x')"),
     "too large": (["eval", "seed-scenarios", "--min-right", "3"], "--min-right: must be 1 or less (got '3')"),
     "no choice": (["eval", "c", "--protocol", "xml"], "--protocol: 'xml' is not one of 'json', 'tools'"),
-    "missing": (["validate"], "Missing argument 'FLOW'."),
+    "missing": (["validate"], "Missing argument 'FLOW'. Usage: agent-core validate [OPTIONS] FLOW..."),
     "no text": (["show", os.fsdecode(b"\xff")], "argument 2 is not utf-8 text: \\xff; write it in utf-8"),
 }
 POLICIES = {
