@@ -33,6 +33,6 @@ main()
     ],
 )
 def test_ctrl_c_while_modules_load_is_no_traceback(module: str) -> None:
-    command = [sys.executable, "-c", PROGRAM, module, "validate", "missing.yaml"]
+    command = [sys.executable, "-c", PROGRAM, module, "validate", __file__]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
