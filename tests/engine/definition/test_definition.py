@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
+from engine_shim.definition.model import Definition, read_definition
 from engine_shim.definition.validate import check, examine, validate
 from engine_shim.runs.prepare import with_runs
 from support.command import Cli, Write
@@ -441,3 +442,15 @@ def test_secret_variable_that_the_operator_does_not_allow_is_refused() -> None:
 def test_definition_goes_through_json_unchanged() -> None:
     data = {"id": "w", "nodes": echoes("{{external.a}}"), "edges": [], "outputs": {"o": [1, {"p": None}]}}
     assert load_workflow(json.loads(json.dumps(load_workflow(data).as_json()))).as_json() == data
+
+
+def test_a_copy_with_other_nodes_has_placeholders_of_its_own() -> None:
+    def reading(name: str) -> Definition:
+        node = {"id": "a", "tool": "echo", "config": {"text": f"{{{{{name}}}}}"}}
+        return read_definition({"id": "w", "nodes": [node]})
+
+    first, other = reading("external.one"), reading("external.two")
+    assert [str(each.read) for each in first.placeholders] == ["{{external.one}}"]
+    copied = first.model_copy(update={"nodes": other.nodes})
+    assert [str(each.read) for each in copied.placeholders] == ["{{external.two}}"]
+    assert [str(each.read) for each in copied.placeholders_by_value["nodes/0/config"]] == ["{{external.two}}"]
