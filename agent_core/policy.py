@@ -72,6 +72,8 @@ def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None
             return cast(ToolEffect, known)
         case str():  # `dynamic`
             return None
+        case _:
+            pass
     chosen = arguments_of(policy, args).get(effect["argument"], effect.get("default"))
     return "read" if isinstance(chosen, str) and chosen in effect["read"] else "write"
 

@@ -35,6 +35,7 @@ from agent_core.effects import (
 from agent_core.outputs import FinishReason, Json, RunError, RunUsage, UsedTool
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RecordedRules
+from agent_core.statuses import EndedStatus
 from utools.tool import Effect as ToolEffect
 
 Kind = Literal[
@@ -336,11 +337,14 @@ class UnreadableReply(TypedDict):
     message: str
 
 
+StepStatus = Literal["running", "done", "failed", "skipped"]
+
+
 class PlanStatus(TypedDict):
     """How far a step of a plan has come; `message` says why it failed, or was skipped."""
 
     step: int
-    status: Literal["running", "done", "failed", "skipped"]
+    status: StepStatus
     message: NotRequired[str]
 
 
@@ -453,7 +457,7 @@ class FlowFinished(TypedDict):
     """How a workflow's run ended. `output` is the SHA-256 of its result."""
 
     kind: Literal["run_finished"]
-    status: Literal["completed", "failed", "cancelled"]
+    status: EndedStatus
     path: list[str]
     error: RunError | None
     at: str

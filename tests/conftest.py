@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.models.providers import shared_client
-from engine_shim.statuses import MOVES, RunStatus
+from agent_core.statuses import MOVES, RunStatus
 from engine_shim.store.index import RunIndex
 from support.examples import load_profile
 from support.postgres_server import Postgres, real_postgres

@@ -127,7 +127,8 @@ def _explain_unnamed(parameter: inspect.Parameter) -> str:
             return f"'*{name}' stands for any number of arguments; write {name}: list[{kind}]"
         case inspect.Parameter.VAR_KEYWORD:
             return f"'**{name}' stands for any number of arguments; write {name}: dict[str, {kind}]"
-    return f"{name!r} must have a name that a call can give; leave out the / behind it"
+        case _:
+            return f"{name!r} must have a name that a call can give; leave out the / behind it"
 
 
 def _is_context(hint: Any) -> bool:

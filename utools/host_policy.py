@@ -114,7 +114,8 @@ def _narrowed(schema: Schema, value: Any) -> Schema:
             return {"maximum": value}
         case ("true" | "false") as stricter, bool():
             return {"const": value} if value == (stricter == "true") else {}
-    return {"const": value}
+        case _:
+            return {"const": value}
 
 
 def _pattern_below(pattern: str) -> str:

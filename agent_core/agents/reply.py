@@ -9,6 +9,7 @@ import orjson
 from agent_core.agents.result import ConversationResult
 from agent_core.outputs import FinishReason, Json, WaitingCall
 from agent_core.protocol.clip import as_text
+from agent_core.statuses import ListedStatus
 
 ReplyReason = Literal[FinishReason, "conversation_budget"]
 """Why a turn ended; a conversation that has spent its tokens asks no model."""
@@ -47,7 +48,12 @@ def read_reply(conversation: str, result: ConversationResult) -> ChatReply:
 
 
 def read_run_reply(
-    conversation: str, run: str, status: str, output: Json | None, waiting: Sequence[WaitingCall], error: Json | None
+    conversation: str,
+    run: str,
+    status: ListedStatus,
+    output: Json | None,
+    waiting: Sequence[WaitingCall],
+    error: Json | None,
 ) -> ChatReply:
     """Return the reply of a turn that is a workflow's run, by the run's status, what waits in it, and its error.
 

@@ -84,4 +84,5 @@ def escape_braces(value: Any) -> Any:
             return {key: escape_braces(each) for key, each in value.items()}
         case list() | tuple():
             return [escape_braces(each) for each in value]
-    return value
+        case _:
+            return value

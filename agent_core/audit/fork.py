@@ -15,7 +15,7 @@ from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Fact, Question, Resolved, RunStarted, Waiting
 from agent_core.journal.facts import Received as ReceivedFact
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Slot, Spec, started_body, walk
+from agent_core.journal.operations import Act, Append, Begin, Operation, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.reader import read_record
 from agent_core.journal.record import Row, Tape, by_path
@@ -116,7 +116,7 @@ class _Past:
             case Classify(index, strand=strand, n=n):
                 decided = self._source_fact(strand, n)
                 return decided.calls[index]["effect"] if isinstance(decided, Decided) else "write"
-            case Sleep():
+            case _:
                 pass
         return None
 

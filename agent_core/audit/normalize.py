@@ -50,6 +50,8 @@ def normalize(record: Record) -> Record:
             result.pop("output", None)
         case {"kind": "resolved", "answer": answer}:
             result["answer"] = normalize(answer)
+        case _:
+            pass
     return result
 
 

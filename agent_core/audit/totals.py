@@ -10,6 +10,7 @@ from agent_core.journal.facts import Answered, Call, Fact, RecordedRun, RunFinis
 from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
 from agent_core.records import Kind
+from agent_core.statuses import ListedStatus, status_of_reason
 
 COUNTED: Final[Collection[Kind]] = {"run_started", "asked", "answered", "run_finished"}
 """The records that are counted; the others, which may be large, are not decoded."""
@@ -29,7 +30,7 @@ class ToolTotals:
 class WorkflowTotals:
     """The runs of one workflow by status, and the failed ones by the kind of their error."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[ListedStatus] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -85,13 +86,13 @@ class Totals:
     by_model: dict[str, ModelTotals] = field(default_factory=dict)
     models: ModelTotals = field(default_factory=ModelTotals)
 
-    def add_run(self, workflow: str, status: str, tape: Tape) -> None:
+    def add_run(self, workflow: str, status: ListedStatus, tape: Tape) -> None:
         """Count one run; `status` is that of a run whose journal does not say it, as one without an end."""
         totals = self.workflows.setdefault(workflow, WorkflowTotals())
         error = None
         for fact in read_tape(tape, COUNTED):  # all is read before anything is added
             if isinstance(fact, RunFinished) and "/" not in fact.strand:
-                status, error = (status if fact.is_agent else fact.reason), fact.error
+                status, error = (status if fact.is_agent else status_of_reason(fact.reason)), fact.error
             self._add_fact(fact)
             if fact.run is not None and (agent := _agent_of(fact.run)) is not None:
                 _add_to_agent(self.agents.setdefault(agent.name, AgentTotals()), fact, is_own=fact.strand == agent.path)
@@ -115,6 +116,8 @@ class Totals:
                 spent = answer.usage if isinstance(answer, ToolReply) else None
                 if spent and call.effect != "nested":  # a nested run's replies count themselves
                     self._add_usage(f"(asked by {call.tool})", spent)
+            case _:
+                pass
 
     def _add_usage(self, model: str, usage: Any) -> None:
         for totals in (self.models, self.by_model.setdefault(model, ModelTotals())):
@@ -140,5 +143,7 @@ def _add_to_agent(totals: AgentTotals, fact: Fact, *, is_own: bool) -> None:
         case Answered(answer=ModelReply(usage=usage)):
             totals.steps += 1
             totals.tokens += usage["input_tokens"] + usage["output_tokens"]
+        case _:
+            pass
     if is_own and isinstance(fact, Answered):
         totals.seconds += fact.answer.seconds

@@ -227,6 +227,8 @@ def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) 
                     judged = _judge_again(fact, index, started, made, proof, asked)
                     yield _describe_again(path, fact, index, judged, starts)
                 asked = {call["id"] for call in fact.calls if call["verdict"] == "wait"}
+            case _:
+                pass
 
 
 def _judge_again(

@@ -34,6 +34,7 @@ from agent_core.records import (
     TurnNote,
     UnreadableReply,
 )
+from agent_core.statuses import EndedStatus
 from utools.tool import Effect as ToolEffect
 
 SUCCESS: Final = ("final", "completed")
@@ -243,7 +244,7 @@ class RunFinished(_Fact):
     """How a run ended. `reason` is an agent's finish reason, or a workflow's status. `path` are a workflow's visits;
     `answer`, `usage` and `used_tools` are an agent's."""
 
-    reason: str
+    reason: FinishReason | EndedStatus
     error: RunError | None
     at: str
     answer: Any

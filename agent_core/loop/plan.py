@@ -20,7 +20,7 @@ from agent_core.loop.run_state import RunState
 from agent_core.outputs import Json
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError
 from agent_core.protocol.reading import read_step
-from agent_core.records import AgentStarted, DecidedBody, PlanStatus
+from agent_core.records import AgentStarted, DecidedBody, PlanStatus, StepStatus
 
 Asking = Generator[Effect, Any, "Planned | AgentOutcome | None"]
 """It gives a plan that may begin, or the outcome when the run has ended; None to ask the model again."""
@@ -237,7 +237,7 @@ def _find_ending(state: RunState, result: CallResult) -> AgentOutcome | None:
 
 
 def _close_step(
-    state: RunState, planned: Planned, step: PlanStep, status: Any, failure: CallResult | None, text: str = ""
+    state: RunState, planned: Planned, step: PlanStep, status: StepStatus, failure: CallResult | None, text: str = ""
 ) -> Generator[Effect, Any, None]:
     """Record how a step ended."""
     ended: PlanStatus = {"step": step.step, "status": status}

@@ -24,7 +24,7 @@ from agent_core.protocol.parse import Action, Final, Plan, ProtocolError, render
 from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
-from agent_core.records import AgentStarted
+from agent_core.records import AgentStarted, StepStatus
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, words_of
 from utools.schema.value_shape import ANYTHING, Shape, shape_of
@@ -260,7 +260,7 @@ class RunState:
         own = {"role": "assistant", "content": text}
         self.transcript.append([Entry("assistant", text)], [own], step=self.budget.steps)
 
-    def mark_step(self, number: int, status: str) -> None:
+    def mark_step(self, number: int, status: StepStatus) -> None:
         """Note what became of a step of the plan."""
         assert self.plan is not None
         self.plan[number - 1]["status"] = status

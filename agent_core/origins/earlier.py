@@ -89,6 +89,8 @@ def texts_in(value: Any) -> Iterator[str]:
                 yield from texts_in(item)
         case int() | float() if not isinstance(value, bool):
             yield str(value)
+        case _:
+            pass
 
 
 def fold(text: str) -> str:

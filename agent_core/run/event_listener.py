@@ -36,6 +36,8 @@ def events_of(fact: Fact) -> Iterator[Event]:
             yield _wait(fact, tool)
         case RunFinished():
             yield _end(fact)
+        case _:
+            pass
 
 
 def _wait(fact: Waiting, tool: str) -> Event:

@@ -261,7 +261,8 @@ def _writable(value: Any) -> Any:
             return {_writable(key): _writable(each) for key, each in value.items()}
         case list() | tuple():
             return [_writable(each) for each in value]
-    return value
+        case _:
+            return value
 
 
 def _is_writable(*values: Any) -> bool:

@@ -73,6 +73,8 @@ class LogListener:
                 self._log("waiting", fact.run, tool=tool, reason=reason)
             case RunFinished():
                 self._log_end(fact)
+            case _:
+                pass
 
     def _log_repairs(self, decided: Decided) -> None:
         if problem := decided.unreadable or decided.refused:

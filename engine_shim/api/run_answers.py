@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
 
+from agent_core.statuses import OPEN
 from engine_shim.api.access import Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.run_models import Run, RunStatusView
-from engine_shim.statuses import OPEN
 
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it goes on afterwards."""

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
+from agent_core.statuses import ListedStatus, RunStatus
 from engine_shim.api.models import Name, RequestBody, Text, Whole
-from engine_shim.statuses import ListedStatus, RunStatus
 
 
 class RunRequest(RequestBody):
@@ -146,7 +146,8 @@ class DecideRequest(RequestBody):
                 return Retry()
             case "skip":
                 return Skip()
-        return Fail()
+            case _:
+                return Fail()
 
 
 class ForkRequest(RequestBody):

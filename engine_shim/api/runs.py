@@ -15,6 +15,7 @@ from agent_core.journal.control import waiting_calls
 from agent_core.journal.store import Journal
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
+from agent_core.statuses import OPEN, ListedStatus
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.held_stream import HeldStream
@@ -33,7 +34,6 @@ from engine_shim.api.run_models import (
 )
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed_merge import Position
-from engine_shim.statuses import OPEN, ListedStatus
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.outputs import Json, RunError
+from agent_core.statuses import RunStatus
 from engine_shim.api.models import RequestBody
-from engine_shim.statuses import RunStatus
 from utools.tool import Effect
 
 

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
+from agent_core.statuses import OPEN
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.api.tool_models import Approval, ApproveRequest, ExecuteRequest, Execution, ToolChanges, ToolList
-from engine_shim.statuses import OPEN
 
 GOES_ON: Final[dict[int | str, dict[str, Any]]] = {202: {"model": Execution, "description": "The run goes on"}}
 

@@ -10,13 +10,13 @@ from agent_core.journal.path import nesting_depth
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.run.events import Event
+from agent_core.statuses import RunStatus
 from engine_shim.builder.journal import node_records, tool_calls
 from engine_shim.builder.state import AgentState, ExecutionResult, ExecutionStatus, Message, ToolCallRecord
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.statuses import RunStatus
 
 STATUSES = {"failed": ExecutionStatus.ERROR}
 """The engine's words for a status that have another one here."""

@@ -79,7 +79,8 @@ def _status(last: Fact) -> ExecutionStatus:
             return ExecutionStatus.CANCELLED
         case Waiting():
             return ExecutionStatus.WAITING
-    return ExecutionStatus.RUNNING
+        case _:
+            return ExecutionStatus.RUNNING
 
 
 def _tool_call(node: str, call: Call, answered: Answered | None) -> ToolCallRecord:

@@ -76,7 +76,7 @@ def complete_tool(context: typer.Context, incomplete: str) -> Iterator[Offer]:
 @_never_failing
 def complete_statuses(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     """Yield the last status of a list with commas."""
-    from engine_shim.statuses import LISTED
+    from agent_core.statuses import LISTED
 
     before, comma, _ = incomplete.rpartition(",")
     yield from ((before + comma + status, "") for status in LISTED)

@@ -65,6 +65,8 @@ class _Reader:
             case _ if kind in TOGETHER:
                 for child in children:
                     self.read(child["children"][0] if child["type"] == "key_val_pair" else child, value)
+            case _:
+                pass
         return _UNKNOWN
 
     def _read_field(self, name: str, value: _Found) -> _Found:

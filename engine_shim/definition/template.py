@@ -191,6 +191,8 @@ def _texts_in(value: Any, where: str) -> Iterator[tuple[str, str]]:
             for key, item in value.items():
                 if not is_foreign(key, item):
                     yield from _texts_in(item, f"{where}/{key}")
+        case _:
+            pass
 
 
 def split_text(text: str, *, quoted: bool = True) -> list[str | Placeholder]:

@@ -98,7 +98,8 @@ def find_end(facts: Sequence[Fact]) -> tuple[str | None, Any]:
             return reason, answer
         case Waiting(reason=reason):
             return reason, None
-    return None, None
+        case _:
+            return None, None
 
 
 def _check_calls(strands: Mapping[str, Sequence[Fact]], path: str, made: list[RecordedCall]) -> None:
@@ -222,3 +223,5 @@ def _texts_in(value: Any) -> Iterator[str]:
                 yield from _texts_in(each)
         case dict():
             yield from _texts_in(list(value.values()))
+        case _:
+            pass

@@ -53,7 +53,8 @@ def _settle(state: State, call: ToolCall, decision: Decision) -> ToolCall | Fail
             return Failed("policy_denied", refusal, at, 0.0)
         case Edit(args, schema=schema):
             return _edit(state, call, args, schema)
-    return call
+        case _:
+            return call
 
 
 def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCall | Failed:

@@ -39,7 +39,8 @@ def read_end(state: State, call: ToolCall, reply: Any, journal: Json | None) -> 
             return End(reply.output, reply)
         case ToolReply() | Failed():
             return _read_failure(call, state.tools[call.tool]["within"], reply)
-    return _read_nested_end(state, reply, journal)
+        case _:
+            return _read_nested_end(state, reply, journal)
 
 
 def nested_output(state: State, outcome: Any, journal: Json | None) -> Json:

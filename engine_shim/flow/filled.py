@@ -34,6 +34,8 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
                         f"{where}/{index}/content",
                         [part for text in texts for part in split_text(text, quoted=quoted)],
                     )
+        case _:
+            pass
 
 
 def _content_texts(content: Any) -> Iterator[str]:
@@ -44,6 +46,8 @@ def _content_texts(content: Any) -> Iterator[str]:
         case list():
             for part in content:
                 yield from _content_texts(list(part.values()) if isinstance(part, dict) else part)
+        case _:
+            pass
 
 
 def _giver(each: Placeholder, node: Node, nodes: Mapping[str, Node]) -> str | None:

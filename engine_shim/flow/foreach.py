@@ -136,7 +136,8 @@ def _describe(value: Any) -> str:
             return f"an object with {', '.join(sorted(value)) or 'nothing in it'}"
         case str():
             return "a text"
-    return f"{value!r}"
+        case _:
+            return f"{value!r}"
 
 
 # ── one pass ─────────────────────────────────────────────────────────────────────────────────────

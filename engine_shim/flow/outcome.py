@@ -9,6 +9,7 @@ import orjson
 
 from agent_core.effects import ToolReply
 from agent_core.outputs import FinishReason, Json, WaitingCall
+from agent_core.statuses import RunStatus
 from agent_core.words.catalogue import words_in
 from engine_shim.definition.errors import message_of
 from engine_shim.definition.template import render
@@ -17,7 +18,6 @@ from engine_shim.flow.branch import judgement_name
 from engine_shim.flow.conversation import RunValues, messages_at_the_end
 from engine_shim.flow.state import Key, State, VisitState
 from engine_shim.flow.visit_limit import exceeded
-from engine_shim.statuses import RunStatus
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _KINDS = get_args(FinishReason)

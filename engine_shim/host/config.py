@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.run.secrets import Secrets
+from agent_core.statuses import NOTIFIED, NotifiedStatus
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.own_variables import is_own
-from engine_shim.statuses import NOTIFIED, NotifiedStatus
 from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy

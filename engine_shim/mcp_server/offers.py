@@ -5,10 +5,10 @@ from typing import Any, Final
 from mcp_types import Tool
 
 from agent_core.outputs import Json
+from agent_core.statuses import STATUSES
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.mcp_server.names import Target, tool_name
 from engine_shim.service.tenants import Tenant
-from engine_shim.statuses import STATUSES
 
 _WAITING: Final[Json] = {
     "type": "array",

@@ -9,10 +9,10 @@ from mcp_types import CallToolResult, TextContent
 from agent_core.agents.reply import ChatReply
 from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
+from agent_core.statuses import RunStatus
 from engine_shim.definition.model import AGENT, Definition
 from engine_shim.mcp_server.questions import choices_of, describe_call, key_of
 from engine_shim.service.run_view import RunView
-from engine_shim.statuses import RunStatus
 
 LONGEST: Final = 4_000
 """Characters of one output in the text; the structured result has all of it."""

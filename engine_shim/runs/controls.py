@@ -8,8 +8,8 @@ from agent_core.journal.control import Control
 from agent_core.outputs import Json
 from agent_core.run.control import StopSignal, append_control, append_message
 from agent_core.run.secrets import signing_keys
+from agent_core.statuses import ENDED
 from engine_shim.intervals import CONTROL_INTERVAL_S
-from engine_shim.statuses import ENDED
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.leases import Signal

@@ -16,6 +16,7 @@ from agent_core.config import AgentConfig
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
 from agent_core.outputs import Json, WaitingCall
+from agent_core.statuses import ListedStatus
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT, read_definition
@@ -25,7 +26,6 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.statuses import ListedStatus
 from engine_shim.store.conversations import find_newest_turn
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore

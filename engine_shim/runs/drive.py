@@ -20,11 +20,11 @@ from agent_core.run.inbox import Inbox
 from agent_core.run.retries import patience_of_host, retry_until_available
 from agent_core.run.row_listener import AnswerListener, Observe
 from agent_core.run.secrets import signing_keys
+from agent_core.statuses import ENDED, RunStatus
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import Preparer
-from engine_shim.statuses import ENDED, RunStatus
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from utools.limiter import Line

@@ -17,6 +17,7 @@ from agent_core.run.executor import Executor
 from agent_core.run.row_listener import AnswerListener
 from agent_core.run.secrets import signing_keys
 from agent_core.run.shown_tools import codes_let_go
+from agent_core.statuses import STOPPED, RunStatus
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import ROOT
@@ -31,7 +32,6 @@ from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.results import read_result
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.turn_order import TurnOrder
-from engine_shim.statuses import STOPPED, RunStatus
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore

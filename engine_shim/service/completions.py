@@ -10,6 +10,7 @@ from agent_core.audit.totals import Totals
 from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
+from agent_core.statuses import ListedStatus
 from engine_shim.definition.model import ROOT, Definition
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import EngineError
@@ -24,7 +25,6 @@ from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
-from engine_shim.statuses import ListedStatus
 
 AGENT, WORKFLOW = "agent/", "workflow/"
 SHOWN_S: Final = 1.0

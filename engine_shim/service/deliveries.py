@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from engine_shim.statuses import NotifiedStatus, RunStatus
+from agent_core.statuses import NotifiedStatus, RunStatus
 from engine_shim.store.database import Database
 
 BACKOFF_S: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)

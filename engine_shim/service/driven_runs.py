@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any, Final
 
 from agent_core.errors import Abandoned
+from agent_core.statuses import ENDED
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
@@ -14,7 +15,6 @@ from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.backoff import Backoff
 from engine_shim.service.feed import Feeds
 from engine_shim.service.shares import Share
-from engine_shim.statuses import ENDED
 from utools.words.text import error_words
 
 MAX_RESULTS: Final = 256

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from engine_shim.statuses import OPEN
+from agent_core.statuses import OPEN
 from engine_shim.store.entries import RunFilter
 
 if TYPE_CHECKING:

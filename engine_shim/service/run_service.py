@@ -11,6 +11,7 @@ from typing import Any, Final, TypedDict, TypeVar
 from agent_core.errors import Damaged, DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
+from agent_core.statuses import OPEN, STOPPED
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
@@ -24,7 +25,6 @@ from engine_shim.service.feed import Feeds
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
-from engine_shim.statuses import OPEN, STOPPED
 from engine_shim.store.async_store import AsyncRunStore
 from utools.words.text import error_words
 

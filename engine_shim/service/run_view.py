@@ -11,11 +11,11 @@ from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.outputs import Json, WaitingCall
 from agent_core.run.node import ROOT as AGENT_ROOT
+from agent_core.statuses import OPEN, ListedStatus, read_ended_status
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import RunNotFound
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_result
-from engine_shim.statuses import OPEN, ListedStatus, read_ended_status
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.run_store import RunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 
 from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
+from agent_core.statuses import ENDED
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.template import render
@@ -28,7 +29,6 @@ from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
-from engine_shim.statuses import ENDED
 from engine_shim.store.database import Database
 from utools.words.text import error_words
 

@@ -18,12 +18,12 @@ from standardwebhooks import Webhook
 from agent_core.errors import JournalError
 from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
+from agent_core.statuses import RunStatus
 from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.host.config import HostConfig, WebhookConfig
 from engine_shim.intervals import WEBHOOK_INTERVAL_S
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
-from engine_shim.statuses import RunStatus
 from engine_shim.store.database import Database
 from utools.words.text import error_words
 

@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from agent_core.journal.record import Row, Tape
 from agent_core.run.blocking import run_blocking
-from engine_shim.statuses import EndedStatus, RunStatus
+from agent_core.statuses import EndedStatus, RunStatus
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.leases import Signal

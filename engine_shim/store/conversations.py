@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from engine_shim.statuses import RunStatus
+from agent_core.statuses import RunStatus
 from engine_shim.store.database import Reader
 from engine_shim.store.run_store import DatabaseRunStore
 

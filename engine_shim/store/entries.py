@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from engine_shim.statuses import ListedStatus, read_status
+from agent_core.statuses import ListedStatus, read_status
 
 if TYPE_CHECKING:
     from engine_shim.store.database import Database

@@ -13,9 +13,9 @@ from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
 from agent_core.run.secrets import verifying_keys
+from agent_core.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
-from engine_shim.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.store.run_store import RunStore
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.kinds import beginning
 from agent_core.journal.record import Row, encode, link, run_head
-from engine_shim.statuses import ENDED, read_ended_status
+from agent_core.statuses import ENDED, ListedStatus, RunStatus, read_ended_status
 from engine_shim.store.database import Database, Reader
 from utools.databases.transaction import Transaction
 
@@ -64,7 +64,7 @@ def _begin(db: Transaction, run: str, count: int) -> None:
         write_entry(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
 
 
-def _add(db: Transaction, run: str, kind: str, status: str | None, at: str) -> None:
+def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str) -> None:
     head, count = _head(db, run)
     submitter = db.execute("SELECT submitter FROM run_submissions WHERE run = ?", (run,)).fetchone()
     by = None if submitter is None else submitter[0]
@@ -208,7 +208,7 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
         )
 
 
-def _find_other_words(entry: Entry, status: str | None, submitter: str | None) -> Iterator[dict[str, Any]]:
+def _find_other_words(entry: Entry, status: ListedStatus | None, submitter: str | None) -> Iterator[dict[str, Any]]:
     """Yield what the columns beside the journal say of a run that its entry says otherwise; older entries say
     nothing."""
     if entry["kind"] != "ended" or "submitted_by" not in entry:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.outputs import Json
-from engine_shim.statuses import ListedStatus, read_ended_status
+from agent_core.statuses import ListedStatus, read_ended_status
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, parse_time
 from engine_shim.store.run_store import DatabaseRunStore
 

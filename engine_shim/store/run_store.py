@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
+from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine_shim.statuses import OPEN, ListedStatus
+from agent_core.statuses import OPEN, ListedStatus
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
 from engine_shim.store.leases import Leases, MemoryLeases
 

@@ -204,6 +204,8 @@ def read_cursor(text: str) -> tuple[str, str]:
         match orjson.loads(urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")):
             case [str(started), str(run)]:
                 return started, run
+            case _:
+                pass
     except ValueError:
         pass
     raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
@@ -214,7 +216,8 @@ def _read_begun(run: str, first: Json) -> _Begun:
     match first.get("agent"):
         case {"name": str(agent), "conversation": str(conversation)}:
             return _Begun(entry, NewestTurn(conversation, agent, entry.started_at))
-    return _Begun(entry, None)
+        case _:
+            return _Begun(entry, None)
 
 
 def _place_of(entry: RunEntry) -> tuple[str, str]:

@@ -82,6 +82,8 @@ def attributes_at_end(ended: Ended) -> Attributes:
             given |= {names.REASON: reason, names.STEPS: ended.steps}
         case "invoke_workflow", RunFinished(reason=reason):
             given[names.REASON] = reason
+        case _:
+            pass
     return {name: value for name, value in given.items() if value is not None}
 
 

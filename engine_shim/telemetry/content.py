@@ -52,7 +52,8 @@ def content_at_end(ended: Ended) -> dict[str, str]:
             return {names.OUTPUT_MESSAGES: _write([_reply(parts, "stop")])}
         case "execute_tool", Answered(answer=ToolReply(success=True, output=output)):
             return {names.TOOL_RESULT: _write(output)}
-    return {}
+        case _:
+            return {}
 
 
 def _reply(parts: list[Json], reason: str) -> Json:

@@ -26,4 +26,5 @@ def ending_of(fact: Fact) -> Ending:
             return Ending(reason, message)
         case Cancelled():
             return Ending("cancelled")
-    return Ending()
+        case _:
+            return Ending()

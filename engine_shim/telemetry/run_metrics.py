@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from agent_core.effects import ToolReply
 from agent_core.journal.facts import Answered, Fact, RunFinished
 from agent_core.outputs import Json
-from engine_shim.statuses import status_of_reason
+from agent_core.statuses import status_of_reason
 from engine_shim.telemetry.operations import Ended, Source
 from engine_shim.telemetry.series import PREFIX, Series
 from engine_shim.telemetry.timing import duration_of
@@ -81,6 +81,8 @@ class RunMetrics:
                 self._agents.add((*labels, reason))
                 self._agent_seconds.observe(labels, seconds)
                 self._steps.observe(labels, ended.steps)
+            case _:
+                pass
         if operation.parent is None and isinstance(fact, RunFinished) and operation.kind != "plan":
             self._runs.add((*labels, status_of_reason(fact.reason)))
             self._run_seconds.observe(labels, seconds)

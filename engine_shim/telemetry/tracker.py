@@ -44,6 +44,8 @@ class Tracker:
                 yield from self._decide(fact)
             case RunFinished():
                 yield from self._end_run(fact)
+            case _:
+                pass
 
     # ── runs ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -41,8 +41,8 @@ def test_translations_have_the_places_of_their_texts(chinese: dict[str, str]) ->
 
 def test_words_of_a_set_are_there_in_chinese(chinese: dict[str, str]) -> None:
     from agent_core.outputs import FinishReason
+    from agent_core.statuses import LISTED
     from engine_shim.api.run_models import ReplayedRun
-    from engine_shim.statuses import LISTED
 
     outcomes = ReplayedRun.model_json_schema()["properties"]["outcome"]["enum"]
     decisions = ("approve", "deny", "edit", "retry", "skip", "fail", "pause", "resume", "cancel", "late")

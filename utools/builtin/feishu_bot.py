@@ -99,7 +99,8 @@ def message_body(args: Args) -> dict[str, Any]:
             }
         case ["card"]:
             return {"msg_type": "interactive", "card": args["card"]}
-    raise ToolError("give one of text, post and card; you gave {kinds}", kinds=join_and(kinds))
+        case _:
+            raise ToolError("give one of text, post and card; you gave {kinds}", kinds=join_and(kinds))
 
 
 def _paragraphs(post: Args) -> dict[str, Any]:

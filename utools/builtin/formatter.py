@@ -103,7 +103,8 @@ async def _execute(args: Args, context: ToolContext) -> str:
             return await to_thread(format_table, args["rows"], args.get("columns"))
         case ["template"]:
             return await render(args["template"], args.get("data", {}))
-    raise ToolError("give one of number, date, rows and template; you gave {kinds}", kinds=join_and(kinds))
+        case _:
+            raise ToolError("give one of number, date, rows and template; you gave {kinds}", kinds=join_and(kinds))
 
 
 def format_number(value: float, decimals: int, style: str) -> str:
@@ -113,7 +114,8 @@ def format_number(value: float, decimals: int, style: str) -> str:
             return f"{value:.{decimals}%}"
         case "plain":
             return f"{value:.{decimals}f}"
-    return f"{value:,.{decimals}f}"
+        case _:
+            return f"{value:,.{decimals}f}"
 
 
 def format_date(value: str, pattern: str, timezone: str | None) -> str:

@@ -147,7 +147,8 @@ def _check_of(target: str, scope: _Scope) -> "Check":
             host, port = _host_and_port(target, kind)
             database = _database_name(target)
             return lambda: check_server(kind, host, port, database, scope.guard)
-    raise ToolError("{target!r} cannot be checked; write {kinds}", target=target, kinds=KINDS)
+        case _:
+            raise ToolError("{target!r} cannot be checked; write {kinds}", target=target, kinds=KINDS)
 
 
 def _host_and_port(target: str, kind: str) -> tuple[str, int]:

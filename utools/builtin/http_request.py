@@ -230,7 +230,8 @@ def _content(args: Args) -> tuple[bytes | None, str | None]:
             return urlencode(args["form"]).encode(), "application/x-www-form-urlencoded"
         case ["body"]:
             return args["body"].encode(), "text/plain; charset=utf-8"
-    return None, None
+        case _:
+            return None, None
 
 
 def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, str]:

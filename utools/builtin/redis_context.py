@@ -139,9 +139,12 @@ async def _get(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:
             value, left = more
             decoded = [_decode(each, args) for each in value] if isinstance(value, list) else _decode(value, args)
             return {"key": args["key"], "found": True, "value": decoded, "ttl": left / 1000 if left >= 0 else None}
-    raise ToolError(
-        "the key {key!r} holds a {kind}; only texts and lists can be read here", key=args["key"], kind=kind.decode()
-    )
+        case _:
+            raise ToolError(
+                "the key {key!r} holds a {kind}; only texts and lists can be read here",
+                key=args["key"],
+                kind=kind.decode(),
+            )
 
 
 async def _set(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]:

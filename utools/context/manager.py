@@ -103,7 +103,8 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
                 return await _persist(store, args, context)
             case "load":
                 return await _load(store, args)
-        return {"session_id": args["session_id"], "cleared": await store.clear(args["session_id"])}
+            case _:
+                return {"session_id": args["session_id"], "cleared": await store.clear(args["session_id"])}
 
     return Tool(
         code="context_manager",

@@ -26,7 +26,8 @@ class Window:
                 return cls()
             case int():
                 return cls(messages=value)
-        return cls(messages=value.get("messages"), tokens=value.get("tokens"))
+            case _:
+                return cls(messages=value.get("messages"), tokens=value.get("tokens"))
 
     def halved(self) -> "Window":
         """Half as much."""

@@ -39,6 +39,8 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
             if not math.isfinite(value):
                 raise NotJson("number", pointer)
             return float(value)
+        case _:
+            pass
     if depth >= MAX_DEPTH:
         raise NotJson("depth", depth=MAX_DEPTH)
     if isinstance(value, list | tuple):

@@ -115,7 +115,8 @@ def _canonical(value: Any) -> str:
             return f"[{','.join(map(_canonical, value))}]"
         case dict():
             return f"{{{','.join(sorted(f'{json.dumps(name)}:{_canonical(each)}' for name, each in value.items()))}}}"
-    return repr(value)
+        case _:
+            return repr(value)
 
 
 def _pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> "Errors":

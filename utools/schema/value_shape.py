@@ -169,7 +169,8 @@ def _type_of(value: Any) -> str:
             return "object"
         case list():
             return "array"
-    return "number"
+        case _:
+            return "number"
 
 
 def _names(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterator[str]:
@@ -178,6 +179,8 @@ def _names(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterato
             yield from schema.get("properties", ())
         case Mapping():
             yield from alternative
+        case _:
+            pass
 
 
 def _required(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterable[str]:
@@ -188,7 +191,8 @@ def _required(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iter
             return required
         case Mapping():
             return alternative
-    return ()
+        case _:
+            return ()
 
 
 def _kinds(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterable[str]:
@@ -199,7 +203,8 @@ def _kinds(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterabl
             return _types(schema)
         case _ListOf():
             return ("array",)
-    return ("object",)
+        case _:
+            return ("object",)
 
 
 def _step(alternative: _Fits | _ListOf | Mapping[str, Shape] | None, part: str) -> Iterator[Any]:
@@ -217,6 +222,8 @@ def _step(alternative: _Fits | _ListOf | Mapping[str, Shape] | None, part: str) 
             yield from item.alternatives if INDEX.fullmatch(part) else ()
         case _ if part in alternative:
             yield from alternative[part].alternatives
+        case _:
+            pass
 
 
 def _property(schema: Mapping[str, Any], name: str) -> Any:
@@ -236,3 +243,5 @@ def _items(alternative: _Fits | _ListOf | Mapping[str, Shape] | None) -> Iterato
             yield from _spell_out(None if "prefixItems" in schema else schema.get("items"), follow, set())
         case _ListOf(item):
             yield from item.alternatives
+        case _:
+            pass

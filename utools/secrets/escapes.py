@@ -41,6 +41,8 @@ def _character(token: str) -> str:
         case r"\u" | r"\x":
             codes = [int(code, 16) for code in re.findall(r"[ux]([0-9A-Fa-f]+)", token)]
             return chr(codes[0] if len(codes) == 1 else 0x10000 + (codes[0] - 0xD800) * 0x400 + codes[1] - 0xDC00)
+        case _:
+            pass
     if len(token) == 1:
         return token
     if token[0] == "\\":

@@ -269,7 +269,8 @@ class Redactor:
                 pairs = dict(zip(keys, (self._clean_value(each, clean) for each in value.values()), strict=True))
                 same = all(map(operator.is_, pairs.values(), value.values())) and pairs.keys() == value.keys()
                 return value if same else pairs
-        return value
+            case _:
+                return value
 
 
 def _readings(json_text: str) -> Iterator[str]:

@@ -145,4 +145,5 @@ def _build_content(call: HttpCall, args: Args) -> tuple[bytes | None, str | None
             return encode_pairs(_list_pairs(call.form or {}, args)).encode(), "application/x-www-form-urlencoded"
         case ["body"]:
             return fill_text(call.body or "", args).encode(), "text/plain; charset=utf-8"
-    return None, None
+        case _:
+            return None, None

@@ -56,6 +56,8 @@ class Operation:
                     query += _encode_in_query(each, value)
                 case "header":
                     headers[each.name.lower()] = encode_header(each.name, ",".join(_split(each, value)))
+                case _:
+                    pass
         check_path(path)
         content = self._encode_body(args)
         if content is not None:

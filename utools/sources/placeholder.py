@@ -25,6 +25,8 @@ def find_names(template: Any) -> Iterator[str]:
             for key, each in template.items():
                 yield from find_names(key)
                 yield from find_names(each)
+        case _:
+            pass
 
 
 def sole_name(template: str) -> str | None:
@@ -53,7 +55,8 @@ def fill_value(template: Any, args: Args) -> Any:
         case dict():
             fields = {key: fill_value(each, args) for key, each in template.items()}
             return {key: each for key, each in fields.items() if each is not ABSENT}
-    return template
+        case _:
+            return template
 
 
 def to_text(value: Any) -> str:

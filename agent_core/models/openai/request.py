@@ -127,6 +127,8 @@ def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities)
             schema = {"name": "step", "schema": without_keywords(options["step_schema"], capabilities.keywords)}
             strict = {"strict": True} if capabilities.strict else {}
             sent["response_format"] = {"type": "json_schema", "json_schema": {**schema, **strict}}
+        case _:
+            pass
     return sent
 
 

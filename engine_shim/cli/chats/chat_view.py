@@ -132,7 +132,7 @@ def describe_step(event: Event) -> str | None:
         case "plan_step":
             skipped = event["status"] == "skipped"
             return f"step {event['plan_step']} of the plan was not run: {event.get('message')}" if skipped else None
-        case "finished":
-            if "usage" in event:
-                return f"{event['finish_reason']}, {output.count(event['usage']['total_tokens'], 'token')}"
-    return None
+        case "finished" if "usage" in event:
+            return f"{event['finish_reason']}, {output.count(event['usage']['total_tokens'], 'token')}"
+        case _:
+            return None

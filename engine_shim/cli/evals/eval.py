@@ -69,6 +69,8 @@ def _write(measured: Sequence[Measured], *, as_json: bool) -> None:
             output.document(as_data(one)) if as_json else write_report(one)
         case [a, b]:
             output.document(comparison_as_data(a, b)) if as_json else write_comparison(a, b)
+        case _:
+            pass
 
 
 def _judge(measured: Sequence[Measured], min_right: float) -> int:

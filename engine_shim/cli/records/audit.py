@@ -13,6 +13,7 @@ from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
+from agent_core.statuses import STOPPED
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.run_status import OPEN, OpenStatus, find_status
@@ -20,7 +21,6 @@ from engine_shim.cli.settings import read_settings
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
-from engine_shim.statuses import STOPPED
 from utools.databases.store_address import StoreAddress
 from utools.document import Document, read_document
 from utools.problems import Problem, problems_in

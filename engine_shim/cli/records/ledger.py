@@ -10,11 +10,11 @@ from agent_core.errors import Damaged, JournalAway, JournalError
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
+from agent_core.statuses import SEALED
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.statuses import SEALED
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.ledger import prove_store, read_ledger, was_deleted
 from engine_shim.store.run_list import list_runs

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.store import Journal
+from agent_core.statuses import ListedStatus
 from engine_shim.cli import output
 from engine_shim.cli.records.runs import entry_as_data, entry_as_line, read_statuses
 from engine_shim.cli.store import open_named_store
@@ -24,11 +25,11 @@ class Expired:
     size: int
 
 
-def delete_runs(older_than: str, status: str, path: StoreAddress | None, *, dry_run: bool, as_json: bool) -> int:
+def delete_runs(older_than: str, statuses: str, path: StoreAddress | None, *, dry_run: bool, as_json: bool) -> int:
     """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
-    age, statuses = read_age("--older-than", older_than), read_statuses(status)
+    age, wanted = read_age("--older-than", older_than), read_statuses(statuses)
     store = open_named_store(path)
-    old = find_expired(list_runs(store), store.journal, age, statuses, datetime.now(UTC))
+    old = find_expired(list_runs(store), store.journal, age, wanted, datetime.now(UTC))
     driven = [each for each in old if store.leases.holder(each.entry.run)]
     gone = [each for each in old if each not in driven and (dry_run or store.forget(each.entry.run))]
     store.close()
@@ -37,7 +38,11 @@ def delete_runs(older_than: str, status: str, path: StoreAddress | None, *, dry_
 
 
 def find_expired(
-    entries: Iterable[RunEntry], journal: Journal, older_than: timedelta, statuses: Collection[str], now: datetime
+    entries: Iterable[RunEntry],
+    journal: Journal,
+    older_than: timedelta,
+    statuses: Collection[ListedStatus],
+    now: datetime,
 ) -> list[Expired]:
     """Return the runs of these statuses that ended, or last went on, longer ago than that.
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from agent_core.journal.control import waiting_calls
+from agent_core.statuses import ENDED
 from engine_shim.cli.records.recorded import Recorded
-from engine_shim.statuses import ENDED
 
 OpenStatus = Literal["waiting", "paused", "running", "interrupted", "unfinished"]
 """Why a run has no end. `interrupted`: its driver is gone; `unfinished`: only its journal is at hand."""

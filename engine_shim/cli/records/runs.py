@@ -5,9 +5,9 @@ from typing import Any
 
 import typer
 
+from agent_core.statuses import LISTED, OPEN, ListedStatus, read_status
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
-from engine_shim.statuses import LISTED, OPEN
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.run_list import RunOutline, list_runs, origin_as_text, outline
 from utools.databases.store_address import StoreAddress
@@ -31,11 +31,11 @@ def write_runs(wanted: RunFilter, path: StoreAddress | None, *, as_json: bool) -
     return output.OK
 
 
-def read_statuses(text: str) -> list[str]:
+def read_statuses(text: str) -> list[ListedStatus]:
     """Return the statuses that --status names. BadParameter for one that no run has."""
-    named = [name.strip() for name in text.split(",")]
-    if set(named) <= set(LISTED):
-        return named
+    names = [name.strip() for name in text.split(",")]
+    if set(names) <= set(LISTED):
+        return [read_status(name) for name in names]
     raise typer.BadParameter(f"--status {text!r}: name any of {', '.join(LISTED)}, separated by commas")
 
 

@@ -114,7 +114,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows))]
 
 
-def _list_counts(counts: Counter[str]) -> str:
+def _list_counts(counts: Counter[Any]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.most_common())
 
 

@@ -11,6 +11,7 @@ import typer
 from agent_core.journal.path import parent_of, parse_segment, segments
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
+from agent_core.statuses import ENDED, RunStatus
 from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine
 from engine_shim.cli.output import Options
@@ -22,7 +23,6 @@ from engine_shim.definition.model import ROOT
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
-from engine_shim.statuses import ENDED, RunStatus
 
 StartNew = Callable[[Engine, str, Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
 """What starts a run of this id on an engine, with a listener."""

@@ -146,6 +146,8 @@ class View:
             case "finished":
                 if "finish_reason" in event:
                     self._show_end(names, event)
+            case _:
+                pass
 
     def _show_action(self, names: list[str], event: Action | NodeAction) -> None:
         planned, step = self._plan_steps.get(event["strand"]), event.get("step")

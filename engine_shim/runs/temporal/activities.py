@@ -21,12 +21,12 @@ from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
+from agent_core.statuses import ENDED, RunStatus
 from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.settings import SILENCE
-from engine_shim.statuses import ENDED, RunStatus
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from utools.retry import Pauses, retry

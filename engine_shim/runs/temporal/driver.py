@@ -14,6 +14,7 @@ from agent_core.run.control import Stopping
 from agent_core.run.event_listener import EventListener
 from agent_core.run.retries import patience_of_host
 from agent_core.run.row_listener import AnswerListener
+from agent_core.statuses import ENDED, RunStatus
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.intervals import SERVER_INTERVAL_S
@@ -22,7 +23,6 @@ from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_settled
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
-from engine_shim.statuses import ENDED, RunStatus
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.row_listener import AnswerListener
+from agent_core.statuses import SETTLED, ListedStatus
 from engine_shim.intervals import FOLLOW_INTERVALS_S, QUIET_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.results import read_paused, read_result
-from engine_shim.statuses import SETTLED, ListedStatus
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 

@@ -14,13 +14,13 @@ from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
+from agent_core.statuses import ENDED
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.temporal.backend import TemporalBackend, perform
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
-from engine_shim.statuses import ENDED
 
 
 @workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])

@@ -15,11 +15,11 @@ from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.journal.record import FORMAT, Record, Row, chain_row, genesis
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.models import ScriptedModel
+from agent_core.statuses import LISTED
 from engine_shim import MemoryRunStore, SqliteRunStore
 from engine_shim.cli import output
 from engine_shim.cli.records import many_replays
 from engine_shim.cli.records.retention import find_expired
-from engine_shim.statuses import LISTED
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.leases import new_driver
 from support.by_hand import action, final

@@ -7,8 +7,8 @@ import pytest
 
 from agent_core import Approve
 from agent_core.models import ScriptedModel
+from agent_core.statuses import ENDED, LISTED, MOVES, OPEN, SETTLED, STATUSES, read_ended_status, read_status
 from engine_shim import Engine, MemoryRunStore
-from engine_shim.statuses import ENDED, LISTED, MOVES, OPEN, SETTLED, STATUSES, read_ended_status, read_status
 from engine_shim.store.entries import RunEntry
 
 ORDER = {

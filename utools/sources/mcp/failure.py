@@ -96,7 +96,8 @@ def exception_of(
                     text=text,
                 )
             )
-    return ToolError("the MCP server {name} refused: {text}", name=name, text=text)
+        case _:
+            return ToolError("the MCP server {name} refused: {text}", name=name, text=text)
 
 
 def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str:

@@ -53,7 +53,8 @@ def read_block(block: Any) -> Any:
             return {"type": "resource_link", "uri": uri, **found}
         case {"type": "resource", "resource": {"uri": str()} as resource}:
             return {"type": "resource", **_read_resource(resource)}
-    return _cut_value(replace_bytes(block))
+        case _:
+            return _cut_value(replace_bytes(block))
 
 
 def replace_bytes(value: Any) -> Any:
@@ -67,7 +68,8 @@ def replace_bytes(value: Any) -> Any:
             return {name: replace_bytes(each) for name, each in value.items()}
         case list():
             return [replace_bytes(each) for each in value]
-    return value
+        case _:
+            return value
 
 
 def _explain_failure(blocks: Sequence[Any], structured: Any) -> str:

@@ -114,6 +114,8 @@ def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
             monitor.count_unsolicited(len(message.model_dump_json()))
             if isinstance(message, JSONRPCRequest):
                 monitor.count_request()
+        case _:
+            pass
     return item
 
 

@@ -51,7 +51,8 @@ def status_of_reason(reason: str) -> EndedStatus:
             return reason
         case "final":
             return "completed"
-    return "failed"
+        case _:
+            return "failed"
 
 
 def read_ended_status(last: Mapping[str, Any]) -> EndedStatus:
