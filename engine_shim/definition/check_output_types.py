@@ -10,7 +10,7 @@ from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, Definition, Edge
 from engine_shim.definition.outputs import NodeOutputs, inputs_shape
-from engine_shim.definition.template import PATH_ONLY, Placeholder, projections
+from engine_shim.definition.template import PATH_ONLY, Placeholder
 from engine_shim.definition.uses import ToolUse, uses_of
 from engine_shim.errors import DefinitionError
 from utools.query import QueryError, find_function_faults, parse
@@ -37,15 +37,14 @@ def _absent_outputs(outputs: NodeOutputs, definition: Definition) -> Iterator[Pr
     """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
     nodes = {node.id for node in definition.nodes}
     closed = closed_inputs(definition)  # names beyond these are reported where all placeholders are checked
-    projected = [each for place, value in definition.templates() for each in projections(value, place)]
-    yield from (Problem(location, f"{text}: {PATH_ONLY}") for location, text in projected)
-    projecting = {location for location, _ in projected}
     for placed in definition.placeholders:
         location, each = placed.where, placed.read
-        if isinstance(each, DefinitionError) or location in projecting:  # the former is reported with all of them
+        if isinstance(each, DefinitionError):  # it is reported with all of them
             continue
         fault = None
-        if each.path[0] == "nodes" and each.path[1] in nodes:
+        if each.is_projection:
+            fault = PATH_ONLY
+        elif each.path[0] == "nodes" and each.path[1] in nodes:
             fault = _absent_part(each, outputs.read(each.path[1]), 2)
         elif each.path[0] == "external" and not each.optional and (closed is None or each.path[1] in closed):
             fault = _absent_part(each, inputs_shape(definition), 1)

@@ -48,10 +48,14 @@ PATH_ONLY = "a placeholder takes a path only: one item is items.0.name, and json
 
 
 class Placeholder(NamedTuple):
-    """A path from its root to a value, which may be missing if the placeholder is `optional`."""
+    """A path from its root to a value, which may be missing if the placeholder is `optional`.
+
+    `is_projection` says that it was meant for more than a path, as {{nodes.ID.items[*].name}} is.
+    """
 
     path: tuple[str, ...]
     optional: bool = False
+    is_projection: bool = False
 
     def __str__(self) -> str:
         return f"{{{{{write_path(self.path)}{'?' if self.optional else ''}}}}}"
@@ -166,14 +170,6 @@ def read_placeholders(value: Any, where: str = "") -> Iterator[tuple[str, Placeh
                     yield location, read
 
 
-def projections(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
-    """Readable placeholders that are meant for more than a path, as {{nodes.ID.items[*].name}} is, with places."""
-    for location, text in _texts_in(value, where):
-        for found in _PLACEHOLDER.finditer(text):
-            if _is_projection(found[1]) and _read_path(found[1].strip()):  # others are told when they are read
-                yield location, found[0]
-
-
 def _is_projection(inner: str) -> bool:
     """Return whether there is a bracket between the braces that is no part of a quoted key."""
     return _BRACKET.search(_QUOTED_KEY.sub("", inner)) is not None
@@ -260,7 +256,7 @@ def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeho
     if path[0] not in (*ROOTS, *ITEM_ROOTS):
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
-    return Placeholder(path, text.endswith("?"))
+    return Placeholder(path, text.endswith("?"), _is_projection(text))
 
 
 def _read_path(text: str) -> tuple[str, ...] | None:
