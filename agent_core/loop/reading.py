@@ -45,7 +45,7 @@ def reading_policy(words: Words) -> ToolPolicy:
 
 
 def may_read_on(config: AgentConfig, tools: Policies) -> bool:
-    """Return whether a run offers it: the author may deny it, or allow a tool of his own by this name."""
+    """Return whether a run offers it: the author may deny it, or allow a tool of their own by this name."""
     return READ_OBSERVATION not in tools and not is_denied(READ_OBSERVATION, config)
 
 

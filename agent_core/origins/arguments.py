@@ -68,7 +68,7 @@ class Place:
         return found
 
     def is_authors(self, value: Any) -> bool:
-        """Return whether the author wrote the value himself: as one of a few, as the default, or as null."""
+        """Return whether the author wrote the value: as one of a few, as the default, or as null."""
         if value is None and self._takes_null:
             return True
         written = self._written

@@ -25,7 +25,7 @@ TraceParent = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and the tenant that is his."""
+    """Who calls, and their tenant."""
 
     principal: Principal
     tenant: Tenant
@@ -34,20 +34,20 @@ class Caller:
     checks: Account
 
     def held(self) -> AbstractContextManager[asyncio.Event]:
-        """While something is held open for him: an event that is set once his token holds no longer."""
+        """While something is held open for them: an event that is set once their token holds no longer."""
         return self.watch.holding(self.principal.id)
 
     def take(self, share: Share) -> AbstractContextManager[None]:
-        """While one more of something is under way for him. OverShare where that is too much."""
+        """While one more of something is under way for the caller. OverShare where that is too much."""
         return share.take(self.principal.tenant, self.principal.id)
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether he may do what needs the scope."""
+        """Return whether they may do what needs the scope."""
         return self.principal.allows(scope)
 
     @property
     def name(self) -> str:
-        """How records name him."""
+        """The name of the caller in records."""
         return self.principal.name
 
 

@@ -90,7 +90,7 @@ def _system_routes(access: Access) -> APIRouter:
 
     @router.get("/me", response_model=Me, responses=responses())
     async def show_caller(caller: Caller = anyone) -> Response:
-        """Return who calls, and what his token allows."""
+        """Return who calls, and what their token allows."""
         principal = caller.principal
         scopes = [each for each in SCOPES if principal.allows(each)]
         about_caller = {"name": principal.name, "tenant": principal.tenant, "scopes": scopes}

@@ -16,7 +16,7 @@ EVENTS = "text/event-stream"
 class HeldStream(StreamingResponse):
     """A stream of server-sent events to a caller. One whose token is revoked, or expires, sees it end.
 
-    OverShare for a caller who has as many as he may have.
+    OverShare for a caller who has as many as allowed.
     """
 
     def __init__(

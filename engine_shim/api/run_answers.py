@@ -25,7 +25,7 @@ Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_le
 
 async def answer_run(caller: Caller, run_id: str, *, wait: bool, nodes: bool, is_own: bool = False) -> Response:
     """Return the run: 200 once it has ended or waits, 202 while it goes on. Who may not read sees its id and status
-    alone, unless it `is_own`: he has begun it."""
+    alone, unless it `is_own`: the caller has begun it."""
     if wait:
         await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
     else:

@@ -1,4 +1,4 @@
-"""Who calls, and what he may do: by the token of the HTTP request, or whoever holds the standard streams."""
+"""Who calls, and what they may do: by the token of the HTTP request, or whoever holds the standard streams."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +19,14 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, the tenant that is his, and the name that records have for what he does and decides."""
+    """Who calls, their tenant, and their name in records of what they do and decide."""
 
     principal: Principal
     tenant: Tenant
     by: str
 
     def require(self, *scopes: Scope) -> None:
-        """MCPError unless he has one of the scopes."""
+        """MCPError unless the caller has one of the scopes."""
         if not any(self.principal.allows(scope) for scope in scopes):
             message = f"the token {self.principal.name!r} lacks the scope {' or '.join(scopes)}"
             raise MCPError(INVALID_REQUEST, message)

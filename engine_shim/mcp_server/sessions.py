@@ -85,10 +85,10 @@ class Sessions:
                 await self._end(idle)
 
     def _find_idle(self, principal: Principal) -> bytes | None:
-        """Return the session that gives way: the longest idle one of the caller, else of his tenant, unless he has his
-        share.
+        """Return the session that gives way: the caller's longest idle one, else one of their tenant as long as the
+        tenant has room; None if all are in use.
 
-        Those of other tenants stay: nobody takes another's share.
+        Sessions of other tenants stay.
         """
         is_full = self._share.is_full(principal.tenant, principal.id)
 
@@ -140,7 +140,7 @@ class Sessions:
 
 
 def _refuse(error: OverShare) -> Response:
-    """Return the answer to who wants more than he may have: problem details, as the API has them."""
+    """Return the answer to a caller who wants more than their share: problem details, as the API has them."""
     told = {"type": "about:blank", "title": "Too much at a time", "status": 429, "detail": str(error)}
     body = orjson.dumps({**told, "kind": "over_share", "errors": []})
     return Response(body, 429, {"Retry-After": str(RETRY_AFTER_S)}, "application/problem+json")

@@ -1,4 +1,4 @@
-"""Principal: who calls a server, and what he may do."""
+"""Principal: who calls a server, and what they may do."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -9,7 +9,7 @@ SCOPES: Final[tuple[Scope, ...]] = ("read", "run", "decide", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls: the name that records have, the tenant that is his, and his scopes. `admin` includes all others."""
+    """Who calls: the name that records have, their tenant, and their scopes. `admin` includes all others."""
 
     id: str
     name: str
@@ -17,5 +17,5 @@ class Principal:
     scopes: frozenset[Scope]
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether he may do what needs the scope."""
+        """Return whether they may do what needs the scope."""
         return scope in self.scopes or "admin" in self.scopes

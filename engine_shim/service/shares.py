@@ -20,7 +20,7 @@ FOR_OTHERS: Final = 64
 
 
 class OverShare(EngineError):
-    """A caller, his tenant or the server has as much under way as it may have; a later attempt may find room."""
+    """A caller, their tenant or the server has as much under way as it may have; a later attempt may find room."""
 
     def __init__(self, whose: str, most: int, what: str) -> None:
         super().__init__(f"{whose} has {most} {what} under way, and may have no more at a time; try again later")

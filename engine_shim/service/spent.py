@@ -17,7 +17,7 @@ _MICRO: Final = 1_000_000
 
 
 class OverSpent(OverShare):
-    """A caller, his tenant or the server has had its seconds; within a minute there are new ones."""
+    """A caller, their tenant or the server has had its seconds; within a minute there are new ones."""
 
     def __init__(self, whose: str, most: float, what: str) -> None:
         EngineError.__init__(self, f"{whose} has had its {most:g} seconds of {what} within a minute; try again later")
@@ -49,7 +49,7 @@ class Spent:
         return self.of_tenant / 2
 
     def check(self, tenant: str | None, token: str) -> None:
-        """OverSpent where the caller, his tenant or all have had their seconds."""
+        """OverSpent where the caller, their tenant or all have had their seconds."""
         with self._lock:
             self._drop_old()
             spent = (
@@ -90,9 +90,9 @@ class Account:
     token: str
 
     def check(self) -> None:
-        """OverSpent where he may have no more at present."""
+        """OverSpent where the caller may have no more at present."""
         self.spent.check(self.tenant, self.token)
 
     def add(self, seconds: float) -> None:
-        """Count seconds that were worked for him."""
+        """Count seconds that were worked for the caller."""
         self.spent.add(self.tenant, self.token, seconds)

@@ -39,7 +39,7 @@ class Tokens:
     def issue(
         self, name: str, scopes: Collection[str], tenant: str | None = None, lifetime: timedelta | None = None
     ) -> str:
-        """Return a new token, as its bearer shows it. `name` is what records call him. DefinitionError for bad
+        """Return a new token, as its bearer shows it. `name` is the bearer's name in records. DefinitionError for bad
         input."""
         unknown = [scope for scope in scopes if scope not in get_args(Scope)]
         if unknown or not scopes:

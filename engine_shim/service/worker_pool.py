@@ -27,8 +27,8 @@ class WorkerPool:
     async def run_for(
         self, account: Account, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
     ) -> Result:
-        """Return what `run` gives, with the processor's seconds on somebody's account. OverSpent where his turn comes
-        when he has had as many as he may have."""
+        """Return what `run` gives, with the processor's seconds on somebody's account. OverSpent if their share is
+        used up when their turn comes."""
 
         def count() -> Result:
             began = thread_time()

@@ -76,7 +76,7 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
         raise DefinitionError("the store to copy to holds other records of this run", where="run", value=run)
     is_new = held != tape or target.entry(run) != entry
     if (submitter := source.submitter(run)) is not None:
-        target.save_submission(run, submitter)  # before the run's end, whose entry in the ledger names him
+        target.save_submission(run, submitter)  # before the run's end, whose entry in the ledger names the submitter
     if held != tape:
         target.journal.append(run, rows)  # all at once: what closes strands comes with them
     _copy_notes(source, target, run)

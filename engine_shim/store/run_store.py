@@ -88,7 +88,7 @@ class RunStore(Protocol):
         ...
 
     def submitter(self, run: str) -> str | None:
-        """Return who handed the run to a server; None for a run that somebody drives himself."""
+        """Return who handed the run to a server; None for a run that its caller drives."""
         ...
 
     def save_trace(self, run: str, traceparent: str) -> None:
