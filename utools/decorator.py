@@ -21,6 +21,7 @@ def tool(
     cache: Mapping[str, Any] | None = None,
     check: Check | None = None,
     examples: Sequence[Mapping[str, Any]] = (),
+    node_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -34,6 +35,7 @@ def tool(
     cache: Mapping[str, Any] | None = None,
     check: Check | None = None,
     examples: Sequence[Mapping[str, Any]] = (),
+    node_only: bool = False,
     **unknown: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
@@ -54,6 +56,7 @@ def tool(
         check: check(args) raises DefinitionError for arguments that are certain to fail, before a run.
         examples: What a model may be shown: {"user": "How many A-17 are there?", "args": {"article": "A-17"},
             "output": {"pieces": 12}, "answer": "There are 12."}
+        node_only: Whether only the nodes of workflows call it, and no model ever sees it.
     """
     if unknown:
         raise _explain_unknown(next(iter(unknown)))
@@ -71,6 +74,7 @@ def tool(
             cache=cache,
             check=check,
             examples=examples,
+            node_only=node_only,
         )
 
     return decorate if function is None else decorate(function)

@@ -36,6 +36,7 @@ class ToolOptions(TypedDict, total=False):
     cache: Mapping[str, Any] | None
     check: Check | None
     examples: Sequence[Mapping[str, Any]]
+    node_only: bool
 
 
 def from_function(

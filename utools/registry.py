@@ -161,6 +161,12 @@ class ToolRegistry:
                 return f"there is no {code}, since {each.name} cannot be used: {each.why}"
         return self._refused.get(code)
 
+    def refusal_for_models(self, code: str) -> str | None:
+        """Return why no model may have a tool: this host does not offer it, or offers it to nodes alone."""
+        if code in self and self.get(code).node_only:
+            return f"{code} is for the nodes of workflows alone, and no model calls it: write a node with it"
+        return self.refusal(code)
+
     def is_due_to_left_out(self, message: str) -> bool:
         """Return whether a fault is told by `refusal` of a source or tool that is left out: it is not its author's."""
         return any(each.why in message for each in self.left_out)
@@ -168,6 +174,10 @@ class ToolRegistry:
     def all(self) -> list[Tool]:
         """Return all tools, by code."""
         return [self._tools[code] for code in sorted(self._tools.keys() - self._private)]
+
+    def for_models(self) -> list[Tool]:
+        """Return the tools that a model may be shown, by code."""
+        return [tool for tool in self.all() if not tool.node_only]
 
     def schema(self, code: str) -> ConfigSchema:
         """Return the compiled schema of a tool's arguments."""
@@ -182,8 +192,8 @@ class ToolRegistry:
 
     def definitions(self, allow: Sequence[str] = ("*",), deny: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Tools in function-calling shape, without what only authors may set; `deny` wins."""
-        denied = frozenset(self.matching(deny))
-        return [self._definition(code) for code in self.matching(allow) if code not in denied]
+        hidden = {*self.matching(deny), *(tool.code for tool in self.all() if tool.node_only)}
+        return [self._definition(code) for code in self.matching(allow) if code not in hidden]
 
     def _definition(self, code: str) -> dict[str, Any]:
         schema = self._schemas[code].schema

@@ -101,6 +101,7 @@ class Tool:
     tool is used, in words that a person would use: each is {user, args, output, answer}: what is asked, the call, what
     it gives, and the answer that is made of it. An `inward` tool only works on what it is given, and keeps it in the
     run: a workflow's node may give it texts in which secrets are masked, which any other tool would take for values.
+    A `node_only` tool is called by the nodes of workflows, and no model ever sees it.
     """
 
     code: str
@@ -116,6 +117,7 @@ class Tool:
     check: Check | None = field(default=None, repr=False)
     examples: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     inward: bool = False
+    node_only: bool = False
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

@@ -28,7 +28,7 @@ class AgentCatalog:
 
     def __init__(self, tools: ToolRegistry | Sequence[str]) -> None:
         registry = tools if isinstance(tools, ToolRegistry) else None
-        codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.all()]
+        codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.for_models()]
         self.codes = tuple(codes)
         self.left_out: dict[str, tuple[Problem, ...]] = {}
         self._registry = registry
@@ -111,7 +111,7 @@ class AgentCatalog:
             )
 
     def _explain(self, problems: Iterable[Problem], agent: AgentDefinition) -> Iterator[Problem]:
-        """Yield the problems; those with tools that are left out in the words of the registry."""
+        """Yield the problems; those with tools that no agent can have in the words of the registry."""
         allowed = {f"skill_policy/allow/{at}": _code_of(each) for at, each in enumerate(agent.skill_policy.allow)}
         for each in problems:
             refusal = self._refusal(allowed.get(each.where))
@@ -125,10 +125,13 @@ class AgentCatalog:
         return agent.model_copy(update={"skill_policy": agent.skill_policy.model_copy(update={"deny": kept})})
 
     def _refusal(self, code: str | None) -> str | None:
-        """Return why a tool is left out that is named here."""
-        refusal = None if self._registry is None or code is None else self._registry.refusal(code)
-        is_due = refusal is not None and self._registry is not None and self._registry.is_due_to_left_out(refusal)
-        return refusal if is_due else None
+        """Return why no agent of this host can have a tool: it is left out, or for nodes alone."""
+        registry = self._registry
+        if registry is None or code is None:
+            return None
+        refusal = registry.refusal_for_models(code)
+        is_told = refusal is not None and (code in registry or registry.is_due_to_left_out(refusal))
+        return refusal if is_told else None
 
 
 def _code_of(allowed: Any) -> str:

@@ -25,7 +25,7 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
     that needs a preset of its author, such as `agent_core`. DefinitionErrors for unknown tools, globs without a
     tool, and presets or narrowings that a tool's schema refuses.
     """
-    selected, unknown = find_tools(config, [tool.code for tool in registry.all()])
+    selected, unknown = find_tools(config, [tool.code for tool in registry.for_models()])
     problems = list(_refused_entries(config, registry))
     refused = {problem.where for problem in problems}
     problems += [problem for problem in unknown if problem.where not in refused]
@@ -51,7 +51,7 @@ def _position(problem: Problem) -> tuple[str, int]:
 def _refused_entries(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
     """Tools that the host refuses, and denials that would deny nothing."""
     for index, entry in enumerate(config.allowed_tools):
-        if refusal := registry.refusal(entry if isinstance(entry, str) else entry.tool):
+        if refusal := registry.refusal_for_models(entry if isinstance(entry, str) else entry.tool):
             yield Problem(f"allowed_tools/{index}", refusal)
     codes = [*(tool.code for tool in registry.all()), READ_OBSERVATION]
     for index, code in enumerate(config.deny_tools):

@@ -57,7 +57,7 @@ def _absent_part(each: Placeholder, shape: Shape, start: int) -> str | None:
     for depth, part in enumerate(each.path[start:], start=start):
         inner = shape.at(part)
         if inner.is_empty:
-            return f"there is no {part!r} in {'.'.join(each.path[:depth])}{shape.describe()}"
+            return f"there is no {part!r} in {'.'.join(each.path[:depth])}{shape.describe(part)}"
         shape = inner
     return None
 

@@ -80,10 +80,10 @@ class _Reader:
 
 def _describe_absent(name: str, value: _Found) -> str:
     if value.path:
-        return f"there is no {name!r} in {'.'.join(value.path)}{value.shape.describe()}"
+        return f"there is no {name!r} in {'.'.join(value.path)}{value.shape.describe(name)}"
     if name in BARE_BOOLEANS:
         return f"there is no {name!r} here: write the value in backticks, `{name}`"
-    return f"there is no {name!r} here{value.shape.describe()}"
+    return f"there is no {name!r} here{value.shape.describe(name)}"
 
 
 def _items_of(value: _Found, index: str) -> _Found:

@@ -18,6 +18,8 @@ from utools.schema.model_faults import keys_of
 
 AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
+SET = "set"
+"""The code of the tool that gives what its config is."""
 KEEPS_ROLES = ("context_manager", TURN_TOOL)
 """The codes of the tools whose messages say by their roles who wrote them."""
 ROOT = "flow"

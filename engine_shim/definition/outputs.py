@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine_shim.definition.inputs import lists_inputs
-from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
+from engine_shim.definition.model import AGENT, INVOKE, SET, Definition, Node
 from engine_shim.definition.model_refs import known_config
 from engine_shim.definition.template import BRACES, read_whole
 from engine_shim.errors import DefinitionError
@@ -100,6 +100,8 @@ class NodeOutputs:
             return _with(usual, _agent_keys(schema, node), final_answer=_answer_shape(node) | NULL)
         if node.tool == INVOKE and schema is not None and (invoked := self._below(node)):
             return _with(usual, schema["properties"], outputs=invoked.result())
+        if node.tool == SET and schema is not None:
+            return record({name: self.shape_of_value(value) for name, value in node.config.items()})
         return usual
 
     def shape_of_value(self, value: Any) -> Shape:

@@ -9,6 +9,7 @@ from engine_shim.definition.inputs import closed_inputs
 from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, Node, PlacedPlaceholder
 from engine_shim.definition.template import ITEM_ROOTS, PATH_ONLY, Placeholder, placeholders, read_placeholders
 from engine_shim.errors import DefinitionError
+from utools.schema.faults import hint
 
 PASSING_ON = (INVOKE, "context_manager")
 """Tools that pass their config on to readers who may not see a secret."""
@@ -33,8 +34,8 @@ def unknown_references(definition: Definition, place: str, nodes: Set[str]) -> I
         known = _known_names(root, definition, nodes)
         is_own = root == "nodes" and name == own and not each.optional
         if known is not None and (name not in known or is_own) and not (each.optional and root == "external"):
-            others = ", ".join(sorted(known - {own} if root == "nodes" and not each.optional else known)) or "none"
-            unknown = PATH_ONLY if "[" in name else f"there is no {name!r} in {root} here; there are {others}"
+            others = sorted(known - {own} if root == "nodes" and not each.optional else known)
+            unknown = PATH_ONLY if "[" in name else f"there is no {name!r} in {root} here; {hint(name, others)}"
             yield Problem(location, f"{each}: {unknown}")
         elif (root == "env" or (root, name) == ("run", "id")) and len(each.path) > 2:
             yield Problem(location, f"{each}: {root}.{name} is a text, and nothing is below it")

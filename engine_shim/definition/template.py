@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from engine_shim.errors import DefinitionError
+from utools.near_names import near_names
 
 ROOTS = ("external", "env", "nodes", "run")
 ITEM_ROOTS = ("item", "index")
@@ -255,6 +256,8 @@ def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeho
         raise DefinitionError(message, where=where, value=f"{{{{{inner}}}}}")
     if path[0] not in (*ROOTS, *ITEM_ROOTS):
         message = f"a placeholder starts with one of {', '.join(ROOTS)}"
+        if near := near_names(path[0], ROOTS):
+            message += f"; did you mean {near[0]}?"
         raise DefinitionError(message, where=where, value=f"{{{{{text}}}}}")
     return Placeholder(path, text.endswith("?"), _is_projection(text))
 

@@ -88,7 +88,7 @@ def _misfits(case: Case, file: CaseFile, where: str, real: ToolRegistry) -> Iter
 
 def _unknown_tools(case: Case, file: CaseFile, where: str, registry: ToolRegistry, suite: Suite) -> Iterator[Problem]:
     """Yield each tool that is named and not there. Those that are offered may be globs."""
-    codes = [tool.code for tool in registry.all()]
+    codes = [tool.code for tool in registry.for_models()]
     offered = file.tools if case.tools is None else case.tools
     for place, name in _offered(offered or (), "" if case.tools is None else f"{where}/"):
         if has_wildcard(name):

@@ -113,7 +113,7 @@ class Suite:
         if self.agent is not None:
             config |= self.agent.config_for(case)
         else:
-            named = [tool.code for tool in registry.all()] if case.tools is None else case.tools
+            named = [tool.code for tool in registry.for_models()] if case.tools is None else case.tools
             config["allowed_tools"] = [_entry(each) for each in named]
         if case.message is not None:
             config |= {"prompt": case.message, **({"messages_json": case.history} if case.history else {})}

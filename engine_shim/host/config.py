@@ -101,7 +101,7 @@ class TemporalConfig(BaseModel):
 
 class HostConfig(BaseModel):
     """The file's keys. `tools` are `file.py`, for all tools in it, `module:name` or `file.py:name`, each a Tool, a list
-    of them, or a factory.
+    of them, or a factory; `functions` likewise name typed functions, as tools for the nodes of workflows alone.
 
     `store` is where runs are stored, a file or a PostgreSQL URL, unless --store or AGENT_CORE_STORE says otherwise.
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
@@ -116,6 +116,7 @@ class HostConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tools: list[str] = []
+    functions: list[str] = []
     manifests: list[str] = []
     mcp_servers: dict[str, McpServer] = {}
     openapi: dict[str, OpenApi] = {}

@@ -108,7 +108,7 @@ POWERS: Final = (
         ("definition/nodes", "agent_core/allowed_tools", "agent_core/deny_tools", "agent_core/documents"),
         "the tools of the host that `allow_tools` and `deny_tools` leave",
         "the same",
-        ("tools", "manifests", "mcp_servers", "openapi", "remote", "allow_tools", "deny_tools"),
+        ("tools", "functions", "manifests", "mcp_servers", "openapi", "remote", "allow_tools", "deny_tools"),
         "utools.registry:ToolRegistry.get",
     ),
     Power(
@@ -138,7 +138,7 @@ POWERS: Final = (
 )
 NO_POWER: Final = frozenset(
     {
-        *("calculator/*", "echo/*", "json_transform/*", "http_request/max_bytes", "http_request/all_headers"),
+        *("calculator/*", "echo/*", "json_transform/*", "set/*", "http_request/max_bytes", "http_request/all_headers"),
         *("http_request/fail_on_status", "redis_context/max_bytes", "invoke_workflow/inputs"),
         *("definition/id", "definition/version", "definition/name", "definition/description", "definition/inputs"),
         *("definition/outputs", "definition/entry", "definition/ends", "definition/max_iterations"),

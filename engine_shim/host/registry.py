@@ -1,6 +1,5 @@
 """The tools of a host: built in, of installed packages, and from each source that its configuration names."""
 
-import inspect
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from glob import glob
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from agent_core.errors import DefinitionError
@@ -21,9 +19,9 @@ from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
 from engine_shim.host.protected import protect_host
+from engine_shim.host.python_tools import load_functions, load_tools
 from utools.context.summary import Summarise
 from utools.defaults import host_registry
-from utools.error_text import describe, raised_at
 from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.left_out import LeftOut
@@ -32,7 +30,6 @@ from utools.sources.loaded import Loaded
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServers
 from utools.sources.openapi import load_openapi
-from utools.sources.python_object import load_module, load_object
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
 
@@ -149,7 +146,10 @@ def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> It
     """Yield each entry of the file that brings the host's own tools; patterns that match nothing go to `problems`."""
     for index, reference in enumerate(config.tools):
         where = config.at(f"tools/{index}")
-        yield where, reference.rpartition("/")[2], partial(_load_tools, reference, config.base, where)
+        yield where, reference.rpartition("/")[2], partial(load_tools, reference, config.base, where)
+    for index, reference in enumerate(config.functions):
+        where = config.at(f"functions/{index}")
+        yield where, reference.rpartition("/")[2], partial(load_functions, reference, config.base, where)
     for index, pattern in enumerate(config.manifests):
         try:
             files = _find_manifests(pattern, config.base, config.at(f"manifests/{index}"))
@@ -189,7 +189,7 @@ def _protect_files(config: HostConfig) -> None:
     """Protect from tools what this host reads at its next start, whether it exists or not."""
     base = config.base
     protect_host(config)
-    modules = (reference.rpartition(":")[0] for reference in config.tools)
+    modules = (reference.rpartition(":")[0] or reference for reference in (*config.tools, *config.functions))
     sources = (name for name in modules if name.endswith(".py"))
     for path in (LOCK, *config.manifests, *sources):
         protect(base / path)
@@ -221,39 +221,6 @@ def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
         *([McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret)] if config.mcp_servers else ()),
         *([RemoteHosts(config.remote, lock=lock, secret=secret)] if config.remote else ()),
     ]
-
-
-def _load_tools(reference: str, base: Path, where: str) -> list[Tool]:
-    """Return the tools that `module:name` or `file.py:name` names, or all that stand in `file.py`."""
-    if reference.endswith(".py"):
-        return _find_tools(load_module(reference, base, where, reference), where, reference)
-    found = load_object(reference, base, where)
-    if callable(found) and not isinstance(found, Tool):
-        if inspect.isfunction(found) and inspect.signature(found).parameters:
-            message = "takes arguments, so that it makes no tools; a function becomes a Tool by @tool"
-            raise DefinitionError(message, where=where, value=reference)
-        try:
-            found = found()
-        except DefinitionError:
-            raise
-        except (Exception, SystemExit) as error:  # the author's own code runs here, and may fail in any way
-            message = f"cannot be loaded: {describe(error)}{raised_at(error)}"
-            raise DefinitionError(message, where=where, value=reference) from error
-    tools: list[Tool] = []
-    for tool in found if isinstance(found, list | tuple) else (found,):
-        if not isinstance(tool, Tool):
-            message = "is not a Tool, a list of Tools, or a function without arguments that returns either"
-            raise DefinitionError(f"{message}; a function becomes a Tool by @tool", where=where, value=reference)
-        tools.append(tool)
-    return tools
-
-
-def _find_tools(module: ModuleType, where: str, reference: str) -> list[Tool]:
-    """Return the tools of a file, in the order in which they stand there; those under a name with _ are its own."""
-    found = {id(value): value for name, value in vars(module).items() if isinstance(value, Tool) and name[0] != "_"}
-    if not found:
-        raise DefinitionError("holds no Tool; a function becomes a Tool by @tool", where=where, value=reference)
-    return list(found.values())
 
 
 def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:

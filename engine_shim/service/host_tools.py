@@ -103,7 +103,7 @@ class HostTools:
             yield Problem(f"args{fault.pointer}", fault.message)
 
     def _may_execute(self, tool: Tool) -> bool:
-        return tool.effect != "nested" and any(True for _ in self._entries(tool.code))
+        return tool.effect != "nested" and not tool.node_only and any(True for _ in self._entries(tool.code))
 
     def _entries(self, code: str) -> Iterator[ExecutableTool]:
         for each in self.listed:
@@ -125,6 +125,8 @@ def find_users(workflows: Mapping[str, Mapping[str, CheckedWorkflow]], registry:
         definition = next(iter(versions.values())).definition
         about = {"workflow": definition.id, "version": definition.version}
         for use in uses_of(definition, codes):
+            if use.by_agent and registry.get(use.tool).node_only:
+                continue
             node = definition.nodes[int(use.where.split("/")[1])].id
             user = {**about, "node": node, "how": "agent" if use.by_agent else "node"}
             users = found.setdefault(use.tool, [])

@@ -443,7 +443,7 @@ def descriptions(value: Any) -> list[str]:
 def test_the_tools_of_our_own_are_told_in_chinese() -> None:
     registry = default_registry()
     registry.register(agent_tool(registry))
-    entries = [{"tool": tool.code, "preset": needed_presets(registry, tool.code)} for tool in registry.all()]
+    entries = [{"tool": tool.code, "preset": needed_presets(registry, tool.code)} for tool in registry.for_models()]
     run = Hand([END], tools=registry.all(), allowed_tools=entries, language="zh")
     told = [each for policy in run.started["tools"].values() for each in descriptions(policy["visible"])]
     told += [policy["description"] for policy in run.started["tools"].values()]

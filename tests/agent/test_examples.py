@@ -127,7 +127,7 @@ def test_every_model_reads_those_that_ship(model: str, language: str) -> None:
 
 @pytest.mark.parametrize("prompts", ["small", {}])
 def test_no_example_is_made_of_the_schemas_of_tools(prompts: Any) -> None:
-    tools = default_registry().all()
+    tools = default_registry().for_models()
     read = [each.code for each in tools if each.effect == "read"]
     body = prepare_agent(
         "r",

@@ -49,6 +49,7 @@ FOR_PEOPLE = {
     "X writes, and the run has read untrusted text",
     "X needs a person's approval",
     "there is no X, since X cannot be used: X",  # a definition that needs a source that is left out
+    "X is for the nodes of workflows alone, and no model calls it: write a node with it",  # an author's allowed_tools
     "the process ended before the call was answered",  # a write in doubt
     "not run: X",  # the trace
     "X gave no reply within X seconds; X",  # how a run ended

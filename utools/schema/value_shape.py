@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from utools.schema.faults import hint
 from utools.schema.shape import resolver
 
 INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -83,10 +84,10 @@ class Shape:
         found = [kind for each in self.alternatives for kind in _kinds(each)]
         return [] if self.is_open else list(dict.fromkeys(found))
 
-    def describe(self) -> str:
-        """Return what there is where a key is not: the names of an object, or what else the value is."""
+    def describe(self, missing: str = "") -> str:
+        """Return what there is where a key is missing: its near name, the names of an object, or what else it is."""
         if names := sorted({name for each in self.alternatives for name in _names(each)}):
-            return f"; there are {', '.join(names)}"
+            return f"; {hint(missing, names)}"
         fits = [each.schema for each in self.alternatives if isinstance(each, _Fits)]
         kinds = dict.fromkeys(KINDS[kind] for schema in fits for kind in _types(schema))
         kinds |= dict.fromkeys(KINDS["array"] for each in self.alternatives if isinstance(each, _ListOf))

@@ -62,7 +62,7 @@ def tools_of(host: HostConfig) -> ToolRegistry:
 
 def _effect_as_data(tool: Tool) -> dict[str, Any]:
     effect = "depends on its arguments" if callable(tool.effect) else tool.effect
-    return {"code": tool.code, "effect": effect, "idempotent": tool.idempotent}
+    return {"code": tool.code, "effect": effect, "idempotent": tool.idempotent, "node_only": tool.node_only}
 
 
 def _describe_effect(tool: Tool) -> str:
@@ -72,6 +72,7 @@ def _describe_effect(tool: Tool) -> str:
     decides = tool.effect["argument"] if isinstance(tool.effect, Mapping) else "its arguments"
     words: list[str] = [tool.effect if isinstance(tool.effect, str) else f"read or write, by {decides}"]
     words += ["idempotent"] if tool.idempotent and tool.effect != "read" else []
+    words += ["nodes only"] if tool.node_only else []
     words += ["pinned"] if tool.fingerprint is not None else []
     return ", ".join(words)
 

@@ -45,7 +45,7 @@ LINES = {
 IN_ONE_TEXT = (
     "this placeholder is not closed by }} (got '{{external.a')",
     "no placeholder: write {{external.NAME}}",
-    "a placeholder starts with one of external, env, nodes, run (got '{{nodez.x.y}}')",
+    "a placeholder starts with one of external, env, nodes, run; did you mean nodes? (got '{{nodez.x.y}}')",
     "{{nodes.q}}: there is no 'q' in nodes here",
     "{{nodes.r}}: there is no 'r' in nodes here",
 )

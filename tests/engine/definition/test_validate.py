@@ -51,18 +51,18 @@ NAMES_OF_AGENT = (
     "trace, usage, used_tools, waiting"
 )
 ABSENT: dict[str, tuple[list[Any], str]] = {
-    "mistyped key": ([FETCH, say("{{nodes.fetch.bdy}}")], "there is no 'bdy' in nodes.fetch; there are body, headers"),
-    "mistyped key in a text": ([FETCH, say("got {{nodes.fetch.bdy.x}}")], "there is no 'bdy' in nodes.fetch; there"),
+    "mistyped key": ([FETCH, say("{{nodes.fetch.bdy}}")], "there is no 'bdy' in nodes.fetch; did you mean body?"),
+    "mistyped key in a text": ([FETCH, say("got {{nodes.fetch.bdy.x}}")], "in nodes.fetch; did you mean body?"),
     "mistyped key that may be missing": ([FETCH, say("{{nodes.fetch.bdy?}}")], "there is no 'bdy' in nodes.fetch"),
     "below a text": ([say("x", "a"), say("{{nodes.a.text}}")], "there is no 'text' in nodes.a: it is a text"),
     "below a number": (
         [{"id": "sum", "tool": "calculator", "config": {"expression": "1+1"}}, say("{{nodes.sum.result}}")],
         "there is no 'result' in nodes.sum: it is a number",
     ),
-    "of an agent": ([agent(), say("{{nodes.writer.answer}}")], f"no 'answer' in nodes.writer; {NAMES_OF_AGENT}"),
+    "of an agent": ([agent(), say("{{nodes.writer.text}}")], f"no 'text' in nodes.writer; {NAMES_OF_AGENT}"),
     "of an agent that plans": (
-        [agent(mode="plan"), say("{{nodes.writer.plans}}")],
-        f"no 'plans' in nodes.writer; {NAMES_OF_AGENT.replace('messages_json, ', 'messages_json, plan, ')}",
+        [agent(mode="plan"), say("{{nodes.writer.tokens}}")],
+        f"no 'tokens' in nodes.writer; {NAMES_OF_AGENT.replace('messages_json, ', 'messages_json, plan, ')}",
     ),
     "plan of an agent that makes none": ([agent(), say("{{nodes.writer.plan}}")], NAMES_OF_AGENT),
     "below an agent's text": (
@@ -97,7 +97,7 @@ def test_placeholder_to_an_output_that_a_node_cannot_have_is_a_problem(nodes: li
 def test_outputs_of_the_workflow_are_read_in_the_same_way() -> None:
     (problem,) = problems(FETCH, outputs={"page": {"of": ["{{nodes.fetch.bdy}}"]}})
     assert problem.startswith(
-        "outputs/page/of/0: {{nodes.fetch.bdy}}: there is no 'bdy' in nodes.fetch; there are body"
+        "outputs/page/of/0: {{nodes.fetch.bdy}}: there is no 'bdy' in nodes.fetch; did you mean body?"
     )
 
 
@@ -189,11 +189,11 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "too many arguments": ("length(output, output)", "length takes 1 argument, not 2"),
     "none for one that takes any number": ("merge()", "merge takes at least 1 argument, not 0"),
     "within a projection": ("output.body.items[?lenght(@) > `0`]", "there is no function 'lenght'"),
-    "unknown root": ("outputs.status == `200`", "there is no 'outputs' here; there are external, nodes, output"),
-    "unknown output": ("output.stats == `200`", "there is no 'stats' in output; there are body, headers, status"),
+    "unknown root": ("outputs.status == `200`", "there is no 'outputs' here; did you mean output?"),
+    "unknown output": ("output.stats == `200`", "there is no 'stats' in output; did you mean status?"),
     "within a function": ("contains(output.boddy, 'x')", "there is no 'boddy' in output"),
     "within or": ("output.status == `200` || output.stats", "there is no 'stats' in output"),
-    "unknown node": ("nodes.fetsch.status", "there is no 'fetsch' in nodes; there are fetch, say"),
+    "unknown node": ("nodes.fetsch.status", "there is no 'fetsch' in nodes; did you mean fetch?"),
     "unknown output of a node": ("nodes.fetch.stats", "there is no 'stats' in nodes.fetch"),
     "unknown input": ("external.tier == 'a'", "there is no 'tier' in external; there are n"),
     "true as a name": ("output.body == true", "there is no 'true' here: write the value in backticks, `true`"),
@@ -242,7 +242,7 @@ def test_error_edges_condition_reads_what_a_failed_node_left() -> None:
     edge = {"from": "fetch", "to": "say", "on": "error", "when": "output.error.kind == 'timeout'"}
     assert problems(FETCH, say("x"), edges=[edge]) == []
     mistyped = {**edge, "when": "output.eror.kind == 'timeout'"}
-    assert "no 'eror' in output; there are error, output" in problems(FETCH, say("x"), edges=[mistyped])[0]
+    assert "no 'eror' in output; did you mean error?" in problems(FETCH, say("x"), edges=[mistyped])[0]
 
 
 def transform(expression: str, data: Any = None) -> dict[str, Any]:
@@ -390,12 +390,12 @@ def test_inputs_that_a_model_gives_are_not_known(below: Path) -> None:
 OUTPUTS: dict[str, tuple[str, str]] = {
     "of a declared output": (
         "outputs.answr",
-        "there is no 'answr' in nodes.sub.outputs; there are answer, both, whole",
+        "there is no 'answr' in nodes.sub.outputs; did you mean answer?",
     ),
     "below a declared text": ("outputs.answer.x", "there is no 'x' in nodes.sub.outputs.answer: it is a text"),
     "below a text with a placeholder": ("outputs.both.x", "there is no 'x' in nodes.sub.outputs.both: it is a text"),
     "of a node in it": ("outputs.page.body", "there is no 'page' in nodes.sub.outputs; there are answer, both, whole"),
-    "below a declared output": ("outputs.whole.bdy", "there is no 'bdy' in nodes.sub.outputs.whole; there are body"),
+    "below a declared output": ("outputs.whole.bdy", "no 'bdy' in nodes.sub.outputs.whole; did you mean body?"),
     "of the run": ("answer", "there is no 'answer' in nodes.sub; there are error, journal, outputs, path, run_id"),
 }
 
@@ -570,7 +570,7 @@ INPUTS = {
 @pytest.mark.parametrize(
     ("node", "told"),
     [
-        (say("{{external.mesage}}"), "there is no 'mesage' in external; there are any, message, rows"),
+        (say("{{external.mesage}}"), "there is no 'mesage' in external; did you mean message?"),
         (say("{{external.message.text}}"), "there is no 'text' in external.message: it is a text"),
         ({**say("{{item}}"), "foreach": "{{external.message}}"}, "{{external.message}} gives no list: it is a text"),
         (say("{{external.message}}"), None),
