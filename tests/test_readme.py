@@ -76,7 +76,9 @@ def test_the_first_page_runs_and_its_table_of_what_is_different_is_true(tmp_path
 
 
 def test_the_first_page_shows_what_init_writes() -> None:
-    files = [(INIT / name).read_text("utf-8") for name in ("orders.py.txt", "flow.yaml")]
+    files = [
+        (INIT / name).read_text("utf-8").partition("\n# ── Patterns")[0] for name in ("orders.py.txt", "flow.yaml")
+    ]
     for page in (README, CHINESE):
         assert re.findall(r"^```(?:python|yaml)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) == files
 
@@ -92,6 +94,12 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name:
     printed = "\n".join(_follow(ROOT / name, tmp_path))
     wanted = {"engine_shim/RECIPES.md": "There are 12 pieces of A-17.", "agent_core/README.md": "True True"}
     assert wanted[name] in printed
+
+
+def test_the_tests_of_a_workflow_run_as_their_page_says(tmp_path: Path) -> None:
+    assert "3 cases, none failed" in _follow(ROOT / "engine_shim" / "testing" / "README.md", tmp_path)
+    (report,) = tmp_path.rglob("report.xml")
+    assert 'failures="0"' in report.read_text("utf-8")
 
 
 @pytest.mark.exhaustive

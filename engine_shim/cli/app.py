@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from engine_shim.cli.chats.commands import chat, context
-from engine_shim.cli.evals.commands import evaluate
+from engine_shim.cli.evals.commands import evaluate, run_tests
 from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, tools, validate
 from engine_shim.cli.records.commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
 from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run
@@ -20,12 +20,12 @@ GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
     "Runs": (pause, cancel, fork, context),
     "Audit": (verify, ledger, diff, export, stats, retention, store),
     "Host": (doctor, agents, tools, schema, graph, worker, token, mcp),
-    "Models": (evaluate, demo),
+    "Tests": (run_tests, evaluate, demo),
 }
 """The commands by what a person does, as `--help` lists them."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
-NAMES = {evaluate: "eval"}
-"""Commands whose name is one of Python's own."""
+NAMES = {evaluate: "eval", run_tests: "test"}
+"""Commands whose name another thing has."""
 
 
 class Commands(TyperGroup):

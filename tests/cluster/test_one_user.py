@@ -69,7 +69,7 @@ def test_project_that_init_wrote_runs_on_a_database(cli: Cli, home: Path, monkey
     assert "answer: Order 17, a lamp, was sent on Monday." in ran.out
     assert cli("eval", "add", "last", "--to", "cases.yaml").code == OK
     assert "order 17" in Path("cases.yaml").read_text()
-    assert "test_flow.py" in {each.name for each in Path().iterdir()}
+    assert "flow.test.yaml" in {each.name for each in Path().iterdir()}
 
 
 def test_run_is_listed_shown_counted_proven_and_written_out(cli: Cli, home: Path) -> None:

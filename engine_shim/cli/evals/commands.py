@@ -1,4 +1,4 @@
-"""The command eval: its options and help."""
+"""The commands eval and test: their options and help."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_cases, complete_recorded
-from engine_shim.cli.parameters import AsJson, Config, Verbose, take_address
+from engine_shim.cli.parameters import AsJson, Config, Flows, Verbose, take_address
 
 Cases = Annotated[
     Path,
@@ -43,6 +43,8 @@ Kept = Annotated[
 To = Annotated[Path, typer.Option(help="With add: the case file, made if it is missing.")]
 Name = Annotated[str | None, typer.Option(help="With add: the case's name.")]
 Strand = Annotated[str | None, typer.Option(help="With add: the agent, where several ran.")]
+OnlyNamed = Annotated[list[str] | None, typer.Option(metavar="<case>", help="Only cases of this name, or pattern.")]
+Junit = Annotated[Path | None, typer.Option(metavar="<file>", help="Also write the results as JUnit's XML.")]
 
 
 def evaluate(
@@ -99,3 +101,26 @@ def _check_words(cases: Path, run: str | None, model: str | None) -> None:
         raise typer.BadParameter(f"{run!r}: a run belongs to `eval add RUN`")
     elif model is None:
         raise typer.BadParameter("name the model to measure: --model PROVIDER:NAME")
+
+
+def run_tests(
+    flows: Flows,
+    only: OnlyNamed = None,
+    junit: Junit = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> int:
+    """Test workflows offline, by the cases in FLOW.test.yaml.
+
+    Replies stand in for the models, mocks for the tools. A case says what a run is given, and which path, outputs, calls and refusals must come. A call that writes is made
+    by a mock alone.
+
+    \b
+    Examples:
+      agent-core test flow.yaml
+      agent-core test *.test.yaml --junit report.xml
+      agent-core test flow.yaml --only 'few*'
+    """
+    from engine_shim.cli.evals.test import test_flows
+
+    return test_flows(flows, only or [], junit, config, as_json=as_json)

@@ -69,7 +69,7 @@ def _write_next(directory: Path, contents: dict[str, bytes], example: str | None
         output.line(f"  {line}")
     output.line()
     if example is None:
-        output.line("The test needs pytest: python -m pip install pytest.")
+        output.line("At the end of flow.yaml are ten patterns of nodes and edges to copy.")
         output.line("--model openai:gpt-4o-mini lets a real model answer; put its key, OPENAI_API_KEY=…, into .env.")
     else:
         output.line(f"{README} says what it shows, and how it goes on with a real model and your own services.")
@@ -79,7 +79,7 @@ def _first_commands() -> list[str]:
     commands = [
         ["agent-core", "run", "flow.yaml", "--input", f"question={QUESTION}"],
         ["agent-core", "show", "last"],
-        ["python", "-m", "pytest", "test_flow.py"],
+        ["agent-core", "test", "flow.yaml"],
     ]
     return [shlex.join(words) for words in commands]
 

@@ -77,7 +77,7 @@ def test_examples_are_of_their_command_and_fit_a_line(cli: Cli, command: str) ->
 
 def test_ten_commands_of_every_day_come_first(cli: Cli) -> None:
     groups = re.findall(r"^([A-Z][a-z ]+):\n((?:  [a-z].*\n)+)", cli("--help").out, re.MULTILINE)
-    assert [title for title, _ in groups] == ["Every day", "Runs", "Audit", "Host", "Models"]
+    assert [title for title, _ in groups] == ["Every day", "Runs", "Audit", "Host", "Tests"]
     assert groups[0][1].count("\n") == 10
 
 

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from support.by_hand import action, final
 from support.command import Cli, Ran
+from utools.document import parse_document
 
 
 def printed_commands(ran: Ran) -> list[str]:
@@ -25,14 +27,14 @@ def test_the_commands_that_it_prints_work_as_typed(cli: Cli, home: Path, directo
     ran = cli("init", *directory)
     assert ran.code == 0
     commands = printed_commands(ran)
-    assert [command.split()[0] for command in commands][-3:] == ["agent-core", "agent-core", "python"]
+    assert [command.split()[0] for command in commands][-3:] == ["agent-core"] * 3
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     script = "\n".join(["set -e", *commands])
     done = subprocess.run(["bash", "-c", script], env={**quiet, "PATH": path}, capture_output=True, text=True, cwd=home)
     assert done.returncode == 0, done
     assert "answer: Order 17, a lamp, was sent on Monday." in done.stdout
-    assert "1 passed" in done.stdout
+    assert "2 cases, none failed" in done.stdout
 
 
 def test_another_model_drives_it(cli: Cli, home: Path) -> None:
@@ -41,6 +43,24 @@ def test_another_model_drives_it(cli: Cli, home: Path) -> None:
     ran = cli("run", "flow.yaml", "--input", "question=Where is order 18?", "--model", "scripted:other.json", "--json")
     assert ran.json["outputs"]["answer"] == "In the workshop."
     assert "a chair" in ran.json["outputs"]["desk"]["trace"][0]["observation"]
+
+
+PATTERNS = (files("engine_shim.cli.host") / "init_files" / "flow.yaml").read_text().partition("# ── Patterns")[2]
+UNCOMMENTED = "\n".join(line.removeprefix("# ") for line in PATTERNS.splitlines()[1:])
+EACH = parse_document(UNCOMMENTED, Path("patterns.yaml")).data
+
+
+def test_there_are_ten_patterns_to_copy() -> None:
+    assert len(EACH) == 10
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_pattern_that_is_copied_is_valid(cli: Cli, home: Path, name: str) -> None:
+    cli("init")
+    inputs = {"properties": {"question": {"type": "string"}}, "required": ["question"]}
+    (home / "copy.json").write_text(json.dumps({"id": "copy", "inputs": inputs, **EACH[name]}))
+    ran = cli("validate", "copy.json")
+    assert (ran.code, ran.out, ran.err) == (0, "ok\n", "")
 
 
 def test_what_it_writes_is_valid_without_a_doubt(cli: Cli) -> None:
@@ -79,6 +99,6 @@ def test_a_directory_that_cannot_be_made_is_told(cli: Cli, home: Path) -> None:
 def test_a_program_is_told_in_one_document(cli: Cli) -> None:
     told = cli("init", "desk", "--json").json
     assert told["files"] == [
-        *(".gitignore", "agent-core.yaml", "flow.yaml", "orders.py", "replies.json", "test_flow.py"),
+        *(".gitignore", "agent-core.yaml", "flow.test.yaml", "flow.yaml", "orders.py", "replies.json"),
     ]
     assert told["next"][0] == "cd desk"

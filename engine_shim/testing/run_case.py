@@ -1,0 +1,95 @@
+"""run_case(): one case of a test file as a run of its own, in memory, with mocks in place of what reaches outside."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agent_core.decisions import decode_decision
+from agent_core.journal.reader import read_tape
+from agent_core.models.client import ModelClient
+from agent_core.models.providers import Providers
+from engine_shim.definition.errors import DefinitionErrors
+from engine_shim.definition.model import AGENT
+from engine_shim.errors import DefinitionError, EngineError
+from engine_shim.evals.recorded import find_refused
+from engine_shim.runs.agents import build_catalog
+from engine_shim.runs.drive import RunResult
+from engine_shim.runs.engine import Engine
+from engine_shim.store.run_store_memory import MemoryRunStore
+from engine_shim.testing.cases import FlowCase
+from engine_shim.testing.expectations import find_made, find_mismatches
+from engine_shim.testing.load import FlowTests
+from engine_shim.testing.mocks import mock_host
+from engine_shim.testing.replies import RepliesByNode
+
+BY = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case. `mismatches` say what was expected otherwise; it passed without any."""
+
+    name: str
+    seconds: float
+    mismatches: list[str] = field(default_factory=list)
+    result: RunResult | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.mismatches
+
+
+async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
+    """Run one case, and compare what came with what it expects. A case that cannot be run has failed."""
+    began = time.monotonic()
+    try:
+        result, mismatches = await _run(tests, case)
+    except DefinitionErrors as error:
+        result, mismatches = None, [str(each) for each in error.problems]
+    except (DefinitionError, EngineError) as error:
+        result, mismatches = None, [str(error)]
+    return CaseResult(case.name, time.monotonic() - began, mismatches, result)
+
+
+async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
+    host = mock_host(tests.workflow, tests.tools, case.mock)
+    providers = Providers(tests.path.parent, tests.host.endpoints, tests.host.default_provider)
+    store = MemoryRunStore()
+    engine = Engine(
+        host.tools,
+        store=store,
+        model=_choose_model(tests, case, providers),
+        secrets=tests.host.secrets(),
+        base_urls=tests.host.base_urls,
+        default_provider=tests.host.default_provider,
+        agents=build_catalog(tests.host, host.tools),
+    )
+    try:
+        result = await engine.run(host.workflow, external=case.inputs)
+        for decided in case.decisions:
+            if result.status != "waiting":
+                break
+            call, decision = result.waiting[0], decode_decision(decided.model_dump())
+            result = await engine.resume(result.run_id, decisions={(call["strand"], call["n"]): decision}, by=BY)
+    finally:
+        await providers.close()
+    facts = read_tape(store.journal.load(result.run_id))
+    mismatches = [*_explain_unmocked(host.unmocked)]
+    mismatches += find_mismatches(case, result.as_json(), find_made(facts), find_refused(facts))
+    return result, mismatches
+
+
+def _choose_model(tests: FlowTests, case: FlowCase, providers: Providers) -> ModelClient | None:
+    """Return what answers in place of all models; None where the workflow names scripts or recorded runs alone."""
+    if case.model is not None:
+        return providers(case.model, {})
+    if case.replies is not None:
+        return RepliesByNode(case.replies)
+    models = [node.config.get("model") for node in tests.workflow.nodes.values() if node.tool == AGENT]
+    is_offline = all(isinstance(each, str) and each.startswith(("scripted:", "replay:")) for each in models)
+    return None if is_offline else RepliesByNode({})
+
+
+def _explain_unmocked(tools: list[str]) -> Iterator[str]:
+    for tool in dict.fromkeys(tools):
+        yield f"{tool} was called, and writes: mock it, as in mock: {{{tool}: {{output: …}}}}"
