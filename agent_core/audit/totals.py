@@ -54,6 +54,10 @@ class ModelTotals:
     output_tokens: int = 0
     cost: float = 0.0
 
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
     def add(self, usage: Any) -> None:
         self.replies += 1
         self.input_tokens += usage["input_tokens"]
@@ -69,9 +73,8 @@ class AgentTotals:
 
     runs: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    steps: int = 0
+    models: ModelTotals = field(default_factory=ModelTotals)
     tool_calls: int = 0
-    tokens: int = 0
     seconds: float = 0.0
 
 
@@ -141,8 +144,7 @@ def _add_to_agent(totals: AgentTotals, fact: Fact, *, is_own: bool) -> None:
         case Call():
             totals.tool_calls += 1
         case Answered(answer=ModelReply(usage=usage)):
-            totals.steps += 1
-            totals.tokens += usage["input_tokens"] + usage["output_tokens"]
+            totals.models.add(usage)
         case _:
             pass
     if is_own and isinstance(fact, Answered):

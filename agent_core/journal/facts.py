@@ -103,11 +103,12 @@ class RunStarted(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Question(_Fact):
-    """A question to a model, in a step of its run. `messages` counts them."""
+    """A question to a model, in a step of its run. `messages` counts them, `digest` is of their content."""
 
     step: int
     model: str
     messages: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ _Where = tuple[str, int, RecordedRun | None]
 def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
     match record["ask"]:
         case "model":
-            return Question(*where, record["step"], record["model"], record["messages"])
+            return Question(*where, record["step"], record["model"], record["messages"], record["digest"])
         case "tool":
             return Call(*where, record["id"], record["tool"], record["args"], record["effect"])
         case _:

@@ -112,8 +112,8 @@ def run_tests(
 ) -> int:
     """Test workflows offline, by the cases in FLOW.test.yaml.
 
-    Replies stand in for the models, mocks for the tools. A case says what a run is given, and which path, outputs, calls and refusals must come. A call that writes is made
-    by a mock alone.
+    Replies stand in for the models, mocks for the tools. A case says what a run is given, and which path, outputs,
+    calls and refusals must come. A call that writes is made by a mock alone.
 
     \b
     Examples:

@@ -53,6 +53,10 @@ def show(
     as_example: Annotated[
         bool, typer.Option("--as-example", help="As an entry of an agent's `examples`, in YAML, instead.")
     ] = False,
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="<step>", help="What the model read at this step, or STRAND:N, word for word, instead."),
+    ] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -63,12 +67,17 @@ def show(
       agent-core show last
       agent-core show last --trace
       agent-core show last --full
+      agent-core show last --prompt 2
       agent-core show last --as-example
       agent-core show run.jsonl --json
     """
     from engine_shim.cli.records.show import show_as_example, show_run
     from engine_shim.cli.records.trace import show_trace
 
+    if prompt is not None:
+        from engine_shim.cli.records.prompt import show_prompt
+
+        return show_prompt(run, prompt, store, as_json=as_json)
     if as_example:
         return show_as_example(run, store, as_json=as_json)
     if trace:

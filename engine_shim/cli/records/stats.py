@@ -53,9 +53,10 @@ def _as_data(totals: Totals) -> dict[str, Any]:
         name: {
             "runs": each.runs,
             "finish_reasons": dict(each.reasons),
-            "steps": each.steps,
+            "steps": each.models.replies,
             "tool_calls": each.tool_calls,
-            "tokens": each.tokens,
+            "tokens": each.models.tokens,
+            "cost": each.models.cost if each.models.priced else None,
             "average_seconds": _average(each.seconds, each.runs),
         }
         for name, each in sorted(totals.agents.items())
@@ -86,13 +87,14 @@ def _tables(totals: Totals) -> list[str]:
     ]
     agents = [
         (
-            *(name, f"{each.runs:,}", _list_counts(each.reasons) or "-", f"{each.steps:,}", f"{each.tool_calls:,}"),
-            *(f"{each.tokens:,}", _seconds(_average(each.seconds, each.runs))),
+            *(name, f"{each.runs:,}", _list_counts(each.reasons) or "-", f"{each.models.replies:,}"),
+            *(f"{each.tool_calls:,}", f"{each.models.tokens:,}", _cost(each.models)),
+            _seconds(_average(each.seconds, each.runs)),
         )
         for name, each in sorted(totals.agents.items(), key=lambda item: -item[1].runs)
     ]
     lines = _table(("workflow", "runs", "failure rate", "statuses", "errors"), workflows)
-    lines += _table(("agent", "runs", "ended by", "steps", "calls", "tokens", "average"), agents)
+    lines += _table(("agent", "runs", "ended by", "steps", "calls", "tokens", "cost", "average"), agents)
     lines += _table(("tool", "calls", "failed", "average"), tools)
     models = [
         (name, f"{each.replies:,}", f"{each.input_tokens:,} + {each.output_tokens:,}", _cost(each))

@@ -198,3 +198,28 @@ def test_a_run_is_written_as_an_example_that_an_agent_can_have(cli: Cli, write: 
     cli("run", "flow.json")
     refused = cli("show", "last", "--as-example")
     assert (refused.code, "an example shows how a task is done" in refused.err) == (3, True)
+
+
+def test_what_the_model_read_is_shown_word_for_word(cli: Cli, write: Write) -> None:
+    write("r.json", [action("calculator", expression="1+1"), final("2")])
+    config = {"model": "scripted:r.json", "max_steps": 3, "prompt": "How much?", "allowed_tools": ["calculator"]}
+    write("flow.json", {"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": config}]})
+    cli("run", "flow.json")
+    first, second = cli("show", "last", "--prompt", "1"), cli("show", "last", "--prompt", "flow/a.1:6")
+    assert "\n── user ──\nHow much?\n" in first.out
+    assert "The tool calculator returned" not in first.out
+    assert "── assistant ──" in second.out
+    assert "The tool calculator returned: 2" in second.out
+    told = cli("show", "last", "--prompt", "2", "--json").json
+    assert (told["strand"], told["n"], told["step"], told["model"]) == ("flow/a.1", 6, 2, "scripted:r.json")
+    assert [each["role"] for each in told["messages"]] == ["system", "user", "assistant", "user"]
+    refused = cli("show", "last", "--prompt", "3")
+    assert refused.code == 2
+    assert "there is no such question; there are flow/a.1:1 (step 1), flow/a.1:6 (step 2)" in refused.err
+
+
+def test_step_that_several_agents_had_is_named_by_its_place(cli: Cli) -> None:
+    run = cli("run", PARALLEL, "--json").json["run_id"]
+    refused = cli("show", run, "--prompt", "1")
+    assert refused.code == 2
+    assert "--prompt 1: " in refused.err

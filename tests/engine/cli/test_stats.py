@@ -61,7 +61,7 @@ def test_runs_tools_and_models_are_counted(cli: Cli) -> None:
     (agent,) = told["agents"].items()
     assert agent[1].pop("average_seconds") >= 0
     tokens = sum(told["models"]["tokens"].values())
-    counted = {"runs": 2, "finish_reasons": {"final": 2}, "steps": 4, "tool_calls": 2, "tokens": tokens}
+    counted = {"runs": 2, "finish_reasons": {"final": 2}, "steps": 4, "tool_calls": 2, "tokens": tokens, "cost": 1.0}
     assert agent == ("agent_core", counted)
     assert (told["models"]["replies"], told["models"]["cost"], told["unreadable"]) == (4, 1.0, [])
     (model,) = told["models"]["by_model"].values()
@@ -74,7 +74,7 @@ def test_a_person_reads_tables_and_may_choose_a_workflow_and_a_time(cli: Cli) ->
     assert lines[0].split() == ["workflow", "runs", "failure", "rate", "statuses", "errors"]
     assert lines[1].split(maxsplit=3) == ["works", "3", "33.3%", "2 completed, 1 failed  1 tool_error"]
     at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["agent", "runs"])
-    assert re.fullmatch(r"agent_core +2 +2 final +4 +2 +[\d,]+ +\d\.\d{3} s", lines[at + 1])
+    assert re.fullmatch(r"agent_core +2 +2 final +4 +2 +[\d,]+ +1\.0000 USD +\d\.\d{3} s", lines[at + 1])
     at = next(n for n, line in enumerate(lines) if line.split() == ["model", "replies", "tokens", "cost"])
     assert re.fullmatch(r"m +4 +[\d,]+ \+ \d+ +1\.0000 USD", lines[at + 1])
     assert any(
