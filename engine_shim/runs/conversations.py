@@ -79,6 +79,11 @@ class HostConversations:
         self._grant: Grant = engine.grants.turns
         self._make = lru_cache(MAX_KINDS)(self._define)
 
+    @property
+    def root(self) -> Path | None:
+        """The directory that file tools see; None for a host without."""
+        return None if self._config.root is None else self._config.base / self._config.root
+
     def choose_agent(self, agent: str | None) -> str:
         """Return the agent that answers: the one of this name, or the only one. AgentNotFound."""
         names = [each.name for each in self.catalog.list()]

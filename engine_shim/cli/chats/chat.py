@@ -24,6 +24,7 @@ from engine_shim.telemetry.export import exporting
 from utools.errors import ToolError
 
 COMMAND = re.compile(r"/[a-z]+")
+YOU = "you> "
 
 
 def chat_with_agent(agent: str | None, model: str | None, conversation: str | None, options: Options) -> int:
@@ -65,12 +66,12 @@ class Chat:
         """
         asked = self._show_beginning()
         if waiting is not None and self._attended:
-            self._view.step(f"{self._state.agent}> {self._state.question(waiting)}")
+            self._view.step(f"{YOU}{self._state.question(waiting)}")
             self._take(lambda: self._state.resume(waiting))
         read = line_reader(attended=self._attended, history=asked, words=COMMANDS)
         while True:
             try:
-                line = read(f"{self._state.agent}> ").strip()
+                line = read(YOU).strip()
                 if line == QUIT:
                     break
                 self._act(line)
@@ -108,9 +109,10 @@ class Chat:
         """Return the turn's reply, once the person has decided on all calls that wait."""
         while reply.waiting and reply.trace_id is not None:
             call = reply.waiting[0]
-            decision = ask_decision(call, self._state.tape(reply.trace_id)) if self._attended else None
+            tape, agent = self._state.tape(reply.trace_id), self._state.agent
+            decision = ask_decision(call, tape, agent) if self._attended else None
             if decision is None:
-                self._view.note(f"{call['tool']} waits for a decision; {self._going_on()} asks again")
+                self._view.note(f"{call['tool']} waits for your yes or no; {self._going_on()} asks again")
                 break
             try:
                 reply = self._state.resume(reply.trace_id, {(call["strand"], call["n"]): decision})
@@ -126,8 +128,9 @@ class Chat:
         who = f"{self._state.agent}, conversation {self._state.conversation}{stands}"
         self._view.note(f"{who}; /help lists the commands")
         if asked:
-            self._view.step(f"{self._state.agent}> {asked[-1]}")
-            self._view.step(next((each["content"] for each in reversed(history) if each["content"]), ""))
+            said = next((each["content"] for each in reversed(history) if each["content"]), "")
+            self._view.step(f"{YOU}{asked[-1]}")
+            self._view.step(f"{self._state.agent}> {said}")
         return asked
 
     def _show_end(self) -> None:

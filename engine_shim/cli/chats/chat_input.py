@@ -36,6 +36,7 @@ def _terminal_reader(history: Iterable[str], words: Iterable[str]) -> ReadLine:
         history=InMemoryHistory(list(history)),
         completer=WordCompleter(list(words), sentence=True),
         complete_while_typing=False,
+        enable_history_search=True,
         key_bindings=_bindings(),
         output=create_output(stdout=terminal.own_err()),
     )
@@ -43,7 +44,7 @@ def _terminal_reader(history: Iterable[str], words: Iterable[str]) -> ReadLine:
 
 
 def _bindings() -> "KeyBindings":
-    """Ctrl-C gives the line up, and ends the input where it is empty."""
+    """Ctrl-C gives the line up, and ends the input where it is empty; Alt-Enter begins a new line."""
     from prompt_toolkit.key_binding import KeyBindings
 
     bindings = KeyBindings()
@@ -54,6 +55,10 @@ def _bindings() -> "KeyBindings":
         else:
             event.app.exit(exception=EOFError)
 
+    def begin_line(event: "KeyPressEvent") -> None:
+        event.current_buffer.insert_text("\n")
+
+    bindings.add("escape", "enter")(begin_line)
     bindings.add("c-c")(give_up)
     bindings.add("<sigint>")(give_up)
     return bindings

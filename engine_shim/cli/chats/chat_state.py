@@ -30,7 +30,7 @@ class ChatState:
     def choose(self, agent: str) -> None:
         """Go on with this agent. AgentNotFound; DefinitionError for a model that cannot be asked."""
         self.host.check_askable(agent)
-        self.agent = agent
+        self.agent = self.view.agent = agent
 
     def ask(self, message: str) -> ChatReply:
         """Take a turn, within the agent's own limits."""
@@ -72,6 +72,11 @@ class ChatState:
             return self._run
         runs = [each["trace_id"] for each in self.history() if "trace_id" in each]
         return runs[-1] if runs else None
+
+    def runs(self) -> list[str]:
+        """Return the runs of the stored turns, and of the last one if it is not stored."""
+        stored = [each["trace_id"] for each in self.history() if "trace_id" in each]
+        return [*dict.fromkeys([*stored, *filter(None, [self.last_run()])])]
 
     def question(self, run: str) -> str:
         """Return the message that a turn answers."""

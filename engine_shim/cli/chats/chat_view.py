@@ -18,7 +18,7 @@ WIDTH = 110
 
 
 class ChatView:
-    """Shows one turn after another. On a terminal the answer is shown while it is written.
+    """Shows one turn after another. On a terminal the answer is shown while it is written, behind the agent's name.
 
     Use it as a context manager around a turn, so that the spinner ends with it.
     """
@@ -29,6 +29,7 @@ class ChatView:
         self._streams = terminal.out().isatty()
         self._status: Status | None = None
         self._shown = ""
+        self.agent = ""
 
     def __enter__(self) -> "ChatView":
         return self
@@ -43,8 +44,8 @@ class ChatView:
         own = event["strand"] == AGENT_STRAND
         if event["event"] == "answer_delta" and own and self._streams:
             self._stop_spinner()
+            self._write(visible(f"{'' if self._shown else self._speaker}{event['text']}"))
             self._shown += event["text"]
-            self._write(visible(event["text"]))
         elif event["event"] == "answer_discarded" and own:
             self._break_off()
         elif event["event"] == "step_started":
@@ -58,7 +59,7 @@ class ChatView:
         """Print the answer, as far as it was not shown yet, or why there is none."""
         if self._shown != reply.response:
             self._break_off()
-            output.line(reply.response)
+            output.line(f"{self._speaker if reply.response else ''}{reply.response}")
         elif self._shown:
             self._write("\n")
         self._shown = ""
@@ -81,6 +82,11 @@ class ChatView:
         line = Text(visible(" ".join(text.split())), "dim")
         line.truncate(self._width - 1, overflow="ellipsis")
         self._print(line)
+
+    @property
+    def _speaker(self) -> str:
+        """What stands before an answer: on a terminal the agent's name, in a pipe nothing."""
+        return f"{self.agent}> " if self._streams else ""
 
     def _print(self, text: Text) -> None:
         self._stop_spinner()

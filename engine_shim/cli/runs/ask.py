@@ -36,11 +36,18 @@ def is_attended(options: Options) -> bool:
     return not options.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_decision(call: Mapping[str, Any], tape: Tape) -> Decision | None:
-    """Return what the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C)."""
-    in_doubt = call["reason"] == "in_doubt"
-    why = "may or may not have happened" if in_doubt else f"needs your decision ({call['reason']})"
-    _write(f"? {call['tool']} {why}, in {describe_place(call['strand'], tape)}\n{_as_text(call['args'])}\n")
+def ask_decision(call: Mapping[str, Any], tape: Tape, agent: str | None = None) -> Decision | None:
+    """Return what the person decides about the call of this run; None when they end the input (Ctrl-D, Ctrl-C).
+
+    `agent` is who calls; without it the call is named by its nodes.
+    """
+    in_doubt, place = call["reason"] == "in_doubt", describe_place(call["strand"], tape)
+    of_several = place.partition(": ")[2] if agent else ""
+    who = f"{agent} ({of_several})" if of_several else agent or place
+    wants = f"{who} wants to call {call['tool']}, and waits for your yes or no"
+    doubt = f"{call['tool']} may or may not have happened, in {place}"
+    _write(f"? {doubt if in_doubt else wants}\n")
+    _write(f"{_as_text(call['args'])}\n")
     _write("".join(f"{visible(told)}\n" for told in (*list_origins(call, "{}"), *_reason_of(call))))
     try:
         return _ask_choice(IN_DOUBT if in_doubt else APPROVAL, call["args"])
@@ -78,12 +85,13 @@ def describe_place(strand: str, tape: Tape) -> str:
 
 def _ask_choice(choices: Choices, args: dict[str, Any]) -> Decision:
     while True:
-        word = _read_line(f"[{'/'.join(choices)}] ").lower()
+        word, _, rest = _read_line(f"[{'/'.join(choices)}] ").partition(" ")
+        word = word.lower().rstrip(",.:")
         kind = choices.get(LONG_WORDS.get(word, word))
-        if kind is None:
+        if kind is None or (rest and kind is not Deny):
             _write(f"write one of {', '.join(choices)}\n")
         elif kind is Deny:
-            return Deny(_read_line("why? (the model reads it; may be empty) "))
+            return Deny(rest.strip() or _read_line("why? (the model reads it; may be empty) "))
         elif kind is not Edit:
             return decode_decision({"decision": NAMES[kind]})
         elif (edited := _ask_args(args)) is not None:

@@ -60,7 +60,7 @@ def agent(*tools: str) -> dict[str, Any]:
 def test_yes_lets_the_call_run_and_the_run_go_on(start: Start, paid: Path) -> None:
     terminal = (
         start("run", "w.json")
-        .expect("? pay needs your decision (awaiting_approval), in agent_core")
+        .expect("? agent_core wants to call pay, and waits for your yes or no")
         .expect('"to": "a\\u001b[2J\\u202eb"')
     )
     assert terminal.expect("[y/n/edit] ").type("y\n").end() == 0
@@ -70,8 +70,11 @@ def test_yes_lets_the_call_run_and_the_run_go_on(start: Start, paid: Path) -> No
 
 
 @pytest.mark.exhaustive
-def test_no_asks_for_a_message_that_the_model_reads(start: Start, paid: Path, cli: Cli) -> None:
-    terminal = start("run", "w.json").expect("[y/n/edit] ").type("N\n").expect("why? ").type("Not today.\n")
+@pytest.mark.parametrize("words", [["N", "Not today."], ["n Not today."], ["No, Not today."]], ids=len)
+def test_no_has_a_message_that_the_model_reads(start: Start, paid: Path, cli: Cli, words: list[str]) -> None:
+    terminal = start("run", "w.json").expect("[y/n/edit] ").type(f"{words[0]}\n")
+    for message in words[1:]:
+        terminal.expect("why? ").type(f"{message}\n")
     assert terminal.end() == 0
     assert not paid.exists()
     resolved = [each for each in cli("show", "last", "--json").json["records"] if each["kind"] == "resolved"]
@@ -176,6 +179,7 @@ def test_a_call_of_several_says_which_it_is(start: Start, write: Write) -> None:
     write("agent-core.yaml", "tools: [ledger.py:pay]")
     node = {"id": "each", "tool": "pay", "config": {"to": "{{item}}"}, "foreach": ["a", "b"], "approval": "always"}
     write("w.json", {"id": "w", "nodes": [node]})
-    terminal = start("run", "w.json").expect("in each: call 1 of 2").expect('"to": "a"').expect("] ").type("y\n")
-    terminal.expect("in each: call 2 of 2").expect('"to": "b"').expect("] ").type("n\n").expect("why? ").type("\n")
+    terminal = start("run", "w.json").expect("? each: call 1 of 2 wants to call pay")
+    terminal.expect('"to": "a"').expect("] ").type("y\n").expect("? each: call 2 of 2 wants to call pay")
+    terminal.expect('"to": "b"').expect("] ").type("n\n").expect("why? ").type("\n")
     assert terminal.end() == 3

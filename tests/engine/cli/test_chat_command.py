@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,10 +100,17 @@ def questions(cli: Cli, conversation: str) -> list[str]:
 
 def test_a_turn_shows_its_steps_dimly_and_then_its_answer(start: Start) -> None:
     terminal = ask(start("--agent", "desk", "--conversation", "c"), "What is 2 + 3?")
-    terminal.expect("\x1b[2mcalculator {").expect("\x1b[2m→ 5").expect("It is 5.\r\n")
+    terminal.expect("\x1b[2mcalculator {").expect("\x1b[2m→ 5").expect("desk> It is 5.\r\n")
     assert leave(terminal) == 0
     assert "to go on: agent-core chat --conversation c" in terminal.shown
     assert terminal.shown.count("It is 5.") == 1
+
+
+@pytest.mark.exhaustive
+def test_message_may_have_several_lines(start: Start, cli: Cli) -> None:
+    terminal = ask(start("--agent", "desk", "--conversation", "c"), "What is\x1b\r2 + 3?").expect("It is 5.\r\n")
+    assert leave(terminal) == 0
+    assert questions(cli, "c") == ["What is\n2 + 3?"]
 
 
 @pytest.mark.exhaustive
@@ -132,6 +140,7 @@ def test_nothing_that_a_model_writes_steers_the_terminal(start: Start) -> None:
     [
         pytest.param([("[y/n/edit] ", "y")], [HOSTILE], "approve", id="yes"),
         pytest.param([("[y/n/edit] ", "n"), ("why? ", "Not today.")], [], "deny", id="no"),
+        pytest.param([("[y/n/edit] ", "n, not today.")], [], "deny", id="no, with its reason"),
         pytest.param([("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": 1}'), ("/to: expected a string", ""),
                       ("[y/n/edit] ", "edit"), ("JSON object: ", '{"to": "c"}')], ["c"], "edit", id="edit"),
     ],
@@ -157,7 +166,7 @@ def test_who_leaves_a_waiting_call_is_asked_again_in_the_next_session(start: Sta
     terminal = ask(start("--agent", "payer", "--conversation", "c"), "Pay.").expect("[y/n/edit] ").type("\x03")
     assert leave(terminal.expect("agent-core chat --conversation c asks again")) == 0
     assert "no sessions" in cli("context", "list").out
-    terminal = start("--conversation", "c").expect("payer> Pay.").expect("[y/n/edit] ").type("y\n")
+    terminal = start("--conversation", "c").expect("you> Pay.").expect("[y/n/edit] ").type("y\n")
     assert leave(terminal.expect("Paid.")) == 0
     assert (home / "paid.txt").exists()
     assert questions(cli, "c") == ["Pay."]
@@ -236,7 +245,7 @@ def test_a_conversation_goes_on_by_its_id_and_shows_where_it_stands(say: Say, cl
     second = say("And now?\n", "--conversation", "c")
     assert (second.code, second.out) == (0, "It is 5.\n")
     assert second.err.startswith(
-        "desk, conversation c (1 turn); /help lists the commands\ndesk> What is 2 + 3?\nIt is 5.\n"
+        "desk, conversation c (1 turn); /help lists the commands\nyou> What is 2 + 3?\ndesk> It is 5.\n"
     )
     records = cli("show", "last", "--json").json["records"]
     asked = next(each for each in records if each.get("loop") == "agent")
@@ -252,8 +261,31 @@ def test_the_commands_answer_on_stdout(say: Say) -> None:
     assert re.fullmatch(r"final, [\d,]+ tokens", trace[2])
     assert re.fullmatch(r"agent-core show \S+ has every record", trace[3])
     assert others[:4] == ["  desk", "  hostile", "  payer", "* slow"]
-    assert [each.split()[0] for each in others[4:]] == ["/tools", "/trace", "/agent", "/undo", "/help", "/quit"]
+    commands = ["/tools", "/trace", "/agent", "/cost", "/files", "/undo", "/help", "/quit", "Alt-Enter"]
+    assert [each.split()[0] for each in others[4:]] == commands
     assert ran.code == 0
+
+
+def test_cost_counts_the_turns_of_the_conversation(say: Say, write: Write) -> None:
+    usage = {"input_tokens": 100, "output_tokens": 7, "cost": 0.25}
+    write("desk.json", [{"content": json.dumps(final("Hi.")), "usage": usage}])
+    ran = say("/cost\nHi.\nHi.\n/cost\n", "--agent", "desk", "--conversation", "c")
+    first, *_, last = ran.out.splitlines()
+    assert first == "0 turns, 0 steps, 0 + 0 tokens"
+    assert last == "2 turns, 2 steps, 200 + 14 tokens; 0.5000 USD for the 2 with a price"
+    assert say("/cost\n", "--conversation", "c").out.splitlines() == [last]
+
+
+def test_files_are_those_that_tools_can_see(say: Say, home: Path, write: Write) -> None:
+    (home / "data").mkdir()
+    (home / "data" / "a.txt").write_text("x")
+    (home / ".env").write_text("X=1")
+    files = say("/files\n", "--agent", "desk").out.splitlines()
+    assert "data/a.txt" in files
+    assert ".env" not in files
+    write("agent-core.yaml", "tools: [own_tools.py:pay, own_tools.py:ponder]\nroot: null")
+    ran = say("/files\n", "--agent", "hostile")
+    assert (ran.out, "there are no files that tools can see" in ran.err) == ("", True)
 
 
 def test_undo_takes_the_last_turn_back(say: Say, cli: Cli) -> None:
@@ -344,7 +376,7 @@ def test_a_host_without_agents_has_one_that_stands_in_with_a_recorded_model_too(
     assert "pay " in tools
     assert "shell_command" not in tools
     waits = say("Pay.\n", "--model", "scripted:payer.json")
-    assert (waits.code, "pay waits for a decision" in waits.err) == (6, True)
+    assert (waits.code, "pay waits for your yes or no" in waits.err) == (6, True)
 
 
 @pytest.mark.exhaustive
