@@ -1,4 +1,4 @@
-"""LogListener: what happens in a run, as log records with fields; values of arguments only at DEBUG, and redacted."""
+"""LogListener: what happens in a run, as log records with fields; arguments and results only at DEBUG, and redacted."""
 
 import logging
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from agent_core.journal.facts import Answered, Call, Decided, Question, Recorded
 from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
 from agent_core.outputs import Json
+from agent_core.protocol.clip import clip_value
 from agent_core.records import AgentNote
 from agent_core.run.row_listener import ActListener
 from utools.secrets.redaction import Redactor
@@ -17,6 +18,8 @@ from utools.secrets.redaction import Redactor
 log = logging.getLogger("agent_core.run")
 LONGEST_ERROR: Final = 300
 """Characters of an error in the log."""
+LONGEST_OUTPUT: Final = 1000
+"""Characters of a tool's result in the log."""
 COUNTED: Final = ("input_tokens", "output_tokens")
 
 
@@ -79,6 +82,9 @@ class LogListener:
     def _log_repairs(self, decided: Decided) -> None:
         if problem := decided.unreadable or decided.refused:
             self._log("repair", decided.run, reason=problem["kind"])
+            if log.isEnabledFor(logging.DEBUG):
+                error = _in_line(self.redactor.text(problem["message"]))
+                self._log("repair", decided.run, level=logging.DEBUG, reason=problem["kind"], error=error)
             return
         for call in decided.calls:
             if call["verdict"] == "refuse":
@@ -95,7 +101,9 @@ class LogListener:
         self._log("tool_call", answered.run, **fields)
         if log.isEnabledFor(logging.DEBUG):
             args = self.redactor.value(None if call is None else call.args)
-            self._log("tool_call", answered.run, level=logging.DEBUG, tool=tool, args=args)
+            output = answer.output if isinstance(answer, ToolReply) else None
+            result = {} if output is None else {"output": clip_value(self.redactor.value(output), LONGEST_OUTPUT)}
+            self._log("tool_call", answered.run, level=logging.DEBUG, tool=tool, args=args, **result)
 
     def _log_end(self, ended: RunFinished) -> None:
         fields: Json = {"reason": ended.reason}

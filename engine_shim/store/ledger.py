@@ -116,6 +116,11 @@ def read_ledger(database: Reader) -> tuple[str, int]:
     return (found[0][1].hex(), found[0][0]) if found else (GENESIS.hex(), 0)
 
 
+def count_ledger_runs(database: Reader) -> int:
+    """Return how many runs a store's ledger has an entry of."""
+    return int(database.rows("ledger", "SELECT count(DISTINCT run) FROM ledger WHERE run <> ''")[0][0])
+
+
 def was_deleted(database: Reader, run: str) -> bool:
     """Return whether the last entry about a run is a tombstone."""
     found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)

@@ -281,8 +281,8 @@ async def test_sqlite_file_outside_the_root_is_refused(tmp_path: Path, path: str
 async def test_what_the_author_does_not_allow_is_not_reached(scheme: str) -> None:
     private = f"{scheme}://127.0.0.1:9"
     assert "can allow it, by allow_cidrs" in await refused(private, allow_cidrs=None)
-    assert "not among the allowed domains" in await refused(private, allowed_domains=["example.com"])
-    assert "the port 9 is not allowed" in await refused(private, allowed_ports=[443])
+    assert "is not allowed; allowed are example.com" in await refused(private, allowed_domains=["example.com"])
+    assert "the port 9 is not allowed; allowed are 443" in await refused(private, allowed_ports=[443])
     for odd in ("169.254.169.254:80", "0x7f.1:80", "[::1]:80", "[::ffff:10.0.0.1]:80"):
         assert await refused(f"{scheme}://{odd}", allow_cidrs=None)
 

@@ -754,7 +754,7 @@ def test_a_lock_that_was_changed_by_hand_is_refused(start: Start, tmp_path: Path
     servers.approve()
     assert "Does echo." in {tool.description for tool in servers.tools()}
     lock.write_text("{")
-    with pytest.raises(DefinitionError, match="not a list of approved tools"):
+    with pytest.raises(DefinitionError, match="is no list of approved tools: it is not JSON"):
         start(own=faulty(tmp_path)).tools()
 
 

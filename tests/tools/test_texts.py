@@ -204,7 +204,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("redis_context", {"op": "get", "prefix": "p"}, "get 需要 key"),
     ("redis_context", {"op": "list", "prefix": "p", "key": "k"}, "list 没有参数 key"),
     ("feishu_bot", {"webhook_env": "KEY"}, "text、post 和 card 请给出其中一个；你给出的是：无"),
-    ("email", {"to": ["a@b.c"], "subject": "s", "text": "t"}, "a@b.c 不在 allowed_recipients 之中"),
+    ("email", {"to": ["a@b.c"], "subject": "s", "text": "t"}, "a@b.c 不在 allowed_recipients（none）之中"),
     ("context_manager", {"op": "prepare", "session_id": "s"}, "prepare 需要 user_message"),
     ("context_manager", {"op": "persist", "session_id": "s", "user_message": "u"}, "persist 时需要 turn_id"),
     (

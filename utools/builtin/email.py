@@ -105,7 +105,11 @@ def compose(args: Args, sandbox: Sandbox, context: ToolContext) -> "EmailMessage
     """Return the message; ToolError for a recipient who is not allowed, or a file that cannot be attached."""
     for address in _recipients(args):
         if not _is_allowed(address, args.get("allowed_recipients", ())):
-            raise ToolError("{address} is not among allowed_recipients; nothing was sent", address=address)
+            raise ToolError(
+                "{address} is not among allowed_recipients ({allowed}); nothing was sent",
+                address=address,
+                allowed=", ".join(args.get("allowed_recipients", ())) or "none",
+            )
     for name in ("sender", "host"):
         if name not in args:
             raise ToolError("the workflow's author has to set {name}; nothing was sent", name=name)

@@ -104,12 +104,11 @@ class RedisServer:
             options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "protocol": 2}
             pool = ConnectionPool.from_url(self._url, **options)
             self._new_connection(pool)
-        except Exception as error:  # the library's readers of URLs raise errors of any kind
+        except Exception:  # the library's readers of URLs raise errors of any kind
             raise DefinitionError(
                 Text(
-                    "{server}: its URL cannot be used; write redis://HOST:6379/0, rediss://… or unix:///PATH ({kind})",
+                    "{server}: its URL cannot be used; write redis://HOST:6379/0, rediss://… or unix:///PATH",
                     server=self.name,
-                    kind=type(error).__name__,
                 )
             ) from None
         if self._connections is not None:

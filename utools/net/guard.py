@@ -79,9 +79,15 @@ class NetworkGuard:
         """Return the target of a URL; NetworkError says what is wrong with the URL, or what is not allowed."""
         target = read_url(url)
         if self.domains is not None and not any(_fits(target.host, domain) for domain in self.domains):
-            raise NetworkError("the host {host} is not among the allowed domains", host=target.host)
+            allowed = ", ".join(self.domains) or "none"
+            raise NetworkError(
+                "the host {host} is not allowed; allowed are {allowed}", host=target.host, allowed=allowed
+            )
         if self.ports is not None and target.port not in self.ports:
-            raise NetworkError("the port {port} is not allowed", port=target.port)
+            allowed = ", ".join(map(str, sorted(self.ports))) or "none"
+            raise NetworkError(
+                "the port {port} is not allowed; allowed are {allowed}", port=target.port, allowed=allowed
+            )
         return target
 
     def for_token(self, url: str) -> "NetworkGuard":

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.atomic import locked, replace_file
+from utools.schema.model_faults import find_model_faults, keys_of
 
 
 class Definition(BaseModel):
@@ -111,9 +112,19 @@ class ToolLockFile:
             return _File.model_validate_json(self._path.read_bytes()).sources
         except FileNotFoundError:
             return {}
-        except (OSError, ValidationError) as error:
-            fault = f"not a list of approved tools, delete it to approve anew: {str(error)[:300]}"
-            raise DefinitionError(fault, where=str(self._path)) from None
+        except OSError as error:
+            raise DefinitionError(f"cannot be read: {error.strerror}", where=str(self._path)) from None
+        except ValidationError as error:
+            fault = f"is no list of approved tools: {_explain(error)}"
+            remedy = "delete it, and `agent-core tools approve` writes it anew"
+            raise DefinitionError(f"{fault}; {remedy}", where=str(self._path)) from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Return the first fault of the file, and where in it."""
+    fault = next(find_model_faults(error, keys_of(_File), {"json_invalid": "it is not JSON"}))
+    place = "/".join(map(str, fault.position))
+    return f"{place}: {fault.text}" if place else fault.text
 
 
 def find_changes(source: str, before: Sequence[Definition], after: Sequence[Definition]) -> list[Change]:

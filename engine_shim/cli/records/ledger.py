@@ -16,7 +16,7 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.store.entries import RunEntry
-from engine_shim.store.ledger import prove_store, read_ledger, was_deleted
+from engine_shim.store.ledger import LedgerProof, count_ledger_runs, prove_store, read_ledger, was_deleted
 from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
@@ -33,8 +33,8 @@ def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
     if as_json:
         output.document({"head": head, "count": count, "store": store})
     else:
-        entries = "1 entry" if count == 1 else f"{count:,} entries"
-        output.line(f"head {head}, {entries}{f', store {store}' if store else ''}")
+        runs = output.count(count_ledger_runs(database), "run")
+        output.line(f"head {head}, {runs} in {_entries(count)}{f', store {store}' if store else ''}")
     return output.OK
 
 
@@ -53,7 +53,7 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
             output.line(f"NOT ok: {fault.get('run', 'the ledger')}: {fault['why']}")
         if len(faults) > MOST_FAULTS:
             output.line(f"and {len(faults) - MOST_FAULTS:,} more")
-        output.line(_describe(proof.ended, proof.deleted, proof.older, proof.others, proof.head, bool(faults)))
+        output.line(_describe(proof, bool(faults)))
         if seals:
             output.line("; ".join(f"{output.count(number, 'run')} {seal}" for seal, number in seals.most_common()))
     return output.AUDIT if faults else output.OK
@@ -84,10 +84,14 @@ def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, se
     return verdict.why if verdict.first_bad or (keys is not None and entry.status in SEALED) else None
 
 
-def _describe(ended: int, deleted: int, older: int, others: int, head: str, has_faults: bool) -> str:
+def _describe(proof: LedgerProof, has_faults: bool) -> str:
     """Return how many runs the ledger tells of."""
-    parts = [f"{output.count(ended, 'run')} of the ledger"]
-    parts += [f"{deleted:,} deleted"] if deleted else []
-    parts += [f"{older:,} older than the ledger"] if older else []
-    parts += [f"{others:,} of other programs"] if others else []
-    return f"{'NOT ok' if has_faults else 'ok'}: {', '.join(parts)}; head {head}"
+    parts = [f"{output.count(proof.ended + proof.deleted, 'run')} of the ledger in {_entries(proof.count)}"]
+    parts += [f"{proof.deleted:,} deleted"] if proof.deleted else []
+    parts += [f"{proof.older:,} older than the ledger"] if proof.older else []
+    parts += [f"{proof.others:,} of other programs"] if proof.others else []
+    return f"{'NOT ok' if has_faults else 'ok'}: {', '.join(parts)}; head {proof.head}"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"

@@ -1,7 +1,9 @@
 """The result of a run for a person: its outputs, then its status; and the exit code that says the same."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
+from agent_core.errors import DecisionError, JournalError
 from agent_core.loop.plan_check import PLAN
 from agent_core.outputs import Json
 from engine_shim.cli.output import (
@@ -18,9 +20,11 @@ from engine_shim.cli.output import (
     line,
     list_origins,
 )
+from engine_shim.cli.store import open_named_store
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
 from engine_shim.runs.drive import RunResult
+from engine_shim.runs.failures import RETRIABLE, find_failures
 
 ANSWER = "final_answer"
 LONGEST = 500
@@ -65,7 +69,7 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
     rows = [(result.status, " → ".join(result.path)), ("run", result.run_id), *_agent_rows(result, workflow)]
     if result.error:
         rows.append(("error", f"{result.error['where']}: {result.error['kind']}: {result.error['message']}"))
-        if result.error["kind"] == "model_error":
+        if result.error["kind"] in RETRIABLE and _may_be_tried_again(result.run_id, options):
             rows.append(("try again", options.command("resume", result.run_id, "--retry-failed")))
     rows += _waiting_rows(result, options)
     if result.status == "paused":
@@ -73,6 +77,15 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
         line(f"{label:<{width}}  {in_line(text)}".rstrip())
+
+
+def _may_be_tried_again(run_id: str, options: Options) -> bool:
+    """Return whether a failed run failed over what a second try may change: a model or a read."""
+    try:
+        with closing(open_named_store(options.store, options.config)) as store:
+            return bool(find_failures(run_id, store.journal.load(run_id)))
+    except (DecisionError, JournalError):
+        return False
 
 
 def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:

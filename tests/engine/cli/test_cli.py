@@ -892,3 +892,20 @@ def test_a_key_where_a_name_belongs_is_masked(cli: Cli, write: Write) -> None:
         told = cli(*words)
         assert told.code == 3
         assert key[:40] not in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("node", "is_offered"),
+    [
+        ({"tool": "read_file", "config": {"path": "none.txt"}}, True),
+        ({"tool": "write_file", "config": {"path": "../x", "text": "x", "root": "."}}, False),
+    ],
+    ids=["a read", "a write"],
+)
+def test_run_that_failed_over_a_read_says_how_it_is_tried_again(
+    cli: Cli, write: Write, node: dict[str, Any], is_offered: bool
+) -> None:
+    write("w.json", {"id": "w", "nodes": [node]})
+    ran = cli("run", "w.json")
+    run = cli("runs", "--json").json[0]["run_id"]
+    assert (ran.code, f"agent-core resume {run} --retry-failed" in ran.out) == (1, is_offered)

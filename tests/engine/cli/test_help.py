@@ -36,6 +36,7 @@ def flow(write: Write) -> None:
     nodes = [{"tool": "agent_core", "config": agent}]
     write("flow.yaml", {"id": "w", "inputs": inputs, "nodes": nodes})
     write("completes.json", [action("echo", text="a"), final()])
+    write("flow.test.yaml", {"cases": [{"inputs": {"message": "Go."}, "path": ["agent_core"]}]})
     write("waits.json", [action("calculator", expression="1 + 1"), final()])
 
 

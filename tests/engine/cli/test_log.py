@@ -113,6 +113,8 @@ async def test_arguments_are_logged_at_debug_alone_and_redacted(caplog: pytest.L
     assert [record.levelno for record in calls] == [logging.INFO, logging.DEBUG] * 2
     assert [record.levelno for record in with_args] == [logging.DEBUG] * 2
     assert with_args[0].fields["args"] == {"q": "x"}  # type: ignore[attr-defined]
+    outputs = [record.fields.get("output") for record in with_args]  # type: ignore[attr-defined]
+    assert outputs[0] is not None
     assert KEY not in caplog.text
     assert KEY not in str([record.__dict__ for record in calls])
 
@@ -126,6 +128,13 @@ async def test_what_is_fed_back_to_a_model_is_logged(caplog: pytest.LogCaptureFi
     repairs = [(fields.get("tool"), fields["reason"]) for event, fields in logged(caplog) if event == "repair"]
     assert [reason for _, reason in repairs][1:] == ["policy_denied"]
     assert [tool for tool, _ in repairs] == [None, "nope"]
+    caplog.clear()
+    caplog.set_level(logging.DEBUG, "agent_core.run")
+    model = ScriptedModel(["?", final()])
+    await run_agent(config, registry=ToolRegistry([find, broken]), model=model, run_id="d")
+    shown = [fields.get("error") for event, fields in logged(caplog) if event == "repair"]
+    assert (shown[0], len(shown)) == (None, 2)
+    assert "JSON" in str(shown[1])
 
 
 @pytest.mark.anyio

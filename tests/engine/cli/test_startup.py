@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine_shim.cli.app import COMMANDS
+from engine_shim.cli.app import COMMANDS, NAMES
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
 
@@ -63,7 +63,7 @@ def test_help_loads_neither_engine_nor_pydantic() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", [each.__name__.replace("evaluate", "eval") for each in COMMANDS])
+@pytest.mark.parametrize("command", [NAMES.get(each) or each.__name__ for each in COMMANDS])
 def test_help_of_a_command_does_not_load_what_it_needs_to_run(command: str) -> None:
     modules = loaded(command, "--help")
     assert within(modules, OUTSIDE | ENGINE | {"sqlite3", "agent_core", "engine_shim.runs"}) == set()
