@@ -1,4 +1,4 @@
-"""find_question(): what a model read before a reply, word for word, from the journal alone. Pure."""
+"""find_question(): what a model read before a reply, word for word, from the journal alone."""
 
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple

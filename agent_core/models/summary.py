@@ -23,15 +23,18 @@ MAX_CONVERSATION = 60_000
 SECONDS = 60.0
 
 
-def summariser(client: Callable[[], ModelClient]) -> Callable[[list[Json], str], Awaitable[Summarised]]:
+def summariser(
+    client: Callable[[], ModelClient], template: str | None = None
+) -> Callable[[list[Json], str], Awaitable[Summarised]]:
     """Return the function for `context_manager(summarise=…)`. `client` is called at the first summary.
 
+    `template` replaces the prompt of every language; it has the variable `$conversation_history`.
     It raises ToolError, which fails the `prepare`, when the model gives no summary. One that was cut ends with "…".
     """
 
     async def summarise(messages: list[Json], language: str) -> Summarised:
         history = clip(_write_conversation(messages), MAX_CONVERSATION, words_in(language))
-        prompt = Template(_template(language)).substitute(conversation_history=history)
+        prompt = Template(template or _template(language)).substitute(conversation_history=history)
         question = Question("", (orjson.dumps({"role": "user", "content": prompt}),), {}, "summary", 0, SECONDS)
         try:
             completion = await client().complete(question)

@@ -54,6 +54,13 @@ def templates(
     return texts
 
 
+def summary_template(own: str, base: Path) -> str:
+    """Return a host's own template for summaries, its text or that of a file below `base`. DefinitionError likewise."""
+    text, name = _own("", own, base), "conversation_history"
+    _check_variables(text, "", frozenset({name}), frozenset({name}))
+    return text
+
+
 @lru_cache
 def built_in(language: str, name: str, protocol: str = "json") -> str:
     """Return a template that ships with the package: the protocol's own, or the one that all share."""
@@ -78,15 +85,18 @@ def _own(name: str, value: str, base: Path | None) -> str:
         with Sandbox(base or Path()).open(value) as file:
             return file.read().decode("utf-8", "replace").strip()
     except ToolError as error:
-        raise DefinitionError(str(error), where=f"prompts/{name}", value=value) from None
+        raise DefinitionError(str(error), where=f"prompts/{name}" if name else "", value=value) from None
 
 
 def _check(name: str, text: str, protocol: str) -> None:
     allowed, required = NAMES[name]
     if name == "system" and protocol == "tools":
         required = frozenset()  # the tools travel in a field of their own
+    _check_variables(text, f"prompts/{name}", allowed, required)
+
+
+def _check_variables(text: str, where: str, allowed: frozenset[str], required: frozenset[str]) -> None:
     template = Template(text)
-    where = f"prompts/{name}"
     if not template.is_valid():
         raise DefinitionError("a stray $; write $$ for a dollar sign", where=where)
     used = set(template.get_identifiers())

@@ -135,6 +135,7 @@ class HostConfig(BaseModel):
     model_files: list[str] = []
     default_provider: str = "openai"
     summary_model: str | None = None
+    summary_prompt: str | None = None
     max_conversation_tokens: Annotated[int, Field(ge=1)] | None = None
     agents: str = "agents"
     workflows: str = "workflows"

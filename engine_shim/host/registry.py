@@ -14,6 +14,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.providers import Providers
 from agent_core.models.summary import summariser
 from agent_core.policy import has_wildcard
+from agent_core.prompts.render import summary_template
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
@@ -207,10 +208,21 @@ def _protect_files(config: HostConfig) -> None:
 def _summarise(config: HostConfig) -> Summarise | None:
     """Return what summarises the turns that leave a conversation's window, if the host names a model for it."""
     if config.summary_model is None:
+        if config.summary_prompt is not None:
+            raise DefinitionError("needs a summary_model, which reads it", where=config.at("summary_prompt"))
         return None
     model, providers = config.summary_model, Providers(config.base, config.endpoints, config.default_provider)
     providers.check(model, {})
-    return summariser(lambda: providers(model, {}))
+    return summariser(lambda: providers(model, {}), _summary_prompt(config))
+
+
+def _summary_prompt(config: HostConfig) -> str | None:
+    if config.summary_prompt is None:
+        return None
+    try:
+        return summary_template(config.summary_prompt, config.base)
+    except DefinitionError as error:
+        raise DefinitionError(error.message, where=config.at("summary_prompt")) from None
 
 
 def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:

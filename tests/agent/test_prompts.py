@@ -1,10 +1,12 @@
 """Prompts: the tool section, and that every language has every template."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agent_core
 from agent_core import Action, Final, parse
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.render import NAMES, OF_A_PLAN, built_in, templates
@@ -164,3 +166,13 @@ def test_the_limits_in_force_are_told(limits: Any, told: tuple[str, str]) -> Non
     assert all(
         "$limits" in built_in(language, "system", protocol) for language in LANGUAGES for protocol in ("json", "tools")
     )
+
+
+def test_page_names_each_template_with_its_variables() -> None:
+    page = (Path(agent_core.__file__).parent / "prompts" / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", page, re.MULTILINE)
+    named = {
+        name: (frozenset(re.findall(r"`\$(\w+)`", variables)), frozenset(re.findall(r"\*\*`\$(\w+)`\*\*", variables)))
+        for name, variables in rows
+    }
+    assert named == dict(NAMES)

@@ -247,6 +247,35 @@ def test_a_model_tells_what_falls_out_of_a_conversations_window(cli: Cli, write:
     assert "no such provider: nobody" in cli("run", str(flow)).err
 
 
+PROMPTS = {
+    "without the conversation": ("Summarise it.", "the variable $conversation_history is missing"),
+    "unknown variable": ("$conversation_history $user", "unknown variable $user; there are conversation_history"),
+    "no file": ("none.md", "none.md"),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), PROMPTS.values(), ids=list(PROMPTS))
+def test_prompt_for_summaries_that_cannot_be_used_is_refused(cli: Cli, write: Write, text: str, told: str) -> None:
+    write("agent-core.yaml", {"summary_model": "scripted:summary.json", "summary_prompt": text})
+    write("summary.json", "[]")
+    ran = cli("tools")
+    assert (ran.code, "summary_prompt" in ran.err, told in ran.err) == (3, True, True), ran.err
+
+
+def test_prompt_for_summaries_needs_its_model(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"summary_prompt": "$conversation_history"})
+    ran = cli("tools")
+    assert (ran.code, "summary_prompt" in ran.err, "needs a summary_model" in ran.err) == (3, True, True)
+
+
+async def test_summary_is_asked_for_by_the_prompt_of_the_host() -> None:
+    asked: list[str] = []
+    model = ScriptedModel(lambda messages: asked.append(messages[0]["content"]) or "short")
+    made = summariser(lambda: model, "In one line: $conversation_history")
+    await made([{"role": "user", "content": "Where is order 17?"}], "en")
+    assert asked == ["In one line: user: Where is order 17?"]
+
+
 async def test_a_summary_is_asked_for_with_the_whole_conversation() -> None:
     asked: list[str] = []
     model = ScriptedModel(lambda messages: asked.append(messages[0]["content"]) or " Short. ")
