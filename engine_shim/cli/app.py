@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from engine_shim.cli.chats.commands import chat, context
 from engine_shim.cli.evals.commands import evaluate, run_tests
-from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, tools, validate
+from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, show_help, tools, validate
 from engine_shim.cli.records.commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
 from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run
 from engine_shim.cli.serving.commands import mcp, serve, token, worker
@@ -20,11 +20,12 @@ GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
     "Runs": (pause, cancel, fork, context),
     "Audit": (verify, ledger, diff, export, stats, retention, store),
     "Host": (doctor, agents, tools, schema, graph, worker, token, mcp),
-    "Tests": (run_tests, evaluate, demo),
+    "Tests": (run_tests, evaluate),
+    "Learn": (show_help, demo),
 }
 """The commands by what a person does, as `--help` lists them."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
-NAMES = {evaluate: "eval", run_tests: "test"}
+NAMES = {evaluate: "eval", run_tests: "test", show_help: "help"}
 """Commands whose name another thing has."""
 
 
@@ -62,7 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`agent-core demo` shows it all at once; `agent-core COMMAND -h` has examples of each.",
+    epilog="`agent-core help` has recipes; `agent-core COMMAND -h` has examples of each command.",
 )
 app.callback()(describe)
 for _command in COMMANDS:

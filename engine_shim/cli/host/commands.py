@@ -27,6 +27,24 @@ Example = Literal["log-analyst", "nightly-report", "orders", "planner", "researc
 """The directories in `engine_shim/examples`."""
 
 
+def show_help(
+    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="A topic, or `words`.")] = None,
+) -> int:
+    """Print the recipe of a topic; without one, list the topics.
+
+    `help words` says what the words mean.
+
+    \b
+    Examples:
+      agent-core help
+      agent-core help words
+      agent-core help approval
+    """
+    from engine_shim.cli.host.topics import show_topic, show_topics
+
+    return show_topics() if topic is None else show_topic(topic)
+
+
 def init(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
     example: Annotated[Example | None, typer.Option(help="Write this example instead.")] = None,

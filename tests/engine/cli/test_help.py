@@ -3,13 +3,16 @@
 import re
 import shlex
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import engine_shim
 from engine_shim.cli.app import COMMANDS, NAMES
 from support.by_hand import action, final
 from support.command import Cli, Write
 
+RECIPES = Path(engine_shim.__file__).parent / "RECIPES.md"
 WORDS = {NAMES.get(command) or command.__name__: command for command in COMMANDS}
 NEEDS_MORE = {"eval", "chat", "serve", "worker", "store", "mcp"}
 """Commands whose examples need a model or a file that only their user has, or go on until they are stopped."""
@@ -78,7 +81,7 @@ def test_examples_are_of_their_command_and_fit_a_line(cli: Cli, command: str) ->
 
 def test_ten_commands_of_every_day_come_first(cli: Cli) -> None:
     groups = re.findall(r"^([A-Z][a-z ]+):\n((?:  [a-z].*\n)+)", cli("--help").out, re.MULTILINE)
-    assert [title for title, _ in groups] == ["Every day", "Runs", "Audit", "Host", "Tests"]
+    assert [title for title, _ in groups] == ["Every day", "Runs", "Audit", "Host", "Tests", "Learn"]
     assert groups[0][1].count("\n") == 10
 
 
@@ -89,3 +92,33 @@ def test_missing_argument_is_told_with_the_usage_and_what_is_there(cli: Cli, wri
     assert ran.err == "agent-core: Missing argument 'FLOW'; there is flow.yaml. Usage: agent-core run [OPTIONS] FLOW\n"
     missing = "Missing argument 'RUN|FILE'; there is last. Usage: agent-core show [OPTIONS] RUN|FILE"
     assert cli("show").err == f"agent-core: {missing}\n"
+
+
+TOPICS = [line.split()[0] for line in re.findall(r"^\| (`[\w-]+` \|)", RECIPES.read_text("utf-8"), re.MULTILINE)]
+
+
+def test_help_lists_each_recipe_and_the_words(cli: Cli) -> None:
+    listed = [line.split()[0] for line in cli("help").out.split("\n\n")[0].splitlines()]
+    assert listed == ["words", *(each.strip("`") for each in TOPICS)]
+    assert len(TOPICS) > 20
+
+
+@pytest.mark.parametrize("topic", [each.strip("`") for each in TOPICS])
+def test_help_prints_the_page_of_a_topic(cli: Cli, topic: str) -> None:
+    ran = cli("help", topic)
+    assert ran.code == 0
+    assert ran.out.startswith("#")
+    assert len(ran.out) > 200
+    assert "file=" not in ran.out
+
+
+def test_help_prints_only_the_part_that_is_meant(cli: Cli) -> None:
+    out = cli("help", "branch").out
+    assert out.startswith("### Branch\n")
+    assert "### Loop" not in out
+
+
+def test_help_explains_words_and_names_a_near_topic(cli: Cli) -> None:
+    assert "| ledger |" in cli("help", "words").out
+    ran = cli("help", "aproval")
+    assert (ran.code, "there is no topic 'aproval'; did you mean approval?" in ran.err) == (2, True)
