@@ -15,6 +15,8 @@ RUN_INTERVAL_S: Final = 0.25
 """A request that waits for a run: for its status, where another process may drive it."""
 FEED_INTERVAL_S: Final = 0.25
 """A stream of events: for rows of a run that another process may drive."""
+FILES_INTERVAL_S: Final = 0.5
+"""`agent-core dev`: for changed files of the host."""
 WEBHOOK_INTERVAL_S: Final = 0.5
 """A server: for deliveries that are due."""
 TRIGGER_INTERVAL_S: Final = 1.0

@@ -61,6 +61,28 @@ def serve(
     return serve_host(host, port, allow_host or (), allow_origin or (), model, options, max_conversation_tokens)
 
 
+def dev(
+    port: Port = 8080,
+    model: Model = None,
+    store: Store = None,
+    config: Config = None,
+) -> int:
+    """Serve this host while you write it.
+
+    The server starts again when a tool, an agent or agent-core.yaml changes. A changed workflow is taken up at once. Runs that were under way go on after the restart.
+
+    \b
+    Examples:
+      agent-core dev
+      agent-core dev --port 9000 --model scripted:replies.json
+    """
+    check_extra("dev")
+    from engine_shim.cli.serving.dev import serve_while_writing
+
+    words = ["--port", str(port), *([] if model is None else ["--model", model])]
+    return serve_while_writing(words, config, store)
+
+
 def worker(
     temporal: Temporal = None,
     model: Model = None,

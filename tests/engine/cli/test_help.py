@@ -14,7 +14,7 @@ from support.command import Cli, Write
 
 RECIPES = Path(engine_shim.__file__).parent / "RECIPES.md"
 WORDS = {NAMES.get(command) or command.__name__: command for command in COMMANDS}
-NEEDS_MORE = {"eval", "chat", "serve", "worker", "store", "mcp"}
+NEEDS_MORE = {"eval", "chat", "dev", "serve", "worker", "store", "mcp"}
 """Commands whose examples need a model or a file that only their user has, or go on until they are stopped."""
 WAITING = {"decide", "pause", "cancel"}
 
