@@ -37,10 +37,15 @@ class FlowTests:
     cases: tuple[FlowCase, ...]
 
 
+def is_test_file(path: Path) -> bool:
+    """Return whether a path is that of a test file, by its name."""
+    return path.stem.endswith(MARK)
+
+
 def find_tests(path: Path) -> Path:
     """Return the test file of a path: itself, or the one that tests the workflow there. DefinitionError without
     one."""
-    if path.stem.endswith(MARK):
+    if is_test_file(path):
         return path
     beside = [path.with_name(f"{path.stem}{MARK}{suffix}") for suffix in SUFFIXES]
     for each in beside:

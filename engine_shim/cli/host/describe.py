@@ -23,6 +23,7 @@ from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.definition_faults import find_faults
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.open_grants import open_grants
+from engine_shim.testing.load import is_test_file, load_tests
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -60,7 +61,7 @@ def validate_definitions(
     prompts = [
         prompt
         for file, host in hosts.items()
-        if show_prompt and not problems
+        if show_prompt and not problems and not is_test_file(file)
         for prompt in read_prompts(file, host, tools_of(host))
     ]
     if as_json:
@@ -87,8 +88,11 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
 
 
 def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return what is wrong, and what the author may not mean."""
+    """Return what is wrong, and what the author may not mean; also of the tests of a workflow."""
     try:
+        if is_test_file(file):
+            load_tests(file, host.file)
+            return (), ()
         workflow, faults = load_parts(file)
         problems: list[Problem] = []
         with gathering(problems):

@@ -284,3 +284,12 @@ def test_file_without_tests_and_tests_without_a_workflow_are_told(cli: Cli, writ
     write("other.test.json", {"workflow": "flow.json", "cases": [case()]})
     assert cli("test", "other.test.json").code == 0
     assert cli("test", "none.json").code == 2
+
+
+@pytest.mark.usefixtures("desk")
+def test_validate_checks_test_files_too(cli: Cli, write: Write) -> None:
+    write("flow.test.json", {"cases": [case()]})
+    assert cli("validate", "flow.json", "flow.test.json").code == 0
+    write("flow.test.json", {"cases": [case(mock={"stok": {"output": 1}})]})
+    ran = cli("validate", "flow.json", "flow.test.json")
+    assert (ran.code, "did you mean stock?" in ran.out) == (3, True)
