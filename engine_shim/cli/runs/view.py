@@ -7,6 +7,8 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -14,10 +16,10 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
-from agent_core.journal.path import Segment, is_within, parse_segment, segments
+from agent_core.journal.path import Segment, is_below, is_within, parse_segment, segments
 from agent_core.run.events import Action, AgentFinished, Event, NodeAction, Observation, PlanStep
 from engine_shim.cli import terminal
-from engine_shim.cli.output import as_text
+from engine_shim.cli.output import as_text, count
 from engine_shim.cli.terminal import VisibleStream, visible
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
@@ -48,6 +50,7 @@ class View:
         self._plan_steps: dict[str, int] = {}
         self._last_agent: list[str] = []
         self._answer = ""
+        self._tokens = 0
         self._cut = self._has_output = False
 
     def __enter__(self) -> "View":
@@ -234,6 +237,8 @@ class View:
     def _show_end(self, names: list[str], event: AgentFinished) -> None:
         reason, error, answer = event["finish_reason"], event["error"], event["final_answer"]
         self._settle(names, reason == "final")
+        if not any(is_below(event["strand"], each) for each in self._agent_strands):  # whose usage has it too
+            self._tokens += event["usage"]["total_tokens"]
         mark, style = ("✓ ", "green") if reason == "final" else ("✗ ", "red")
         text = visible(f"{reason}: {error['message']}") if error else reason
         if error is None and answer is not None:
@@ -257,7 +262,22 @@ class View:
 
     def _set_status(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(Text(text or " "))  # rich keeps the last text for an empty one
+            self._status.update(_Underway(text, monotonic(), self._tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class _Underway:
+    """What goes on, for how long, and the tokens of the agents that have ended; made anew whenever it is drawn."""
+
+    text: str
+    began: float
+    tokens: int
+
+    def __rich__(self) -> Text:
+        seconds = monotonic() - self.began
+        parts = [f"{seconds:.0f} s"] if self.text and seconds >= 1 else []
+        parts += [count(self.tokens, "token")] if self.tokens else []
+        return Text.assemble(self.text or " ", (f"  {', '.join(parts)}" if parts else "", "dim"))
 
 
 def _node_of(strand: str) -> str | None:

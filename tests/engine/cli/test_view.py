@@ -51,6 +51,17 @@ def test_the_spinner_names_the_plain_node_that_runs(host: Write) -> None:
     assert "glance  \x1b[2mseen" in terminal.shown
 
 
+def test_spinner_tells_how_long_a_node_runs_and_what_agents_have_used(host: Write) -> None:
+    host("replies.json", [final("Done.")])
+    config = {"model": "scripted:replies.json", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}
+    nodes = [{"id": "agent", "tool": "agent_core", "config": config}, {"id": "glance", "tool": "look"}]
+    host("w.json", {"id": "w", "nodes": nodes, "edges": [{"from": "agent", "to": "glance"}]})
+    terminal = Terminal("run", "w.json")
+    terminal.expect("glance").expect("1 s, ").expect(" tokens").expect("2 s, ")
+    host("go", "")
+    assert terminal.end() == 0
+
+
 def test_each_attempt_at_a_node_has_its_number(cli: Cli, host: Write) -> None:
     retry = {"max_attempts": 3}
     host("w.json", {"id": "w", "nodes": [{"tool": "fail", "retry": retry}]})
