@@ -26,7 +26,7 @@ CEILINGS = {
     "run: POST to answer: calls": 421,
     "run: POST to answer: selects": 3,
     "run: POST to answer: write sections": 3,
-    "run: POST to first event: calls": 2290,
+    "run: POST to first event: calls": 2150,
     "run: POST to first event: selects": 9,
     "run: POST to first event: write sections": 6,
     "turn: POST to answer: calls": 589,

@@ -135,6 +135,10 @@ class EventListener:
         place: Place = {"strand": strand, "n": n, "node": name_of(strand)}
         self._emit({"event": "tool_progress", "text": text, "fraction": fraction, **place})
 
+    def show_thought(self, strand: str, n: int, text: str) -> None:
+        """A piece of a thought that is still being written; the event `thought` has all of it."""
+        self._emit({"event": "thought_delta", "text": text, "strand": strand, "n": n, "node": name_of(strand)})
+
     def show_delta(self, strand: str, n: int, text: str | None) -> None:
         """A piece of an answer that is still being written, provisional until the reply has been read.
 

@@ -2,6 +2,7 @@
 
 event              what happened
 step_started       a model is asked
+thought_delta      a piece of a thought was written; no record has it, and `thought` has all of it
 answer_delta       a piece of an answer was written; no record has it, and it is provisional until the reply is read
 answer_discarded   what was shown of an answer does not count
 thought            what a model thought before it acted
@@ -34,6 +35,11 @@ class StepStarted(Place):
     event: Literal["step_started"]
     step: int
     model: str
+
+
+class ThoughtDelta(Place):
+    event: Literal["thought_delta"]
+    text: str
 
 
 class AnswerDelta(Place):
@@ -139,6 +145,6 @@ class WorkflowFinished(Place):
 
 
 Event = (
-    StepStarted | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress | Observation | Repair
-    | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
+    StepStarted | ThoughtDelta | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress
+    | Observation | Repair | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
 )  # fmt: skip

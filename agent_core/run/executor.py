@@ -119,7 +119,7 @@ class Executor:
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
     async def _stream_reply(self, client: ModelClient, question: Question, slot: Slot) -> Completion:
-        """Return the reply, with its answer shown while it is being written."""
+        """Return the reply, with its thought and its answer shown while they are being written."""
         assert self.events is not None
         show = partial(self.events.show_delta, slot.path, slot.n - 1)
         native = question.options.get("protocol") == "tools"
@@ -133,7 +133,10 @@ class Executor:
                 if piece.anew:
                     answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
                     show(None)
-                show(answer.feed(piece.text))
+                shown = answer.feed(piece.text)
+                if thought := answer.take_thought():
+                    self.events.show_thought(slot.path, slot.n - 1, thought)
+                show(shown)
         raise ModelError("the stream ended without a reply")
 
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:

@@ -21,7 +21,7 @@ class RowListener(Protocol):
 
 
 class AnswerListener(RowListener, Protocol):
-    """Hears as well of what no record holds: pieces of answers, and the progress of tools."""
+    """Hears as well of what no record holds: pieces of thoughts and answers, and the progress of tools."""
 
     @property
     def wants_answers(self) -> bool:
@@ -29,6 +29,8 @@ class AnswerListener(RowListener, Protocol):
         ...
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None: ...
+
+    def show_thought(self, strand: str, n: int, text: str) -> None: ...
 
     def show_delta(self, strand: str, n: int, text: str | None) -> None: ...
 

@@ -237,6 +237,9 @@ class FeedListener:
         """Show a tool's own word, perhaps from its own thread."""
         self.loop.call_soon_threadsafe(self._show, lambda source: source.show_progress(strand, n, text, fraction))
 
+    def show_thought(self, strand: str, n: int, text: str) -> None:
+        self._show(lambda source: source.show_thought(strand, n, text))
+
     def show_delta(self, strand: str, n: int, text: str | None) -> None:
         self._show(lambda source: source.show_delta(strand, n, text))
 

@@ -22,7 +22,7 @@ from agent_core.journal.record import Row
 from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 
-PASSING: Final = ("answer_delta", "answer_discarded", "tool_progress")
+PASSING: Final = ("thought_delta", "answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: whoever follows at that moment gets them, and nobody later."""
 
 Show = Callable[[EventListener], None]
@@ -133,7 +133,7 @@ class FeedMerge:
         position = None if event["event"] in PASSING else self._at
         if event["event"] == "answer_delta":
             self._unsettled.setdefault(event["strand"], len(self.frames))
-        elif event["event"] != "tool_progress":
+        elif event["event"] not in ("tool_progress", "thought_delta"):
             self._unsettled.pop(event["strand"], None)
         self.frames.append(Frame(position, event, _encode(event, position)))
 

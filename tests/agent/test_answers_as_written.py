@@ -106,6 +106,34 @@ async def test_the_answer_appears_before_its_json_is_whole() -> None:
     assert output.final_answer == "The first words, and the rest"
 
 
+THINKING = ['{"thought":"I loo', 'k first","type":"act', 'ion","tool":"look","args":{"q":"x"}}']
+
+
+async def test_thought_is_shown_while_it_is_written() -> None:
+    seen: list[dict[str, Any]] = []
+    model = Writer(THINKING, [final("done")])
+    await run_agent(CONFIG, registry=REGISTRY, model=model, on_event=seen.append)
+    thoughts = [event for event in seen if event["event"].startswith("thought")]
+    *deltas, whole = thoughts
+    assert (whole["event"], whole["text"]) == ("thought", "I look first")
+    assert [event["event"] for event in deltas] == ["thought_delta"] * len(deltas)
+    written = "".join(event["text"] for event in deltas)
+    assert len(deltas) > 1
+    assert "I look first".startswith(written)
+    assert {event["strand"] for event in thoughts} == {"agent"}
+
+
+async def test_secret_in_a_thought_is_never_shown() -> None:
+    seen: list[dict[str, Any]] = []
+    words = f'{{"thought":"the key is {SECRET}, so{" and so" * 40}","type":"final","answer":"ok"}}'
+    secrets = Secrets(["TOKEN"], env={"TOKEN": SECRET})
+    model = Writer(pieces(words))
+    await run_agent(CONFIG, registry=REGISTRY, model=model, on_event=seen.append, secrets=secrets)
+    shown = "".join(event["text"] for event in seen if event["event"] == "thought_delta")
+    assert shown.startswith("the key is [redacted:TOKEN]")
+    assert "sesame" not in str(seen)
+
+
 NO_ANSWER: dict[str, Pieces] = {
     "an_action": [action(q="x")],
     "not_yet_known_to_be_a_final": ['{"answer":"looks like one","type":"act', 'ion"}'],

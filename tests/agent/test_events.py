@@ -38,7 +38,7 @@ def test_every_event_of_a_transcript_is_of_its_type(path: Path) -> None:
 
 def test_the_transcripts_have_an_event_of_each_kind_that_a_record_holds() -> None:
     found = {event["event"] for path in TRANSCRIPTS for event in events_of(path)}
-    assert KINDS - found == {"answer_delta", "answer_discarded", "tool_progress"}
+    assert KINDS - found == {"thought_delta", "answer_delta", "answer_discarded", "tool_progress"}
 
 
 def test_passing_events_are_of_their_type() -> None:

@@ -99,6 +99,16 @@ def test_answer_is_shown_while_it_is_written_and_goes_when_it_is_discarded(tmp_p
     assert found == [["yes", None], ["", None], ["", "yes"]]
 
 
+def test_thought_is_shown_while_it_is_written_and_stands_once(tmp_path: Path) -> None:
+    pieces = [{"event": "thought_delta", "text": text, "strand": "agent"} for text in ("I lo", "ok")]
+    whole = {"event": "thought", "text": "I look.", "strand": "agent"}
+    expression = """given.map((events) => events.reduce(addEvent, newTurn({ trace: "t", message: "" })))
+      .map((turn) => turn.items.filter((item) => item.kind === "thought").map((item) => item.text))"""
+    given = [pieces, [*pieces, whole], [whole], [*pieces, whole, *pieces, whole], [*pieces, ENDS, *pieces]]
+    found = compute(tmp_path, "addEvent, newTurn", "chat/turn.js", expression, given)
+    assert found == [["I look"], ["I look."], ["I look."], ["I look.", "I look."], ["I look", "I look"]]
+
+
 def test_saved_table_computes_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
     found = compute(tmp_path, "asCsv", "audit/verdicts.js", "asCsv(given)", [{"run_id": '=1+"1"', "why": "a,b"}])
     assert found.splitlines()[1].startswith('"\'=1+""1""",')

@@ -28,7 +28,7 @@ class ChatView:
         self._width = self._console.width if self._console.is_terminal else WIDTH
         self._streams = terminal.out().isatty()
         self._status: Status | None = None
-        self._shown = ""
+        self._shown = self._thought = ""
         self.agent = ""
 
     def __enter__(self) -> "ChatView":
@@ -49,7 +49,11 @@ class ChatView:
         elif event["event"] == "answer_discarded" and own:
             self._break_off()
         elif event["event"] == "step_started":
+            self._thought = ""
             self._spin(f"asking {event['model']}")
+        elif event["event"] == "thought_delta":
+            self._thought += event["text"]
+            self._show_thought()
         elif event["event"] != "finished" and (step := describe_step(event)):  # the reply says how it ended
             self.step(step if own else f"  {event['node']}: {step}")
             if event["event"] == "action":
@@ -99,6 +103,12 @@ class ChatView:
         if self._console.is_terminal and not self._console.quiet and not self._shown:
             self._status = self._console.status(Text(visible(text), "dim"))
             self._status.start()
+
+    def _show_thought(self) -> None:
+        """Show the end of a thought that is being written, in place of what is waited for."""
+        if self._status is not None:
+            flat = " ".join(self._thought[-2 * self._width :].split())
+            self._status.update(Text(visible(flat[-self._width // 2 :]), "dim"))
 
     def _stop_spinner(self) -> None:
         if self._status is not None:

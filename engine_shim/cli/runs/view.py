@@ -121,6 +121,12 @@ class View:
             case "step_started":
                 self._answer = ""
                 self._set_status(f"{names[-1]}: step {event['step']}, asking {event['model']}")
+            case "thought_delta":
+                self._answer += event["text"]
+                self._set_status(f"{names[-1]}: thinking: {self._tail()}")
+            case "thought":
+                self._answer = ""
+                self._print_under(names, Text(f"  {event['text']}", "dim italic"))
             case "answer_delta":
                 self._answer += event["text"]
                 self._set_status(f"{names[-1]}: {self._tail()}")
@@ -128,8 +134,6 @@ class View:
                 line = Text.assemble("  ", ("the answer is discarded: ", "yellow"), (self._tail(), "dim"))
                 self._print_under(names, line)
                 self._answer = ""
-            case "thought":
-                self._print_under(names, Text(f"  {event['text']}", "dim italic"))
             case "action":
                 self._show_action(names, event)
             case "observation":

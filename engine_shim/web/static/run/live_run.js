@@ -127,7 +127,7 @@ class LiveReader {
       const deltas = new Map(this.#state.deltas);
       deltas.delete(event.strand);
       this.#set({ deltas });
-    } else if (this.#timer === null) {
+    } else if (event.event !== "thought_delta" && this.#timer === null) {
       this.#timer = setTimeout(() => ((this.#timer = null), this.refresh()), PAUSE_MS);
     }
   }

@@ -33,7 +33,17 @@ export function endTurn(turn, status) {
 
 const READERS = {
   step_started: (turn, { step, model, strand }) => add(settle(turn, strand), { kind: "step", step, model, strand }),
-  thought: (turn, { text, strand }) => add(turn, { kind: "thought", text, strand }),
+
+  thought_delta(turn, { text, strand }) {
+    const found = draftThought(turn, strand);
+    return found ? change(turn, found, { text: found.text + text }) : add(turn, { kind: "thought", text, strand, isDraft: true });
+  },
+
+  thought(turn, { text, strand }) {
+    const found = draftThought(turn, strand);
+    return found ? change(turn, found, { text, isDraft: false }) : add(turn, { kind: "thought", text, strand, isDraft: false });
+  },
+
   plan: (turn, { steps, strand }) => add(turn, { kind: "plan", steps, strand }),
   repair: (turn, { kind, message, strand }) => add(turn, { kind: "repair", problem: kind, message: message ?? "", strand }),
 
@@ -77,6 +87,8 @@ function endRun(turn, { status, error }) {
   return isOpen ? { ...turn, status: status === "completed" ? "done" : "failed", reason: status, error: error ?? null, draft: "" } : turn;
 }
 
+/** The thought of this strand that is still being written. */
+const draftThought = (turn, strand) => turn.items.find((item) => item.kind === "thought" && item.isDraft && item.strand === strand);
 const isRoot = (strand) => AGENTS.includes(strand);
 const isOfAgent = (strand) => AGENTS.some((each) => strand === each || strand.startsWith(`${each}/`));
 const batchOf = (strand) => strand.replace(BATCH_ITEM, "");
@@ -98,9 +110,14 @@ function openCall(turn, strand, fits = () => true) {
 
 const isOpen = (call) => call.state === "running" || WAITING.has(call.state);
 
-/** Calls that a later step of their run leaves behind without an observation: they were decided against, or ended. */
+/** What a later step of their run leaves behind: calls without an observation were decided against, or ended; the
+ *  thought of a reply that could not be read stays as it is. */
 function settle(turn, strand) {
-  const items = turn.items.map((item) => (item.kind === "call" && item.strand === strand && isOpen(item) ? { ...item, state: item.at ? "decided" : "over" } : item));
+  const items = turn.items.map((item) => {
+    if (item.strand !== strand) return item;
+    if (item.kind === "thought") return { ...item, isDraft: false };
+    return item.kind === "call" && isOpen(item) ? { ...item, state: item.at ? "decided" : "over" } : item;
+  });
   return rest({ ...turn, items });
 }
 
