@@ -46,6 +46,9 @@ def _absent_outputs(outputs: NodeOutputs, definition: Definition) -> Iterator[Pr
             fault = PATH_ONLY
         elif each.path[0] == "nodes" and each.path[1] in nodes:
             fault = _absent_part(each, outputs.read(each.path[1]), 2)
+        elif each.path[0] == "item" and placed.node is not None:
+            items = outputs.shape_of_value(placed.node.foreach).items()
+            fault = None if items.is_empty else _absent_part(each, items, 1)  # what is no list is told above
         elif each.path[0] == "external" and not each.optional and (closed is None or each.path[1] in closed):
             fault = _absent_part(each, inputs_shape(definition), 1)
         if fault:

@@ -611,3 +611,34 @@ def test_a_fixed_url_that_may_not_be_reached_is_found_with_what_to_write(config:
     preset = {"tool": "http_request", "preset": config}
     of_agent = problems(agent(allowed_tools=[preset]))
     assert [told in each for each in of_agent] == ([True] if told else [])
+
+
+# ── the item of a list ───────────────────────────────────────────────────────────────────────────
+
+
+def each_of(text: str, foreach: Any = "{{nodes.files.results}}") -> list[dict[str, Any]]:
+    files = {"id": "files", "tool": "read_file", "foreach": ["a.txt"], "config": {"path": "{{item}}"}}
+    return [files, {**say(text), "foreach": foreach}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"),
+    [
+        (each_of("{{item.text}}"), None),
+        (each_of("{{item.txt}}"), "{{item.txt}}: there is no 'txt' in item; did you mean text?"),
+        (each_of("{{item.txt?}}"), "there is no 'txt' in item"),
+        (each_of("{{item.text.first}}"), "there is no 'first' in item.text: it is a text"),
+        (each_of("{{item.any}}", [{"any": 1}]), None),
+        (each_of("{{item.x}}", "{{external.list}}"), None),
+        (each_of("{{item.x}}", "{{nodes.files.errors}}"), "there is no 'x' in item; there are index, kind, message"),
+    ],
+    ids=["known", "mistyped", "mistyped and optional", "below a text", "a list as it is", "an input", "of a schema"],
+)
+def test_what_an_item_does_not_have_is_found(nodes: list[Any], told: str | None) -> None:
+    found = problems(*nodes)
+    assert [told in each for each in found] == ([True] if told else [])
+
+
+def test_item_of_what_is_no_list_is_told_once() -> None:
+    (told,) = problems(say("x", "a"), {**say("{{item.x}}"), "foreach": "{{nodes.a}}"})
+    assert "gives no list" in told
