@@ -13,6 +13,8 @@ SIGNAL_INTERVAL_S: Final = 0.2
 """A driver: for signals to the runs that it holds."""
 RUN_INTERVAL_S: Final = 0.25
 """A request that waits for a run: for its status, where another process may drive it."""
+RESPONSE_INTERVAL_S: Final = 0.1
+"""A request that waits for the response of a run's `respond` node: for new rows."""
 FEED_INTERVAL_S: Final = 0.25
 """A stream of events: for rows of a run that another process may drive."""
 FILES_INTERVAL_S: Final = 0.5

@@ -9,11 +9,18 @@ from engine_shim.api.access import Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.run_models import Run, RunStatusView
+from engine_shim.service.responses import RunResponse, wait_response
 
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it goes on afterwards."""
 Answered = Run | RunStatusView
 """What is told of a run: all that a reader sees, or its id and status."""
+RESPONDED: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "What a `respond` node of the workflow says, with its status; `Location` is the run",
+        "content": {"application/json": {"schema": {}}},
+    }
+}
 CAME: dict[int | str, dict[str, Any]] = {
     200: {"description": "The run has ended, or waits", "links": RUN_LINKS},
     202: {"model": Answered, "description": "The run goes on", "links": RUN_LINKS},
@@ -23,10 +30,19 @@ Nodes = Annotated[bool, Query(description="With the outputs of all nodes, as `no
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=256)]
 
 
-async def answer_run(caller: Caller, run_id: str, *, wait: bool, nodes: bool, is_own: bool = False) -> Response:
+def write_response(run_id: str, response: RunResponse) -> Response:
+    """Return what a workflow says to its caller."""
+    return write_json(response.body, response.status, {"Location": f"/runs/{run_id}"})
+
+
+async def answer_run(
+    caller: Caller, run_id: str, *, wait: bool, nodes: bool, is_own: bool = False, responds: bool = False
+) -> Response:
     """Return the run: 200 once it has ended or waits, 202 while it goes on. Who may not read sees its id and status
-    alone, unless it `is_own`: the caller has begun it."""
+    alone, unless it `is_own`: the caller has begun it. Of a workflow that `responds`, what its node says."""
     if wait:
+        if responds and (response := await wait_response(caller.tenant.runs, run_id, MAX_WAIT_S)) is not None:
+            return write_response(run_id, response)
         await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
     else:
         caller.tenant.runs.feeds.expect(run_id)

@@ -8,10 +8,14 @@ from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.models import TriggerList
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.run_answers import RESPONDED, write_response
 from engine_shim.api.run_models import RunStatusView
+from engine_shim.service.responses import wait_response
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.triggers import refuse_caller
 
+MAX_RESPONSE_S = 20.0
+"""How long whoever calls a webhook waits for the response of a `respond` node; services give up after some 30."""
 Signed = Annotated[str, Header(min_length=1, max_length=4096)]
 BODY: dict[str, Any] = {
     "requestBody": {
@@ -37,20 +41,21 @@ def trigger_routes(access: Access) -> APIRouter:
         "/triggers/{name}",
         response_model=RunStatusView,
         status_code=202,
-        responses=responses(400, 429),
+        responses={**responses(400, 429), **RESPONDED},
         openapi_extra=BODY,
     )
     async def call_trigger(
         request: Request, name: str, webhook_id: Signed, webhook_timestamp: Signed, webhook_signature: Signed
     ) -> Response:
-        """Start the run of a webhook, signed as Standard Webhooks says. The same `webhook-id` is the same run."""
+        """Start the run of a webhook, signed as Standard Webhooks says. The same `webhook-id` is the same run. The
+        answer is what a `respond` node of the workflow says, if it has one."""
         return await _start(tenants[None], name, request)
 
     @router.post(
         "/tenants/{tenant}/triggers/{name}",
         response_model=RunStatusView,
         status_code=202,
-        responses=responses(400, 429),
+        responses={**responses(400, 429), **RESPONDED},
         openapi_extra=BODY,
     )
     async def call_tenant_trigger(
@@ -71,5 +76,7 @@ def trigger_routes(access: Access) -> APIRouter:
 
 async def _start(tenant: Tenant, name: str, request: Request) -> Response:
     run = await tenant.triggers.call(name, request.headers, await request.body())
+    if (response := await wait_response(tenant.runs, run, MAX_RESPONSE_S)) is not None:
+        return write_response(run, response)
     view = await tenant.view(run)
     return write_json({"run_id": run, "status": view.status}, 202, {"Location": f"/runs/{run}"})

@@ -9,8 +9,9 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import SaveRequest, WorkflowSource
 from engine_shim.api.models import WorkflowDetail, WorkflowList
 from engine_shim.api.problems import ProblemRoute, responses
-from engine_shim.api.run_answers import CAME, Answered, Key, Nodes, Wait, answer_run
+from engine_shim.api.run_answers import CAME, RESPONDED, Answered, Key, Nodes, Wait, answer_run
 from engine_shim.api.run_models import RunRequest
+from engine_shim.definition.model import RESPOND
 from engine_shim.definition.validate import CheckedWorkflow
 
 SAVED: dict[int | str, dict[str, Any]] = {
@@ -49,7 +50,10 @@ def workflow_routes(access: Access) -> APIRouter:
         return write_json(_detail(saved), 201 if is_new else 200)
 
     @router.post(
-        "/workflows/{name}/runs", response_model=Answered, responses={**CAME, **responses(404, 429)}, status_code=200
+        "/workflows/{name}/runs",
+        response_model=Answered,
+        responses={**CAME, **responses(404, 429), **RESPONDED},
+        status_code=200,
     )
     async def submit_run(
         name: str,
@@ -67,7 +71,8 @@ def workflow_routes(access: Access) -> APIRouter:
         found, _ = await tenant.runs.submit(
             workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent, is_followed=not wait
         )
-        return await answer_run(caller, found, wait=wait, nodes=nodes, is_own=True)
+        responds = wait and any(node.tool == RESPOND for node in workflow.definition.nodes)
+        return await answer_run(caller, found, wait=wait, nodes=nodes, is_own=True, responds=responds)
 
     return router
 

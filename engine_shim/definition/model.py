@@ -20,6 +20,8 @@ AGENT, INVOKE = "agent_core", "invoke_workflow"
 """The codes of the tools that are runs of their own: agents, and other workflows."""
 SET = "set"
 """The code of the tool that gives what its config is."""
+RESPOND = "respond"
+"""The code of the tool whose output a caller gets who waits for the run over HTTP."""
 KEEPS_ROLES = ("context_manager", TURN_TOOL)
 """The codes of the tools whose messages say by their roles who wrote them."""
 ROOT = "flow"

@@ -138,7 +138,15 @@ POWERS: Final = (
 )
 NO_POWER: Final = frozenset(
     {
-        *("calculator/*", "echo/*", "json_transform/*", "set/*", "http_request/max_bytes", "http_request/all_headers"),
+        *(
+            "calculator/*",
+            "echo/*",
+            "json_transform/*",
+            "set/*",
+            "respond/*",
+            "http_request/max_bytes",
+            "http_request/all_headers",
+        ),
         *("http_request/fail_on_status", "redis_context/max_bytes", "invoke_workflow/inputs"),
         *("definition/id", "definition/version", "definition/name", "definition/description", "definition/inputs"),
         *("definition/outputs", "definition/entry", "definition/ends", "definition/max_iterations"),

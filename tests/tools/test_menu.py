@@ -44,6 +44,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "log_transform",
         "read_file",
         "redis_context",
+        "respond",
         "set",
         "write_file",
     ]

@@ -15,6 +15,7 @@ from utools.builtin.http_request import http_request
 from utools.builtin.json_transform import json_transform
 from utools.builtin.log_transform import log_transform
 from utools.builtin.redis_context import redis_context
+from utools.builtin.respond import respond
 from utools.builtin.set_values import set_values
 from utools.builtin.shell_command import shell_command
 from utools.context.manager import context_manager
@@ -40,6 +41,7 @@ __all__ = [
     "log_transform",
     "read_file",
     "redis_context",
+    "respond",
     "set_values",
     "shell_command",
     "write_file",
@@ -67,6 +69,7 @@ def builtin_tools(
         log_transform(root),
         read_file(root),
         redis_context(),
+        respond(),
         set_values(),
         shell_command(root),
         write_file(root),
