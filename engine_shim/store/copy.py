@@ -6,19 +6,26 @@ from dataclasses import dataclass, field
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.signature import Keys
-from engine_shim.errors import DefinitionError, RunNotFound
+from engine_shim.errors import DefinitionError, EngineError, RunNotFound
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
 from engine_shim.store.token_rows import copy_tokens
 
 
+class OtherRecords(EngineError):
+    """The store to copy to holds other records of a run: it went on there, or in the store that it is copied from."""
+
+
 @dataclass(slots=True)
 class Copied:
-    """The ids of the runs that were copied, that were there already, and that somebody drives, which are left out."""
+    """The ids of the runs that were copied, and that were there already; those that somebody drives, and those of
+    which the target holds other records, are left out. `waiting` are the copied ones that wait for a person."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     driven: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
     ledger: Carried | None = None
     """What became of the ledger of the source; None where there was nothing to do."""
     tokens: int = 0
@@ -31,9 +38,8 @@ def copy_runs(
     """Copy these runs, or all, with the ledger and the tokens. What was interrupted goes on when it is done again.
 
     The seals of the runs name the store where they were made; the target notes that, and signs it with `keys`.
-    RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole, DefinitionError
-    for one that the target holds with other records; the runs before it are copied then. DefinitionError with nothing
-    copied where the stores are those of two tenants.
+    RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole; the runs before
+    it are copied then. DefinitionError with nothing copied where the stores are those of two tenants.
     """
     copied = Copied()
     if isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
@@ -42,11 +48,22 @@ def copy_runs(
             copied.tokens = copy_tokens(source.database, target.database)
             copied.ledger = carry_ledger(source.database, target.database)
     for run in _all_runs(source) if runs is None else runs:
-        if source.leases.holder(run):
-            copied.driven.append(run)
-        else:
-            (copied.new if _copy_run(source, target, run) else copied.known).append(run)
+        _copy_one(source, target, run, copied)
     return copied
+
+
+def _copy_one(source: RunStore, target: RunStore, run: str, copied: Copied) -> None:
+    if source.leases.holder(run):
+        copied.driven.append(run)
+        return
+    try:
+        is_new = _copy_run(source, target, run)
+    except OtherRecords:
+        copied.other.append(run)
+        return
+    (copied.new if is_new else copied.known).append(run)
+    if (entry := target.entry(run)) is not None and entry.status == "waiting":
+        copied.waiting.append(run)
 
 
 def _note_origin(source: DatabaseRunStore, target: DatabaseRunStore, keys: Keys | None) -> None:
@@ -73,7 +90,7 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
     tape = check_chains(run, _in_strands(rows))
     held = target.journal.load(run)
     if any(held[path] != tape.get(path, [])[: len(held[path])] for path in held):
-        raise DefinitionError("the store to copy to holds other records of this run", where="run", value=run)
+        raise OtherRecords(run)
     is_new = held != tape or target.entry(run) != entry
     if (submitter := source.submitter(run)) is not None:
         target.save_submission(run, submitter)  # before the run's end, whose entry in the ledger names the submitter
@@ -81,7 +98,7 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
         target.journal.append(run, rows)  # all at once: what closes strands comes with them
     _copy_notes(source, target, run)
     if target.journal.load(run) != tape:
-        raise DefinitionError("another program has written this run in the store to copy to", where="run", value=run)
+        raise OtherRecords(run)  # another program has written it there meanwhile
     return is_new
 
 

@@ -1,5 +1,6 @@
 """Runs go from a file to PostgreSQL and back, and every command finds them there."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -88,3 +89,36 @@ def test_user_who_may_only_read_sees_and_proves_the_runs(
     assert agent_core("replay", "r").returncode == 0
     with closing(open_store(reader)) as store, pytest.raises(JournalError, match="permission denied"):
         store.forget("r")
+
+
+def test_conversations_move_with_the_runs(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AGENT_CORE_CONTEXT_DB", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    url = new_database()
+    turn = {"op": "persist", "session_id": "s", "user_message": "{{external.m}}", "final_answer": "Hello."}
+    read = {"op": "load", "session_id": "s"}
+    for name, config in (("tell", turn), ("read", read)):
+        node = {"id": "a", "tool": "context_manager", "config": config}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"id": name, "nodes": [node]}))
+
+    def agent_core(*words: str) -> str:
+        done = subprocess.run([AGENT_CORE, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    for message in ("I am Zara.", "I own a kite."):
+        agent_core("run", "tell.json", "--input", f"m={message}", "--store", "runs.db")
+    told = agent_core("store", "copy", "runs.db", url)
+    assert "copied: 1 conversation\n" in told
+    there = agent_core("run", "read.json", "--json", "--store", url)
+    assert "I am Zara." in there
+    assert "I own a kite." in there
+    assert "conversation" not in agent_core("store", "copy", "runs.db", url)
+    agent_core("run", "tell.json", "--input", "m=Only here.", "--store", "runs.db")
+    assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"] == 1
+    assert "Only here." in agent_core("run", "read.json", "--json", "--store", url)
+    agent_core("run", "tell.json", "--input", "m=Only there.", "--store", url)
+    assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"] == 0

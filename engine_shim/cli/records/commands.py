@@ -101,21 +101,36 @@ def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
 
 def store(
     action: Annotated[Literal["copy"], typer.Argument(metavar="copy")],
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A store: a file, or the URL of a database.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Another one, made if it is missing.")],
+    source: Annotated[str, typer.Argument(metavar="[FROM]", help="A store: a file, or the URL of a database.")],
+    target: Annotated[str | None, typer.Argument(metavar="TO", help="Another one, made if it is missing.")] = None,
     runs: Annotated[list[str] | None, typer.Option("--run", metavar="RUN", help="This run alone; repeat it.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only runs of these statuses, separated by commas.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only runs begun since: 2h, 3d, or a time.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Copy runs from one store into another. Their heads stay, and each is verified. One that somebody drives is left
-    out; what was interrupted goes on when it is repeated. The other store enters them in a ledger of its own.
+    """Copy runs from one store into another. Their heads stay, and each is verified. Without FROM, those of this host.
+
+    A run that somebody drives is left out, and one that went on in either store since an earlier copy. A copy that was
+    interrupted is completed when it is repeated. All runs take along the ledger, the tokens of a server, and the
+    conversations where they are stored with the runs.
 
     \b
     Examples:
-      agent-core store copy runs.db postgresql://localhost/agents
+      agent-core store copy postgresql://localhost/agents
+      agent-core store copy runs.db archive.db --since 24h --status completed
     """
+    from engine_shim.cli.records.runs import read_statuses
     from engine_shim.cli.records.store_copy import copy_store
+    from engine_shim.cli.store import find_address
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.store.entries import RunFilter
 
-    return copy_store(read_option(source, "FROM"), read_option(target, "TO"), runs or (), as_json=as_json)
+    begun = None if since is None else read_time("--since", since)
+    wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun)
+    first = find_address(None) if target is None else read_option(source, "FROM")
+    second = read_option(source, "TO") if target is None else read_option(target, "TO")
+    return copy_store(first, second, runs or (), wanted, as_json=as_json)
 
 
 def verify(

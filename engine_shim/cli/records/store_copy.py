@@ -1,5 +1,6 @@
-"""The command store copy: runs from one store into another."""
+"""The command store copy: runs from one store into another, with the conversations beside them."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,11 +10,20 @@ import typer
 
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
+from engine_shim.cli.records.run_names import find_run
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.copy import copy_runs
-from engine_shim.store.open import open_store
+from engine_shim.store.copy import Copied, copy_runs
+from engine_shim.store.entries import ALL, RunFilter
+from engine_shim.store.ledger import read_ledger
+from engine_shim.store.open import open_store, shared_database
+from engine_shim.store.run_list import list_runs
+from engine_shim.store.run_store import DatabaseRunStore
+from utools.context.copy import copy_conversations
+from utools.context.open_store import configured_address
+from utools.databases.redis_server import redis_of_host
 from utools.databases.store_address import StoreAddress, describe_address
+from utools.defaults import host_context_store
 
 _LEDGER: Final = {
     "carried": "the ledger goes on there, with each head that it had",
@@ -21,22 +31,64 @@ _LEDGER: Final = {
 }
 
 
-def copy_store(source: StoreAddress, target: StoreAddress, runs: Sequence[str], *, as_json: bool) -> int:
-    """Copy runs, or all, and say what was done. BadParameter for a source that is not there, or is the target."""
+def copy_store(
+    source: StoreAddress, target: StoreAddress, names: Sequence[str], wanted: RunFilter, *, as_json: bool
+) -> int:
+    """Copy the runs of these names, or those that the filter admits, and say what was done. BadParameter for a source
+    that is not there, or is the target, and for a name that no run has."""
     if isinstance(source, Path) and not source.exists():
-        raise typer.BadParameter(f"there is no run store {source}")
+        raise typer.BadParameter(f"there is no run store {describe_address(source)}")
     if source == target:
         raise typer.BadParameter(f"{describe_address(source)} cannot be copied into itself")
     load_environment(find_host_config())
-    with closing(open_store(source)) as held, closing(open_store(target)) as other:
-        copied = copy_runs(held, other, runs or None, keys=signing_keys())
+    with closing(open_store(source)) as held:
+        runs = _choose(held, names, wanted)
+        with closing(open_store(target)) as other:
+            copied = copy_runs(held, other, runs, keys=signing_keys())
+            conversations = 0 if runs is not None else _copy_conversations(held, other)
+            head = read_ledger(held.database)[0]
     if as_json:
-        output.document({"copied": copied.new, "known": copied.known, "driven": copied.driven, "ledger": copied.ledger})
-        return output.OK
+        told = {"copied": copied.new, "known": copied.known, "driven": copied.driven, "other": copied.other}
+        more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations}
+        output.document({**told, **more})
+    else:
+        _tell(copied, target, conversations, head if runs is None else None)
+    return output.AUDIT if copied.other else output.OK
+
+
+def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) -> list[str] | None:
+    """Return the ids of the wanted runs, the oldest first; None for all of the store."""
+    if names:
+        return [find_run(name, store) for name in names]
+    if wanted == ALL:
+        return None
+    return [entry.run for entry in reversed(list_runs(store, wanted))]
+
+
+def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore) -> int:
+    """Copy the conversations that are stored beside the runs, or beside the other ones; return how many."""
+    databases = [shared_database(store) for store in (source, target)]
+    if databases[0] is databases[1] or redis_of_host() is not None or configured_address() is not None:
+        return 0  # both stores have the same conversations
+    held, other = (host_context_store(database=database) for database in databases)
+    return asyncio.run(copy_conversations(held, other))
+
+
+def _tell(copied: Copied, target: StoreAddress, conversations: int, head: str | None) -> None:
+    """Say what was copied and what was not, and how to prove it; `head` is that of the ledger that came along."""
+    name = describe_address(target)
     known = f", {len(copied.known)} were there already" if copied.known else ""
-    output.line(f"copied: {output.count(len(copied.new), 'run')} to {describe_address(target)}, verified{known}")
+    output.line(f"copied: {output.count(len(copied.new), 'run')} to {name}, verified{known}")
+    if conversations:
+        output.line(f"copied: {output.count(conversations, 'conversation')}")
     if copied.ledger is not None:
         output.line(_LEDGER[copied.ledger])
     for run in copied.driven:
         output.line(f"left out: {run}, which somebody drives; copy it when it rests")
-    return output.OK
+    for run in copied.other:
+        output.line(f"left out: {run}, which went on in one store since it was copied; both keep what they have")
+    if copied.waiting:
+        waiting = ", ".join(copied.waiting)
+        output.line(f"waiting for a person in both stores: {waiting}; decide there or here, or the call is made twice")
+    if head is not None and copied.ledger == "carried":
+        output.line(f"to prove it: agent-core verify --all --store {name} --ledger {head}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.audit.verify import verify
-from engine_shim import DefinitionError, RunNotFound
+from engine_shim import RunNotFound
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.open import open_store
@@ -30,7 +30,9 @@ def runs(cli: Cli, write: Write) -> list[str]:
 
 def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs: list[str]) -> None:
     copied = cli("store", "copy", "runs.db", "other.db", "--json")
-    assert (copied.code, copied.json) == (0, {"copied": runs, "known": [], "driven": [], "ledger": "carried"})
+    left_out: dict[str, list[str]] = {"known": [], "driven": [], "other": []}
+    told = {"copied": runs, **left_out, "waiting": [runs[2]], "ledger": "carried", "conversations": 0}
+    assert (copied.code, copied.json) == (0, told)
     for run in runs[:2]:
         first, second = (verify(home / name, run_id=run) for name in ("runs.db", "other.db"))
         assert (second.ok, second.head, second.count) == (True, first.head, first.count)
@@ -42,7 +44,7 @@ def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs
     assert again.out == "copied: 1 run to third.db, verified\n"
 
 
-def test_copying_again_takes_what_is_new_and_refuses_what_parted(cli: Cli, home: Path, runs: list[str]) -> None:
+def test_copying_again_takes_what_is_new_and_leaves_out_what_parted(cli: Cli, home: Path, runs: list[str]) -> None:
     source, target = open_store(home / "runs.db"), open_store(home / "other.db")
     for number, (_, row) in enumerate(source.tail(runs[0])[:2]):  # as a copy leaves it that was interrupted
         assert target.journal.append(runs[0], [row]), number
@@ -50,8 +52,12 @@ def test_copying_again_takes_what_is_new_and_refuses_what_parted(cli: Cli, home:
     assert copy_runs(source, target).known == runs
     assert cli("decide", runs[2], "approve", "--store", "other.db").code == 0
     assert cli("decide", runs[2], "deny", "--store", "runs.db").code == 0
-    with pytest.raises(DefinitionError, match="holds other records of this run"):
-        copy_runs(source, target, [runs[2]])
+    before = target.journal.load(runs[2])
+    copied = copy_runs(source, target)
+    assert (copied.new, copied.known, copied.other) == ([], runs[:2], [runs[2]])
+    assert target.journal.load(runs[2]) == before
+    told = cli("store", "copy", "runs.db", "other.db")
+    assert (told.code, f"left out: {runs[2]}, which went on in one store" in told.out) == (5, True)
     with pytest.raises(RunNotFound):
         copy_runs(source, target, ["none"])
 
@@ -64,6 +70,34 @@ def test_run_that_somebody_drives_is_left_out(cli: Cli, home: Path, runs: list[s
     assert "the ledger goes on there, with each head that it had" in told.out
     assert "left out: busy, which somebody drives" in told.out
     assert open_store(home / "other.db").entry("busy") is None
+
+
+def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str]) -> None:
+    lines = cli("store", "copy", "runs.db", "other.db").out.splitlines()
+    head = cli("ledger", "--store", "runs.db", "--json").json["head"]
+    assert lines[-1] == f"to prove it: agent-core verify --all --store other.db --ledger {head}"
+    assert lines[-2].startswith(f"waiting for a person in both stores: {runs[2]}; decide there or here")
+    assert cli(*lines[-1].split()[4:]).code == 0
+
+
+def test_runs_are_chosen_as_in_a_list(cli: Cli, home: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def copied(*words: str) -> list[str]:
+        return cli("store", "copy", "runs.db", f"{len(words)}-{words[-1]}.db", *words, "--json").json["copied"]
+
+    assert copied("--workflow", "w") == runs[:2]
+    assert copied("--status", "waiting") == runs[2:]
+    assert copied("--since", "1h") == runs
+    assert copied("--since", "2100-01-01") == []
+    assert copied("--run", "last") == runs[2:]
+    assert copied("--run", runs[0], "--run", runs[1]) == runs[:2]
+    monkeypatch.setenv("AGENT_CORE_STORE", str(home / "runs.db"))
+    assert cli("store", "copy", "here.db", "--json").json["copied"] == runs
+
+
+def test_name_that_no_run_has_makes_no_store(cli: Cli, home: Path, runs: list[str]) -> None:
+    refused = cli("store", "copy", "runs.db", "part.db", "--run", "nothing")
+    assert refused.code != 0
+    assert not (home / "part.db").exists()
 
 
 def test_store_that_is_not_there_is_not_made(cli: Cli, home: Path) -> None:
