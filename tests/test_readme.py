@@ -69,9 +69,10 @@ def test_the_first_page_runs_and_its_table_of_what_is_different_is_true(tmp_path
     assert "answer: Order 17, a lamp, was sent on Monday." in printed
     told = re.findall(r"^\| \*\*.+ \| `(agent-core .+)` \|$", README, re.MULTILINE)
     assert [command for command in told if command not in SEEN_WITH] == ["agent-core demo --model ollama:qwen2.5:0.5b"]
+    (desk,) = tmp_path.rglob("my-desk")
     for command, (code, said) in SEEN_WITH.items():
         environment = _environment(tmp_path / "data")
-        done = subprocess.run(command.split(), env=environment, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(command.split(), env=environment, cwd=desk, capture_output=True, text=True)
         assert (done.returncode, said in done.stdout) == (code, True), f"{command}\n{done.stdout}\n{done.stderr}"
 
 

@@ -15,6 +15,7 @@ from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.outputs import WaitingCall
 from agent_core.run.run_id import new_run_id
+from agent_core.statuses import ENDED
 from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine
 from engine_shim.cli.output import Options
@@ -79,6 +80,10 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
     engine = open_engine(options, run=run_id)
     workflow = engine.workflow(run_id)
     calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
+    if make_decisions and not calls and (status := engine.status(run_id)) in ENDED:
+        raise DecisionError(
+            f"run {run_id} is {status}: nothing waits in it any more; `agent-core show` says who decided"
+        )
     decisions = make_decisions(calls) if make_decisions else None
     waiting = {(call["strand"], call["n"]): call for call in calls}
     decided = [(waiting[slot], each) for slot, each in (decisions or {}).items() if slot in waiting]

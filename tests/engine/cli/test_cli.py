@@ -421,9 +421,10 @@ def test_decision_that_cannot_be_taken_says_why_and_changes_nothing(
 
 
 def test_run_that_does_not_wait_cannot_be_decided(cli: Cli) -> None:
-    ran = cli("decide", run_id(cli("run", PARALLEL)), "approve")
+    run = run_id(cli("run", PARALLEL))
+    ran = cli("decide", run, "approve")
     assert ran.code == 2
-    assert ran.err.startswith("agent-core: nothing waits in this run; if it stopped in the middle")
+    assert ran.err.startswith(f"agent-core: run {run} is completed: nothing waits in it any more")
 
 
 def test_host_that_lacks_a_tool_refuses_the_decision_and_does_not_use_it_up(cli: Cli, write: Write) -> None:
