@@ -62,8 +62,8 @@ def store_of(home: Path) -> str:
 
 def test_project_that_init_wrote_runs_on_a_database(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("init", "new").code == OK
-    with (home / "new" / "agent-core.yaml").open("a") as config:
-        config.write(f"store: {store_of(home)}\n")
+    config = home / "new" / "agent-core.yaml"
+    config.write_text(re.sub(r"^store: runs.db.*$", f"store: {store_of(home)}", config.read_text(), flags=re.MULTILINE))
     monkeypatch.chdir(home / "new")
     ran = cli("run", "flow.yaml", "--input", "question=Where is order 17?")
     assert "answer: Order 17, a lamp, was sent on Monday." in ran.out
