@@ -44,7 +44,7 @@ def context(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """List, show or clear stored conversations. They are those of this host's ContextManager; `clear` is for good.
+    """List, show or clear the stored conversations of this host. `clear` deletes one for good.
 
     \b
     Examples:

@@ -28,11 +28,12 @@ Example = Literal["extraction", "log-analyst", "nightly-report", "orders", "plan
 
 
 def show_help(
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="A topic, or `words`.")] = None,
+    context: typer.Context,
+    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="A topic, a command, or `words`.")] = None,
 ) -> int:
     """Print the recipe of a topic; without one, list the topics.
 
-    `help words` says what the words mean.
+    `help words` says what the words mean, `help COMMAND` what `COMMAND --help` says.
 
     \b
     Examples:
@@ -42,7 +43,7 @@ def show_help(
     """
     from engine_shim.cli.host.topics import show_topic, show_topics
 
-    return show_topics() if topic is None else show_topic(topic)
+    return show_topics() if topic is None else show_topic(topic, context.parent)
 
 
 def init(
@@ -73,8 +74,10 @@ def tools(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools of this host, and which of them write. `show CODE` prints one with its schema, `approve [SOURCE]`
-    shows what an MCP server or another host offers otherwise than was approved, asks, and approves it.
+    """List the tools of this host, and which of them write. `show CODE` prints one with its schema.
+
+    `approve [SOURCE]` shows what an MCP server or another host now offers otherwise than was approved, and asks whether
+    to approve it.
 
     \b
     Examples:
@@ -111,8 +114,9 @@ def agents(
     as_json: AsJson = False,
 ) -> int:
     """List the agents of this host. `show NAME` prints one, with the tools that its policy keeps and drops.
-    `check NAME` tries it on its recorded runs: which past decisions would change, and by which rule. For NAME it takes
-    a workflow's file, too, whose agents are tried.
+
+    `check NAME` tries it on its recorded runs: which past decisions would change, and by which rule. NAME may be a
+    workflow's file as well; then its agents are tried.
 
     \b
     Examples:
@@ -144,8 +148,10 @@ def schema(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Print the JSON Schema of definitions, or of an agent's step. With FLOW, the legal next step of its agent node, or
-    with `protocol: tools` the functions that it may call.
+    """Print the JSON Schema of workflow definitions, or of an agent's step.
+
+    With FLOW it is that of the next step that the agent of this workflow may take; with `protocol: tools`, the
+    functions that it may call.
 
     \b
     Examples:

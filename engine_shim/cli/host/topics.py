@@ -3,6 +3,7 @@
 import re
 from importlib.resources import files
 from pathlib import PurePosixPath
+from typing import Any
 
 import typer
 
@@ -27,12 +28,15 @@ def show_topics() -> int:
     return output.OK
 
 
-def show_topic(topic: str) -> int:
-    """Print the page of a topic. BadParameter for one that there is not."""
+def show_topic(topic: str, program: Any) -> int:
+    """Print the page of a topic, or the help of a command of this program. BadParameter for what is neither."""
     if topic == "words":
         output.line(_read(WORDS).rstrip())
         return output.OK
     rows = {row["topic"]: row["read"] for row in _recipes()}
+    if topic not in rows and (command := program.command.get_command(program, topic)) is not None:
+        output.line(command.get_help(type(program)(command, info_name=topic, parent=program)))
+        return output.OK
     if topic not in rows:
         raise typer.BadParameter(f"there is no topic {topic!r}; {hint(topic, ['words', *rows])}")
     for link in LINK.findall(rows[topic]):

@@ -86,9 +86,10 @@ def show(
 
 
 def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
-    """Print head and count of the chain of all runs.
+    """Print the head of the ledger, and how many runs it has.
 
-    Each run that ends is entered in it, with its head, and so is each that is deleted. Keep the head elsewhere.
+    Each run that ends or is deleted is entered in the ledger, with its head. Keep the ledger's head elsewhere:
+    `verify --all --ledger HEAD` then proves the whole store.
 
     \b
     Examples:
@@ -143,7 +144,7 @@ def verify(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that a run's journal is whole and as it was written. With a key, also that it is sealed.
+    """Check that a run's journal is complete and unchanged. With a key, also its seal.
 
     \b
     Examples:
@@ -268,8 +269,8 @@ def retention(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete old runs from the store, journal and all. Unfinished runs go only where --status names them, by when they
-    last went on.
+    """Delete old runs with their journals. Runs that have not ended are deleted only if --status names them; their age
+    counts from their last record.
 
     \b
     Examples:

@@ -63,16 +63,15 @@ def _as_data(entry: RunEntry, about: RunOutline, driver: str | None) -> dict[str
 
 
 def _as_line(entry: RunEntry, about: RunOutline, *, is_interrupted: bool) -> str:
-    """Return the entry, whose agent it is, where it comes from, and the first of its inputs, as far as there is
-    room."""
+    """Return the entry, whose agent it is, where it comes from, and its inputs, as far as there is room."""
     line = entry_as_line(entry, f"{_duration(about.seconds):>6}  ")
     if about.agent not in (None, entry.workflow):  # a turn is listed under its agent's name
         line = f"{line} {output.in_line(str(about.agent))}"
     if is_interrupted:
         return f"{line}  interrupted: `agent-core resume` goes on"
     origin = f"  {origin_as_text(about.forked)}" if about.forked else ""
-    first = next((output.as_text(value) for value in about.external.values()), "")
-    return output.flatten_end(f"{line}{origin}  ", first, WIDTH)
+    inputs = ", ".join(map(output.as_text, about.external.values()))
+    return output.flatten_end(f"{line}{origin}  ", inputs, WIDTH)
 
 
 def _duration(seconds: float | None) -> str:

@@ -183,7 +183,7 @@ def cancel(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """End a run for good. Calls under way are aborted, and nobody is asked about what waits.
+    """End a run for good. Calls under way are aborted; calls that wait for a person are withdrawn.
 
     \b
     Examples:
@@ -216,8 +216,7 @@ def fork(
     log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
-    """Start a new run with this one's past up to a record. It goes on from there: from a record, or from where a node
-    began.
+    """Start a new run with this one's past. It goes on from a record, or from where a node began.
 
     \b
     Examples:

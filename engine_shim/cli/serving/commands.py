@@ -45,8 +45,7 @@ def serve(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Serve the workflows and agents of this host over HTTP. Ctrl-C ends it; what is unfinished then goes on at the
-    next start.
+    """Serve the workflows and agents of this host over HTTP. Ctrl-C ends it; unfinished runs go on at the next start.
 
     \b
     Examples:
@@ -93,8 +92,9 @@ def worker(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Drive the runs that Temporal hands out. Any number of workers share a store. Ctrl-C ends one: what is under way
-    may answer, and others go on with the rest.
+    """Drive the runs that Temporal hands out. Any number of workers share a store.
+
+    Ctrl-C ends one: its calls under way may answer, and the other workers go on with its runs.
 
     \b
     Examples:
@@ -131,7 +131,7 @@ def token(
     config: Config = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make, list and revoke the tokens that a server asks for. A new one is shown once; the store has its hash.
+    """Make, list and revoke the tokens that a server asks for. A new one is shown once; the store keeps only its hash.
 
     \b
     Examples:
@@ -167,8 +167,10 @@ def mcp(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Offer the workflows and agents of this host as tools over MCP. A client starts it and talks over stdin and
-    stdout; with --http it serves any number of them at /mcp, as `agent-core serve` does as well.
+    """Offer the workflows and agents of this host as tools over MCP.
+
+    An MCP client starts it and talks over stdin and stdout. With --http it serves any number of clients at /mcp, as
+    `agent-core serve` does as well.
 
     \b
     Examples:

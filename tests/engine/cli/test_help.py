@@ -103,6 +103,7 @@ def test_help_lists_each_recipe_and_the_words(cli: Cli) -> None:
     assert len(TOPICS) > 20
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("topic", [each.strip("`") for each in TOPICS])
 def test_help_prints_the_page_of_a_topic(cli: Cli, topic: str) -> None:
     ran = cli("help", topic)
@@ -122,3 +123,7 @@ def test_help_explains_words_and_names_a_near_topic(cli: Cli) -> None:
     assert "| ledger |" in cli("help", "words").out
     ran = cli("help", "aproval")
     assert (ran.code, "there is no topic 'aproval'; did you mean approval?" in ran.err) == (2, True)
+
+
+def test_help_of_a_command_is_what_the_command_says(cli: Cli) -> None:
+    assert cli("help", "chat").out.split() == cli("chat", "--help").out.split()

@@ -54,6 +54,7 @@ def test_there_are_ten_patterns_to_copy() -> None:
     assert len(EACH) == 10
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", EACH)
 def test_pattern_that_is_copied_is_valid(cli: Cli, home: Path, name: str) -> None:
     cli("init")

@@ -51,6 +51,7 @@ def test_the_spinner_names_the_plain_node_that_runs(host: Write) -> None:
     assert "glance  \x1b[2mseen" in terminal.shown
 
 
+@pytest.mark.exhaustive
 def test_spinner_tells_how_long_a_node_runs_and_what_agents_have_used(host: Write) -> None:
     host("replies.json", [final("Done.")])
     config = {"model": "scripted:replies.json", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}

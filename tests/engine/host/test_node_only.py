@@ -114,6 +114,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(("reference", "told"), FAULTS.items(), ids=list(FAULTS))
 def test_entry_that_names_no_function_is_refused(

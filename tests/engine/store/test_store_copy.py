@@ -80,6 +80,7 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
+@pytest.mark.exhaustive
 def test_runs_are_chosen_as_in_a_list(cli: Cli, home: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def copied(*words: str) -> list[str]:
         return cli("store", "copy", "runs.db", f"{len(words)}-{words[-1]}.db", *words, "--json").json["copied"]

@@ -114,6 +114,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize(("keys", "told"), WRONG.values(), ids=list(WRONG))
 def test_case_that_comes_otherwise_says_what_came(cli: Cli, write: Write, keys: dict[str, Any], told: str) -> None:
@@ -208,6 +209,7 @@ def test_replies_of_a_node_go_on_through_its_visits(cli: Cli, write: Write) -> N
     assert mismatches(ran) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_model_of_a_case_is_a_script_beside_it_or_a_recorded_run(cli: Cli, write: Write, home: Path) -> None:
     write("replies.json", [LOOK, FINAL])
@@ -265,6 +267,7 @@ FAULTY: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize(("keys", "told"), FAULTY.values(), ids=list(FAULTY))
 def test_fault_of_a_test_file_is_told_with_its_place(cli: Cli, write: Write, keys: dict[str, Any], told: str) -> None:
