@@ -148,7 +148,7 @@ def schema(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Print the JSON Schema of workflow definitions, or of an agent's step.
+    """Print the JSON Schema of definitions, or of an agent's step.
 
     With FLOW it is that of the next step that the agent of this workflow may take; with `protocol: tools`, the
     functions that it may call.

@@ -92,9 +92,9 @@ def worker(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Drive the runs that Temporal hands out. Any number of workers share a store.
+    """Drive the runs that Temporal hands out.
 
-    Ctrl-C ends one: its calls under way may answer, and the other workers go on with its runs.
+    Any number of workers share a store. Ctrl-C ends one: its calls under way may answer, and the other workers go on with its runs.
 
     \b
     Examples:
