@@ -95,6 +95,12 @@ def name_of(path: str) -> str:
     return unquote(segment.partition(".")[0])
 
 
+def node_of(path: str) -> str | None:
+    """Return the node of the outermost workflow that a strand belongs to; None for the strand of the run itself."""
+    visit = segments(path)[:1]
+    return parse_segment(visit[0]).name if visit else None
+
+
 def nesting_depth(path: str) -> int:
     """Return how many visits and nested runs a strand lies below its root; items of batches do not count."""
     return sum(_ITEM.fullmatch(segment) is None for segment in segments(path))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agent_core.journal.facts import Call, Fact
-from agent_core.journal.path import parse_segment, segments
+from agent_core.journal.path import node_of
 from agent_core.outputs import Json
 from engine_shim.evals.expected import describe_call, is_refused
 from engine_shim.evals.matching import Equals, fits, is_expected
@@ -26,12 +26,7 @@ class MadeCall(NamedTuple):
 
 def find_made(facts: Sequence[Fact]) -> list[MadeCall]:
     """Return the calls that were made, strand by strand."""
-    return [MadeCall(each.tool, _node_of(each.strand), each.args) for each in facts if isinstance(each, Call)]
-
-
-def _node_of(strand: str) -> str:
-    path = segments(strand)
-    return (parse_segment(path[0]).name or "") if path else ""
+    return [MadeCall(each.tool, node_of(each.strand) or "", each.args) for each in facts if isinstance(each, Call)]
 
 
 def find_mismatches(

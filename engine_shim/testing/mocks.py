@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_core.journal.path import parse_segment, segments
+from agent_core.journal.path import node_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.evals.canned import canned_tool
@@ -60,7 +60,7 @@ def _mocked(tool: Tool, workflow: Workflow, mocks: Mapping[str, Mock], real: Too
         return tool
 
     async def execute(args: Args, context: ToolContext) -> Any:
-        mock = by_node.get(_node_of(context.strand)) or by_code
+        mock = by_node.get(node_of(context.strand) or "") or by_code
         if mock is not None:
             return await mock.execute(args, context)
         if tool.effect_of(args) == "read":
@@ -78,9 +78,3 @@ def as_canned(mock: Mock) -> CannedTool:
 
 def _can(mock: Mock, code: str, real: Tool | None) -> Tool:
     return canned_tool(code, as_canned(mock), real)
-
-
-def _node_of(strand: str) -> str:
-    """Return the node of a workflow that a strand is of, with what it calls itself; empty for a run below it."""
-    path = segments(strand)
-    return (parse_segment(path[0]).name or "") if path else ""

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from agent_core.journal.path import parse_segment, segments
+from agent_core.journal.path import node_of
 from agent_core.models.client import Completion, Delta, ModelInfo, Question
 from agent_core.models.scripted import ScriptedModel
 
@@ -29,9 +29,7 @@ class RepliesByNode:
 
     def _placed(self, question: Question) -> Question:
         """Return the question with the key of its list as the strand, and its place in that list."""
-        path = segments(question.strand)
-        node = parse_segment(path[0]).name if path else None
-        for key in (question.strand, node, ""):
+        for key in (question.strand, node_of(question.strand), ""):
             if key in self._known:
                 index = self._given[key]
                 self._given[key] += 1

@@ -16,7 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
-from agent_core.journal.path import Segment, is_below, is_within, parse_segment, segments
+from agent_core.journal.path import Segment, is_below, is_within, node_of, parse_segment, segments
 from agent_core.run.events import Action, AgentFinished, Event, NodeAction, Observation, PlanStep
 from engine_shim.cli import terminal
 from engine_shim.cli.output import as_text, count
@@ -85,7 +85,7 @@ class View:
         if event["event"] == "step_started":
             self._agent_strands.add(strand)
         if names and (
-            _node_of(strand) in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)
+            node_of(strand) in self._agent_nodes or any(is_within(strand, agent) for agent in self._agent_strands)
         ):
             self._show_agent_event(names, event)
         elif names:
@@ -175,7 +175,7 @@ class View:
         shown = (
             f"{record['decision']} {call['tool']} {_json(record.get('args', call['args']))} {record.get('message', '')}"
         )
-        names = self._names(call["strand"], of_items=_node_of(call["strand"]) in self._agent_nodes)
+        names = self._names(call["strand"], of_items=node_of(call["strand"]) in self._agent_nodes)
         self._print_under(names, Text.assemble(("! ", "yellow"), visible(shown).strip()))
 
     def _settle(self, names: list[str], success: bool) -> None:
@@ -282,12 +282,6 @@ class _Underway:
         parts = [f"{seconds:.0f} s"] if self.text and seconds >= 1 else []
         parts += [count(self.tokens, "token")] if self.tokens else []
         return Text.assemble(self.text or " ", (f"  {', '.join(parts)}" if parts else "", "dim"))
-
-
-def _node_of(strand: str) -> str | None:
-    """Return the node of the workflow that a strand belongs to."""
-    visit = segments(strand)[:1]
-    return parse_segment(visit[0]).name if visit else None
 
 
 def _json(value: Any) -> str:
