@@ -94,7 +94,8 @@ def worker(
 ) -> int:
     """Drive the runs that Temporal hands out.
 
-    Any number of workers share a store. Ctrl-C ends one: its calls under way may answer, and the other workers go on with its runs.
+    Any number of workers share a store. Ctrl-C ends one: its calls under way may answer, and the other workers go on
+    with its runs.
 
     \b
     Examples:
