@@ -1,5 +1,6 @@
 """Runs go from a file to PostgreSQL and back, and every command finds them there."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 from agent_core.audit.verify import verify
 from agent_core.errors import JournalError
 from engine_shim import Engine
+from engine_shim.cli.records.store_copy import _copy_conversations
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.open import open_store
+from utools.context.open_store import open_context_store
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 AGENT_CORE = Path(sys.executable).with_name("agent-core")
@@ -122,3 +125,17 @@ def test_conversations_move_with_the_runs(
     assert "Only here." in agent_core("run", "read.json", "--json", "--store", url)
     agent_core("run", "tell.json", "--input", "m=Only there.", "--store", url)
     assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"] == 0
+
+
+def test_conversations_of_the_host_are_not_given_to_a_tenant(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AGENT_CORE_CONTEXT_DB", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    asyncio.run(open_context_store().append("s", "t", [{"role": "user", "content": "Of the host."}]))
+    host, url = tmp_path / "runs.db", new_database()
+    for tenant, expected in (("acme", 0), (None, 1)):
+        with closing(open_store(host, tenant=tenant)) as source, closing(open_store(url)) as target:
+            if tenant is not None:
+                source.note_tenant(tenant)
+            assert _copy_conversations(source, target) == expected

@@ -66,10 +66,13 @@ def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) ->
 
 
 def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore) -> int:
-    """Copy the conversations that are stored beside the runs, or beside the other ones; return how many."""
+    """Copy the host's conversations that are stored beside the runs, or beside the other ones; return how many. Those
+    of a tenant stay: a store does not say where its tenant's are."""
     databases = [shared_database(store) for store in (source, target)]
     if databases[0] is databases[1] or redis_of_host() is not None or configured_address() is not None:
         return 0  # both stores have the same conversations
+    if any(each is not None and each.tenant for each in (source.journal.identity, target.journal.identity)):
+        return 0
     held, other = (host_context_store(database=database) for database in databases)
     return asyncio.run(copy_conversations(held, other))
 
