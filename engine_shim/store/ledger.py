@@ -164,7 +164,7 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
 
 def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
     """Yield the entries, as far as each follows from the one before it."""
-    previous, kept = GENESIS, head is None or head == GENESIS.hex()
+    previous, kept, noted = GENESIS, head is None or head == GENESIS.hex(), ""
     for number, (seq, digest, data) in enumerate(
         database.rows("ledger", "SELECT seq, hash, data FROM ledger ORDER BY seq"), 1
     ):
@@ -172,9 +172,19 @@ def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Itera
             proof.faults.append({"why": f"entry {number} of the ledger does not follow from the one before it"})
             return
         previous, kept = digest, kept or digest.hex() == head
-        yield json.loads(data)
-    if not kept:
+        entry = json.loads(data)
+        noted = str(entry.get("from")) if head is not None and _is_note_of(entry, head) else noted
+        yield entry
+    if not kept and noted:
+        why = f"{head} is a head of the store {noted}, which was copied here: only that store proves it"
+        proof.faults.append({"why": why})
+    elif not kept:
         proof.faults.append({"why": f"no entry of the ledger has the head {head}: it was cut off or written anew"})
+
+
+def _is_note_of(entry: Entry, head: str) -> bool:
+    """Return whether an entry notes this head of a store whose runs were copied here."""
+    return entry["kind"] == "copied" and entry.get("head") == head
 
 
 def _find_strangers(entries: Sequence[Entry], identity: StoreIdentity) -> Iterator[dict[str, Any]]:

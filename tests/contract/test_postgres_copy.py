@@ -115,16 +115,21 @@ def test_conversations_move_with_the_runs(
     for message in ("I am Zara.", "I own a kite."):
         agent_core("run", "tell.json", "--input", f"m={message}", "--store", "runs.db")
     told = agent_core("store", "copy", "runs.db", url)
-    assert "copied: 1 conversation\n" in told
+    assert "copied: 1 conversation of these runs\n" in told
     there = agent_core("run", "read.json", "--json", "--store", url)
     assert "I am Zara." in there
     assert "I own a kite." in there
     assert "conversation" not in agent_core("store", "copy", "runs.db", url)
     agent_core("run", "tell.json", "--input", "m=Only here.", "--store", "runs.db")
-    assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"] == 1
+    assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"]["new"] == ["s"]
     assert "Only here." in agent_core("run", "read.json", "--json", "--store", url)
     agent_core("run", "tell.json", "--input", "m=Only there.", "--store", url)
-    assert json.loads(agent_core("store", "copy", "runs.db", url, "--json"))["conversations"] == 0
+    asyncio.run(open_context_store().append("nobody's", "t", [{"role": "user", "content": "Of another project."}]))
+    agent_core("run", "tell.json", "--input", "m=And here.", "--store", "runs.db")
+    told = agent_core("store", "copy", "runs.db", url)
+    assert "left out: the conversation s, which went on in the store to copy to" in told
+    assert "nobody" not in told
+    assert "Only there." in agent_core("run", "read.json", "--json", "--store", url)
 
 
 def test_conversations_of_the_host_are_not_given_to_a_tenant(
@@ -133,9 +138,11 @@ def test_conversations_of_the_host_are_not_given_to_a_tenant(
     monkeypatch.delenv("AGENT_CORE_CONTEXT_DB", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     asyncio.run(open_context_store().append("s", "t", [{"role": "user", "content": "Of the host."}]))
-    host, url = tmp_path / "runs.db", new_database()
-    for tenant, expected in (("acme", 0), (None, 1)):
-        with closing(open_store(host, tenant=tenant)) as source, closing(open_store(url)) as target:
+    node = {"id": "a", "tool": "context_manager", "config": {"op": "load", "session_id": "s"}}
+    for tenant, expected in (("acme", list[str]()), (None, ["s"])):
+        with closing(open_store(tmp_path / "runs.db", tenant=tenant)) as source:
             if tenant is not None:
                 source.note_tenant(tenant)
-            assert _copy_conversations(source, target) == expected
+            run = Engine(store=source).run_sync({"id": "w", "nodes": [node]}).run_id
+            with closing(open_store(new_database())) as target:
+                assert _copy_conversations(source, target, [run]).new == expected

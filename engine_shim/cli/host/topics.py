@@ -15,6 +15,8 @@ ROW = re.compile(r"^\| `(?P<topic>[\w-]+)` \| (?P<what>.+?) \| (?P<read>.+) \|$"
 LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
 FENCE = re.compile(r"^(```\w*).*$", re.MULTILINE)
 PACKAGE = "engine_shim"
+HOW_IT_IS_BUILT = "## How it is built"
+"""The heading of the part for maintainers."""
 
 
 def show_topics() -> int:
@@ -58,13 +60,14 @@ def _read(page: str) -> str:
 
 
 def _section(page: str, anchor: str) -> str:
-    """Return the part of a page below the heading of an anchor, with the heading; without an anchor its first part."""
+    """Return the part of a page below the heading of an anchor, with the heading; without an anchor, all but the part
+    for maintainers."""
     lines = _read(page or RECIPES).splitlines()
     headings = [(n, len(line) - len(line.lstrip("#"))) for n, line in _outside_code(lines) if line.startswith("#")]
     start, level = next(
         (place for place in headings if not anchor or _anchor_of(lines[place[0]]) == anchor), headings[0]
     )
-    ends = (n for n, other in headings if n > start and (other <= level or not anchor))
+    ends = (n for n, other in headings if n > start and (other <= level if anchor else lines[n] == HOW_IT_IS_BUILT))
     return "\n".join(lines[start : next(ends, len(lines))])
 
 

@@ -103,7 +103,7 @@ def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
 def store(
     action: Annotated[Literal["copy"], typer.Argument(metavar="copy")],
     source: Annotated[str, typer.Argument(metavar="[FROM]", help="A store: a file, or the URL of a database.")],
-    target: Annotated[str | None, typer.Argument(metavar="TO", help="Another one, made if it is missing.")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TO", help="Another store, as FROM.")] = None,
     runs: Annotated[list[str] | None, typer.Option("--run", metavar="RUN", help="This run alone; repeat it.")] = None,
     status: Annotated[str | None, typer.Option(help="Only runs of these statuses, separated by commas.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
@@ -112,9 +112,9 @@ def store(
 ) -> int:
     """Copy runs from one store into another. Their heads stay, and each is verified. Without FROM, those of this host.
 
-    A run that somebody drives is left out, and one that went on in either store since an earlier copy. A copy that was
-    interrupted is completed when it is repeated. All runs take along the ledger, the tokens of a server, and the
-    conversations where they are stored with the runs.
+    A run that a process drives is left out, and one that went on in the target since an earlier copy. A copy that was
+    interrupted is completed when it is repeated. The conversations of these runs come along; with all runs also the
+    ledger, and the tokens of a server. TO is a file, made if it is missing, or a database that exists.
 
     \b
     Examples:

@@ -1,13 +1,16 @@
 """The command store copy: runs from one store into another, with the conversations beside them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import typer
 
+from agent_core.journal.facts import Call, RunStarted
+from agent_core.journal.reader import read_tape
+from agent_core.journal.record import Tape
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
 from engine_shim.cli.records.run_names import find_run
@@ -19,7 +22,7 @@ from engine_shim.store.ledger import read_ledger
 from engine_shim.store.open import open_store, shared_database
 from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.context.copy import copy_conversations
+from utools.context.copy import CopiedConversations, copy_conversations
 from utools.context.open_store import configured_address
 from utools.databases.redis_server import redis_of_host
 from utools.databases.store_address import StoreAddress, describe_address
@@ -45,11 +48,11 @@ def copy_store(
         runs = _choose(held, names, wanted)
         with closing(open_store(target)) as other:
             copied = copy_runs(held, other, runs, keys=signing_keys())
-            conversations = 0 if runs is not None else _copy_conversations(held, other)
+            conversations = _copy_conversations(held, other, [*copied.new, *copied.known])
             head = read_ledger(held.database)[0]
     if as_json:
         told = {"copied": copied.new, "known": copied.known, "driven": copied.driven, "other": copied.other}
-        more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations}
+        more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations._asdict()}
         output.document({**told, **more})
     else:
         _tell(copied, target, conversations, head if runs is None else None)
@@ -65,31 +68,46 @@ def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) ->
     return [entry.run for entry in reversed(list_runs(store, wanted))]
 
 
-def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore) -> int:
-    """Copy the host's conversations that are stored beside the runs, or beside the other ones; return how many. Those
-    of a tenant stay: a store does not say where its tenant's are."""
+def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore, runs: Iterable[str]) -> CopiedConversations:
+    """Copy the host's conversations that these runs read or wrote. Those of a tenant stay: a store does not say where
+    its tenant's are."""
     databases = [shared_database(store) for store in (source, target)]
     if databases[0] is databases[1] or redis_of_host() is not None or configured_address() is not None:
-        return 0  # both stores have the same conversations
+        return CopiedConversations([], [])  # both stores have the same conversations
     if any(each is not None and each.tenant for each in (source.journal.identity, target.journal.identity)):
-        return 0
+        return CopiedConversations([], [])
     held, other = (host_context_store(database=database) for database in databases)
-    return asyncio.run(copy_conversations(held, other))
+    sessions = {session for run in runs for session in _find_sessions(source.journal.load(run))}
+    return asyncio.run(copy_conversations(held, other, sessions))
 
 
-def _tell(copied: Copied, target: StoreAddress, conversations: int, head: str | None) -> None:
+def _find_sessions(tape: Tape) -> Iterator[str]:
+    """Yield the conversations that a run read or wrote."""
+    for fact in read_tape(tape, {"run_started", "asked"}):
+        match fact:
+            case Call(tool="context_manager", args={"session_id": str(session)}):
+                yield session
+            case RunStarted(begun=begun) if begun.conversation is not None:
+                yield begun.conversation
+            case _:
+                pass
+
+
+def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversations, head: str | None) -> None:
     """Say what was copied and what was not, and how to prove it; `head` is that of the ledger that came along."""
     name = describe_address(target)
     known = f", {len(copied.known)} were there already" if copied.known else ""
     output.line(f"copied: {output.count(len(copied.new), 'run')} to {name}, verified{known}")
-    if conversations:
-        output.line(f"copied: {output.count(conversations, 'conversation')}")
+    if conversations.new:
+        output.line(f"copied: {output.count(len(conversations.new), 'conversation')} of these runs")
+    for session in conversations.parted:
+        output.line(f"left out: the conversation {session}, which went on in the store to copy to")
     if copied.ledger is not None:
         output.line(_LEDGER[copied.ledger])
     for run in copied.driven:
         output.line(f"left out: {run}, which somebody drives; copy it when it rests")
     for run in copied.other:
-        output.line(f"left out: {run}, which went on in one store since it was copied; both keep what they have")
+        output.line(f"left out: {run}, which went on in the store to copy to; both keep what they have")
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting for a person in both stores: {waiting}; decide there or here, or the call is made twice")

@@ -31,7 +31,13 @@ def runs(cli: Cli, write: Write) -> list[str]:
 def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs: list[str]) -> None:
     copied = cli("store", "copy", "runs.db", "other.db", "--json")
     left_out: dict[str, list[str]] = {"known": [], "driven": [], "other": []}
-    told = {"copied": runs, **left_out, "waiting": [runs[2]], "ledger": "carried", "conversations": 0}
+    told = {
+        "copied": runs,
+        **left_out,
+        "waiting": [runs[2]],
+        "ledger": "carried",
+        "conversations": {"new": [], "parted": []},
+    }
     assert (copied.code, copied.json) == (0, told)
     for run in runs[:2]:
         first, second = (verify(home / name, run_id=run) for name in ("runs.db", "other.db"))
@@ -57,7 +63,7 @@ def test_copying_again_takes_what_is_new_and_leaves_out_what_parted(cli: Cli, ho
     assert (copied.new, copied.known, copied.other) == ([], runs[:2], [runs[2]])
     assert target.journal.load(runs[2]) == before
     told = cli("store", "copy", "runs.db", "other.db")
-    assert (told.code, f"left out: {runs[2]}, which went on in one store" in told.out) == (5, True)
+    assert (told.code, f"left out: {runs[2]}, which went on in the store to copy to" in told.out) == (5, True)
     with pytest.raises(RunNotFound):
         copy_runs(source, target, ["none"])
 
