@@ -86,6 +86,17 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
+def test_head_of_a_store_that_was_copied_again_is_told_as_such(cli: Cli, runs: list[str]) -> None:
+    cli("store", "copy", "runs.db", "other.db")
+    cli("run", "flow.yaml", "--store", "runs.db")
+    told = cli("store", "copy", "runs.db", "other.db")
+    assert "the ledger there notes the head of this one" in told.out
+    assert "to prove it" not in told.out
+    ledger = cli("ledger", "--store", "runs.db", "--json").json
+    proven = cli("verify", "--all", "--store", "other.db", "--ledger", ledger["head"])
+    assert (proven.code, f"is a head of the store {ledger['store']}, which was copied here" in proven.out) == (5, True)
+
+
 @pytest.mark.exhaustive
 def test_runs_are_chosen_as_in_a_list(cli: Cli, home: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def copied(*words: str) -> list[str]:
