@@ -27,7 +27,7 @@ class _Strict(BaseModel):
 class Document(_Strict):
     """An MCP resource by its `uri`, or a prompt by its `name`, that the model reads as data.
 
-    `text` is what it said when the run began; nobody writes it into a definition.
+    `text` is what it said when the run began; no definition has it.
     """
 
     server: str = Field(description="The MCP server, as the host's configuration calls it")

@@ -6,9 +6,9 @@
     answered       the act has a result                            the recorder
     decided        judge has decided about a reply                 the loop
     waiting        a call waits for a person                       the recorder
-    resolved       a person decided, or paused or resumed the run  whoever decides
-    cancelled      in place of an answer                           the driver, or whoever cancels
-    message        somebody adds a message to the run              whoever adds it
+    resolved       a person decided, or paused or resumed the run  the caller who decides
+    cancelled      in place of an answer                           the driver, or the caller who cancels
+    message        somebody adds a message to the run              the caller who adds it
     received       an agent reads the messages that were added     the recorder
     run_finished   the run has ended                               the recorder
     sealed         a run ended or waits, and the host has keys     the driver

@@ -8,7 +8,7 @@ from typing import Final
 BEGIN_INTERVAL_S: Final = 0.02
 """A request: for a run, or for an answer to the same key, that another request begins at this moment."""
 CONTROL_INTERVAL_S: Final = 0.05
-"""Whoever paused or cancelled a run: whether its driver has obeyed."""
+"""The process that paused or cancelled a run: whether its driver has obeyed."""
 SIGNAL_INTERVAL_S: Final = 0.2
 """A driver: for signals to the runs that it holds."""
 RUN_INTERVAL_S: Final = 0.25
@@ -30,8 +30,8 @@ RECOVERY_INTERVAL_S: Final = 2.0
 SOURCE_INTERVAL_S: Final = 30.0
 """A server: for sources of tools that were away when it started."""
 FOLLOW_INTERVALS_S: Final = (0.03, 0.5)
-"""Whoever handed runs to Temporal: for their rows; often while something happens, seldom while nothing does."""
+"""A process that submitted runs to Temporal: for their rows; often while they are appended, seldom otherwise."""
 QUIET_INTERVAL_S: Final = 5.0
-"""Whoever handed runs to Temporal: for a run that seems to have no news."""
+"""A process that submitted runs to Temporal: for a run without news."""
 SERVER_INTERVAL_S: Final = 1.0
-"""Whoever handed a run to Temporal: for the server again that could not tell of it."""
+"""A process that submitted a run to Temporal: for the server again after it failed to answer."""

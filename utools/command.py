@@ -76,7 +76,7 @@ async def run_command(
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)  # what it left behind, or all of it when it was cancelled
-        with suppress(TimeoutError):  # a process that left the group may hold the pipes open for ever
+        with suppress(TimeoutError):  # a process that left the group may hold the pipes open
             async with asyncio.timeout(CLOSING):
                 await output.exited.wait()
                 await output.closed.wait()

@@ -43,7 +43,7 @@ def tool(
     The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
     describe the parameters. A parameter annotated `ToolContext` is passed by the host and not part of the
     schema. The function gets values of its annotated types. Raises DefinitionError for a signature that
-    cannot be described, and for an option that is none of these.
+    cannot be described, and for an unknown option.
 
     Args:
         code: The name that workflows and models call it by; else the function's.

@@ -18,7 +18,7 @@ class Limiter:
 
     A waiter learns in its own loop that it has a slot. A slot comes back however its holder ends: by a cancellation
     in the same moment, and also when its loop was closed over it and Python collects the remains. That may happen
-    anywhere, even while this thread is changing the limiter. So changes are queued, and nobody waits to make one.
+    anywhere, even while this thread is changing the limiter. So changes are queued, and making one never waits.
     """
 
     def __init__(self, count: int) -> None:

@@ -24,7 +24,7 @@ def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
     """Return what `expression` finds in `data`; QueryError if it is wrong or takes more than 5 s or 5 million units.
 
     A unit is a value, or 16 characters of text, in the result of a step. A short expression can double its result at
-    each step, and nobody can stop the thread that runs it. `clock` gives seconds.
+    each step, and the thread that runs it cannot be stopped. `clock` gives seconds.
     """
     interpreter = _Metered(clock)
     try:

@@ -41,7 +41,7 @@ def _return_unchanged(text: str) -> str:
 
 
 def _ignore_progress(text: str, fraction: float | None = None) -> None:
-    """The `progress` of a run that nobody watches."""
+    """The `progress` of a run without a listener."""
 
 
 def _logger() -> "logging.Logger":

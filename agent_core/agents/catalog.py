@@ -154,7 +154,7 @@ def _servers_of(codes: Sequence[str]) -> frozenset[str]:
 
 
 def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | None) -> Iterator[Problem]:
-    """Yield the servers of a policy that the host does not have; without `readers` nobody knows which can be read
+    """Yield the servers of a policy that the host does not have; without `readers` it is unknown which can be read
     from."""
     named = [(f"servers/{index}", name, servers) for index, name in enumerate(policy.servers or ())]
     if readers is not None:

@@ -209,7 +209,7 @@ class Conversations:
             return error.result
 
     def _agent_name(self, agent: str | None) -> str:
-        """Return the agent that answers. DefinitionError where nobody says which of several."""
+        """Return the agent that answers. DefinitionError where there are several and none is named."""
         names = [each.name for each in self._executor.catalog.list()]
         chosen = agent or self._agent or (names[0] if len(names) == 1 else None)
         if chosen is None:

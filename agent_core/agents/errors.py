@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # what raises these without a result loads no more
 
 
 class AgentError(AgentCoreError):
-    """The root of these. `result` is what there is of the conversation, None where nothing ran."""
+    """The root of these. `result` is the conversation as far as it came, None if nothing ran."""
 
     def __init__(self, message: str, result: "ConversationResult | None" = None) -> None:
         super().__init__(message)

@@ -40,7 +40,7 @@ class MadeWrite(NamedTuple):
 
 
 def find_repeats(source: Tape, forked: Tape) -> list[MadeWrite]:
-    """Return the writes of a run that a fork of it does not have: whoever goes on with the fork may make them again."""
+    """Return the writes of a run that a fork of it does not have: the fork may make them again."""
     strands = read_strands(source)
     return [write for path in source for write in _made_writes(strands[path], len(forked.get(path, ())))]
 

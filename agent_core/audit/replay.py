@@ -144,7 +144,7 @@ def _replay_run(run: Run, path: str) -> Any:
 
 
 def _refuse(operation: Operation) -> Any:
-    """Perform an operation of the replay, which appends nothing, acts on nothing and asks nobody."""
+    """Perform an operation of the replay, which appends nothing, acts on nothing and asks no person."""
     match operation:
         case Append(rows):
             raise _TapeEnded(rows[0].path)

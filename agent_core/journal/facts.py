@@ -151,7 +151,7 @@ class Answered(_Fact):
 
     @property
     def succeeded(self) -> bool:
-        """Whether there is a reply, or a result that is none of a failure."""
+        """Whether there is a reply, or a result of success."""
         answer = self.answer
         return answer.success if isinstance(answer, ToolReply) else not isinstance(answer, Failed)
 

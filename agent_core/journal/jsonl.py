@@ -85,7 +85,7 @@ class JsonlJournal:
 
 
 def read_file(path: Path) -> bytes:
-    """Return all bytes of a journal file, read while nobody writes; empty when there is no such file."""
+    """Return all bytes of a journal file, read while no process writes; empty if the file is missing."""
     if not os.path.exists(path):
         return b""
     with _open_locked(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:

@@ -70,7 +70,7 @@ class Reader:
         return self._owners[path]
 
     def forget(self, path: str) -> None:
-        """Forget a run that has ended, and what lies below it; whoever reads strand by strand needs them further."""
+        """Forget a run that has ended, and what lies below it. Reading strand by strand still needs them."""
         below = path + "/"
         for known in (self.runs, self._owners, self._asked):
             for each in [each for each in known if each == path or each.startswith(below)]:

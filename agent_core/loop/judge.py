@@ -165,7 +165,7 @@ def _describe(unproven: Unproven, got: str | None) -> str:
 
 
 def _weigh_untrusted(tool: str, after_untrusted: AfterUntrusted, comparison: int, words: Words) -> Verdict:
-    """Return the verdict on a write, once the run has read what nobody vouches for."""
+    """Return the verdict on a write, once the run has read an untrusted text."""
     match after_untrusted:
         case "ask":
             return _ask(f"{tool} writes, and the run has read untrusted text", comparison)

@@ -140,7 +140,7 @@ class LocalModel:
 
     @cached_property
     def _loaded(self) -> LlamaServer:
-        """The server. It also listens on a loopback port that nobody uses: a random key closes it to others."""
+        """The server. It also listens on an unused loopback port: a random key closes it to others."""
         library = _import_library()
         params = library.CommonParams()
         params.model.path = str(self._path)

@@ -29,7 +29,7 @@ _PORT = re.compile(r":\d*\Z")
 _TRAILING = ".,;:!?'"
 _EMPHASIS = "*_~"
 _FILES_TOO = ("md", "mov", "py", "rs", "sh", "zip")
-"""Domains that are endings of files, too: of a name alone, nobody knows which it is."""
+"""Domains that are endings of files, too: a name alone does not say which it is."""
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 LONGEST_ADDRESS = 320
 

@@ -87,7 +87,7 @@ class _Opening:
             yield part if part["kind"] == "tool" else _record(record["kind"], record["label"], part.get("value"))
 
     def _written(self, kind: OriginKind, label: str, message: Json | str) -> SourceRecord:
-        """Return a text of the author or the user; where the config vouches for other texts, nobody does for it."""
+        """Return a text of the author or the user; where the config vouches for other texts, it is not trusted."""
         if self._is_limited:
             label = f"unvouched {label if kind == 'user' else 'prompt'}"
             kind = "other"

@@ -21,7 +21,7 @@ from utools.schema.pointer import escape
 BETWEEN = "\n\0\n"
 """What parts the texts of a value from each other: no value reaches across it."""
 OPENED = "\0"
-"""What follows, in a pointer, a text that is JSON and was looked into: whoever wrote the text chose the names below."""
+"""What follows, in a pointer, a text that is JSON and was looked into: the author of the text chose the names below."""
 _NO_FIGURES = re.compile(r"\D+")
 
 

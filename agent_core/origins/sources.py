@@ -60,7 +60,7 @@ class Proof(Protocol):
 class Sources:
     """What a run has read so far. The author, the user and a person come before tools, each in order of time.
 
-    `has_untrusted` says whether it has read a text that nobody vouches for. `comparison` is the version of these rules
+    `has_untrusted` says whether it has read an untrusted text. `comparison` is the version of these rules
     that the run follows.
     """
 
@@ -95,7 +95,7 @@ class Sources:
         self._add(Source(Origin("person", "person"), own))
 
     def add_message(self, text: str, *, vouched: bool) -> None:
-        """What a user added while the run went on; nobody may vouch for it."""
+        """What a user added during the run; it is never trusted."""
         origin = Origin("user", "added user message") if vouched else Origin("other", "unvouched added user message")
         self._add(Source(origin, text))
 

@@ -53,7 +53,7 @@ def explain_refused_call(reply: ModelReply, words: Words) -> ProtocolError:
 
 
 def has_ended_oddly(reply: ModelReply) -> bool:
-    """Return whether a reply ended for a reason that nobody here knows."""
+    """Return whether a reply ended for an unknown reason."""
     return reply.finish_reason not in KNOWN_REASONS
 
 

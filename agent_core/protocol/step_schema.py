@@ -11,8 +11,8 @@ Schema = dict[str, Any]
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _DATA = ("const", "enum", "default", "examples")
 LONGEST_THOUGHT = 500
-"""Characters, so that a small model does not think for ever; llama.cpp takes bounds below 2000. Only a thought is
-bound: in an answer or an argument it would cut off what is right, and nobody could tell.
+"""Characters, so that a small model does not think without end; llama.cpp takes bounds below 2000. Only a thought is
+bound: in an answer or an argument it would cut off what is right, unseen.
 """
 
 

@@ -1,4 +1,4 @@
-"""Appender: appends the records of a run that is driven, signed where the run may be at rest after them."""
+"""Appender: appends the records of a run that is driven, signed where the run may be settled after them."""
 
 from asyncio import Lock
 from collections.abc import Callable, Sequence
@@ -103,6 +103,6 @@ class Appender:
 
 
 def may_be_last(row: Row) -> bool:
-    """Return whether a run may be at rest after this row."""
+    """Return whether a run may be settled after this row."""
     kind = row.kind
     return kind == "waiting" or (kind == "run_finished" and "/" not in row.path)

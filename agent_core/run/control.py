@@ -89,7 +89,7 @@ def append_decisions(
 
 
 def _check_edit(tape: Tape, row: Row) -> None:
-    """Judge the arguments that a person wrote: whoever wrote them is told what is wrong, and the call waits on."""
+    """Judge the arguments that a person wrote: their author is told what is wrong, and the call keeps waiting."""
     decision, waiting = cast(ResolvedRecord, row.record()), read_waiting(tape[row.path][row.n - 1])
     args = decision.get("args")
     if decision["decision"] != "edit" or args is None or waiting is None:

@@ -12,7 +12,7 @@ class TooLate(Exception):
 
 
 class CancelledItself(Exception):
-    """The work raised a cancellation that nobody had asked for."""
+    """The work raised a cancellation that was not requested."""
 
 
 async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:

@@ -17,7 +17,7 @@ from utools.registry import ToolRegistry
 
 Tools = Mapping[str, ToolPolicy] | Mapping[str, NodeTool]
 OURS = ("x-preset", "x-author")
-"""Marks on an argument that the host or the author sets, and that nobody was shown."""
+"""Marks on an argument that the host or the author sets, and that no person was shown."""
 
 
 def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry) -> Decisions:

@@ -206,7 +206,7 @@ class English(utools_words.English):
         "paused": "the run was paused",
         "in_doubt": "a write may or may not have happened; a person has to decide",
     }
-    """By finish reason, what there is to say of it; the others are told by the failure itself."""
+    """By finish reason, its explanation; the failure itself explains the others."""
     question_beyond_budget = "the next question has about {needed} tokens, and {left} are left of the token budget"
 
     # ── reading on in what was cut ──

@@ -63,7 +63,7 @@ class TriggerList(BaseModel):
 
 
 class Me(BaseModel):
-    """Who calls: `is_open` says that the server asks nobody for a token."""
+    """Who calls: `is_open` says that the server asks for no token."""
 
     name: str
     tenant: str | None

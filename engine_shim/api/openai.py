@@ -22,7 +22,7 @@ from engine_shim.api.problems import COMMON, MEDIA_TYPE, TITLES, Refusal, refusa
 from engine_shim.service.completions import Completion, Piece, Question, name_run
 
 SINCE: Final = 0
-"""When a model was made: nobody knows, and clients only sort by it."""
+"""When a model was made: unknown, and clients only sort by it."""
 RUN_HEADER: Final = "X-Run-Id"
 KEY_HEADER: Final = "Idempotency-Key"
 RETRY_HEADER: Final = "X-Stainless-Retry-Count"

@@ -234,7 +234,7 @@ def _check_date(text: Any) -> Any:
 
 
 def _aware(time: datetime | None) -> datetime | None:
-    """Return a time with a zone. DefinitionError for one without: nobody knows which is meant."""
+    """Return a time with a zone. DefinitionError for one without: it is ambiguous."""
     if time is None:
         return None
     if time.tzinfo is None:

@@ -1,4 +1,4 @@
-"""Routes for tools: what there is, what has changed since its approval, and the execution of some."""
+"""Routes for tools: the list, the changes since their approval, and the execution of some."""
 
 import asyncio
 from typing import Any, Final

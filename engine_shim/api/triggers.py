@@ -15,7 +15,7 @@ from engine_shim.service.tenants import Tenant
 from engine_shim.service.triggers import refuse_caller
 
 MAX_RESPONSE_S = 20.0
-"""How long whoever calls a webhook waits for the response of a `respond` node; services give up after some 30."""
+"""How long the caller of a webhook waits for the response of a `respond` node; services give up after some 30."""
 Signed = Annotated[str, Header(min_length=1, max_length=4096)]
 BODY: dict[str, Any] = {
     "requestBody": {

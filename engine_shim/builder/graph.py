@@ -52,7 +52,7 @@ class AgentGraph:
         raise DefinitionError(f"there is no such node; {hint(key, keys)}", where="key", value=key)
 
     def validate(self) -> list[Problem]:
-        """Return what is wrong with it on its host, such as a tool that nobody registered; empty when nothing is."""
+        """Return what is wrong with it on its host, such as an unregistered tool; empty when nothing is."""
         return validate(load_workflow(self._definition), self.engine.registry)
 
     def execute(self, entry: str, state: AgentState) -> Execution:

@@ -134,7 +134,7 @@ def _take_over(stdout: TextIO) -> TextIO:
 
 
 class QuietStream:
-    """A text stream that nobody has to read: what cannot be written is lost, and no run ends over it."""
+    """A text stream that need not be read: what cannot be written is lost, and no run ends over it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

@@ -34,7 +34,7 @@ def check_output_types(definition: Definition, outputs: NodeOutputs) -> Iterator
 
 
 def _absent_outputs(outputs: NodeOutputs, definition: Definition) -> Iterator[Problem]:
-    """Placeholders that lead to what a node cannot have, optional ones too: they would be null for ever."""
+    """Placeholders that lead to what a node cannot have, optional ones too: they would always be null."""
     nodes = {node.id for node in definition.nodes}
     closed = closed_inputs(definition)  # names beyond these are reported where all placeholders are checked
     for placed in definition.placeholders:

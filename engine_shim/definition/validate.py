@@ -1,4 +1,4 @@
-"""CheckedWorkflow: a workflow in which nothing was found wrong, and what there is to find without running it."""
+"""CheckedWorkflow: a workflow in which nothing was found wrong, and how faults are found without running it."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""find_problems(): the tools that cases name and nobody has, and what canned tools could not be."""
+"""find_problems(): unknown tools that cases name, and impossible canned tools."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""Who calls, and what they may do: by the token of the HTTP request, or whoever holds the standard streams."""
+"""Who calls, and what they may do: by the token of the HTTP request, or by the standard streams."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ class Caller:
 
 
 async def find_caller(service: Service, context: Context) -> Caller:
-    """Return the caller of a request. MCPError for nobody that the service knows."""
+    """Return the caller of a request. MCPError for an unknown one."""
     token = get_access_token()
     principal = await service.find_caller(token.token if token else None)
     if principal is None:

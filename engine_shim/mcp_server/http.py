@@ -37,7 +37,7 @@ class HeldRequests:
 
 
 class McpEndpoint:
-    """The endpoint of a service. Whoever mounts it checks hosts, origins and sizes, as `Guard` does."""
+    """The endpoint of a service. The app that mounts it checks hosts, origins and sizes, as `Guard` does."""
 
     def __init__(self, service: Service) -> None:
         self._manager = StreamableHTTPSessionManager(

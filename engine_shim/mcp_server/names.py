@@ -18,7 +18,7 @@ class Target(NamedTuple):
 
 
 def tool_name(target: Target) -> str:
-    """Return the tool's name: letters, digits, `_` and `-`; a character that is none of these is `_xHH_`."""
+    """Return the tool's name: letters, digits, `_` and `-`; any other character is written `_xHH_`."""
     return _PREFIXES[target.kind] + _PLAIN.sub(lambda found: f"_x{ord(found[0]):x}_", target.name)
 
 

@@ -37,7 +37,7 @@ class ProgressReporter:
         self._run, self._task = run, asyncio.create_task(self._follow(run))
 
     async def flush(self, *, is_waiting: bool) -> None:
-        """Report what has happened by now in a run at rest."""
+        """Report what has happened by now in a settled run."""
         if self._task is not None:
             if feed := self._feeds.find(self._run):
                 feed.wake()

@@ -33,7 +33,7 @@ class Work:
             self._conversations().host.choose_agent(target.name)
 
     async def find_waiting(self) -> list[WaitingCall]:
-        """Return the calls that wait for a person, once it is at rest."""
+        """Return the calls that wait for a person, once the run is settled."""
         return (await self._tenant.view(self.run)).waiting
 
     async def start(self, arguments: Json) -> None:

@@ -54,7 +54,7 @@ class RunControls:
     async def has_reached_driver(self, run: str, signal: Signal) -> bool:
         """Signal the run's driver to stop it, and wait a while until it releases the run.
 
-        False when nobody drives a run that has not stopped: its driver may have died, or have released it without
+        False when a run has no driver and has not stopped: its driver may have died, or have released it without
         seeing the signal.
         """
         looks = int(PATIENCE_S / CONTROL_INTERVAL_S)

@@ -171,7 +171,7 @@ def reply_of(conversation: str, turn: RestingRun) -> ChatReply:
 
 
 def read_conversation_id(conversation: str) -> str:
-    """Return the id of a conversation. DefinitionError for one that is none."""
+    """Return the id of a conversation. DefinitionError for an invalid one."""
     if not 0 < len(conversation) <= LONGEST_ID:
         raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
     return conversation

@@ -204,7 +204,7 @@ class Engine(Steering):
         """Return whether a run of the store began with these inputs, as the records have them, in whichever version."""
         tape = self.store.journal.load(run_id)
         if ROOT not in tape:
-            return True  # whoever takes it up writes how it begins
+            return True  # its next driver writes how it begins
         given = self._starter.prepare(workflow, external, None).body["external"]
         recorded = read_run(tape, ROOT).external
         return all(name in recorded and recorded[name] == given[name] for name in external)

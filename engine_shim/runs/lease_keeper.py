@@ -20,7 +20,7 @@ log = logging.getLogger("engine_shim")
 
 @dataclass(slots=True, eq=False)
 class _Driven:
-    """How a run is driven; `is_gone` when nobody does any more, who may just have begun to."""
+    """How a run is driven; `is_gone` once it is not any more, even if it had just begun."""
 
     stop: StopSignal
     loop: asyncio.AbstractEventLoop | None
@@ -76,7 +76,7 @@ class LeaseKeeper:
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:
-        """Hold the lease on a run that nobody drives meanwhile. RunBusy when another driver holds it."""
+        """Hold the lease on a run that is not driven meanwhile. RunBusy when another driver holds it."""
         held = _Driven(StopSignal(), None)
         self._acquire(run, held)
         try:

@@ -39,7 +39,7 @@ from engine_shim.telemetry.run_telemetry import RunTelemetry
 from utools.limiter import Line
 
 RECOVERY = "recovery"
-"""Who resumes a run that a server has left, where nobody asks for it."""
+"""Who resumes a run that a server has left, without a request."""
 OnTaken = Callable[[], None] | None
 log = logging.getLogger("engine_shim")
 
@@ -115,7 +115,7 @@ class Steering:
                 self.store.forget_takeovers(run_id)
             self._controls.apply_last(run_id, stop, by)
             if self._index.status(run_id) in STOPPED:
-                self._index.set_status(run_id, "pending")  # whoever looks now sees that it goes on
+                self._index.set_status(run_id, "pending")  # a reader sees now that it goes on
             return self._job_of(run_id, stop, on_event)
 
         return await self._drive(run_id, write, on_taken)
@@ -159,7 +159,7 @@ class Steering:
         return await self._runs.status(run_id)
 
     async def _stop_here(self, run_id: str, how: Stopping) -> None:
-        """Stop a run that nobody drives."""
+        """Stop a run without a driver."""
         if how == "cancel" or self.has_workers:
 
             def write(stop: StopSignal) -> Job:
@@ -198,7 +198,7 @@ class Steering:
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
     def executor(self, run_id: str) -> Executor:
-        """Return what a run of the store needs of this host, for whoever drives it elsewhere. DefinitionError when this
+        """Return what a run of the store needs of this host, for a driver elsewhere. DefinitionError when this
         host lacks a tool, a model's key or a secret that it needs."""
         tape, base = self._index.load(run_id)
         grant = self.grants.of_run(read_run(tape, ROOT))
@@ -208,13 +208,13 @@ class Steering:
     def release(self) -> None:
         """Let go of the runs that this engine drives: what is under way in them is answered, and nothing more begins.
 
-        No record says so. Each is `pending` then, and whoever resumes it goes on with it.
+        No record says so. Each is `pending` then, and can be resumed.
         """
         self._leases.stop_all("pause")
 
     def abandon(self) -> None:
         """Write nothing more into the runs that this engine drives, as if its process had died: each ends by Abandoned
-        where it would append a record. Whoever resumes them goes on with them."""
+        where it would append a record. They can be resumed."""
         self._leases.abandon_all()
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ log = logging.getLogger("engine_shim")
 
 
 class Feed:
-    """The events of one run: each is read, told and encoded once, whoever follows."""
+    """The events of one run: each is read and encoded once for all followers."""
 
     def __init__(self, store: RunStore, run: str) -> None:
         self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
@@ -198,7 +198,7 @@ class Feeds:
         left = [(number, *each) for number, each in enumerate(wanted) if number not in missing]
         pumps = [asyncio.create_task(pump(*each)) for each in left]
         try:
-            yield HEARTBEAT  # what there is to follow is followed from now on
+            yield HEARTBEAT  # all earlier events were sent
             while not (pieces.empty() and all(each.done() for each in pumps)):
                 if (piece := await pieces.get()) is None:
                     return

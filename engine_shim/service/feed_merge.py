@@ -23,7 +23,7 @@ from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 
 PASSING: Final = ("thought_delta", "answer_delta", "answer_discarded", "tool_progress")
-"""Events that no record holds: whoever follows at that moment gets them, and nobody later."""
+"""Events that no record holds: only those who follow at that moment get them."""
 
 Show = Callable[[EventListener], None]
 

@@ -1,6 +1,6 @@
 """Recovery: takes up the runs that servers have left in their midst, so that one that ends servers ends no others.
 
-A server that ends in the midst of runs may have been ended by one of them. So whoever takes a run up notes it first. A
+A server that ends in the midst of runs may have been ended by one of them. So a takeover is noted first. A
 run without a new record since it was taken up before is taken up alone: until it has one, has come to rest or has gone
 on for a while, nothing else is. One that was taken up three times without a new record is paused.
 """

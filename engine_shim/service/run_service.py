@@ -31,7 +31,7 @@ from utools.words.text import error_words
 AWAIT_S: Final = 15.0
 """How long a run is awaited before its status is read again."""
 MAX_POLLS: Final = 50
-"""How often a run at rest is tried that its driver has not released."""
+"""How often a settled run is tried that its driver has not released."""
 T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
@@ -112,7 +112,7 @@ class RunService:
         await self._go_on(run, partial(self._resume, run, by, decisions), is_followed, by)
 
     async def resume(self, run: str, *, by: str, is_followed: bool = False) -> None:
-        """Let a paused run, or one that nobody drives, go on. RunBusy while somebody drives it."""
+        """Resume a paused run, or one without a driver. RunBusy while it is driven."""
         await self._go_on(run, partial(self._resume, run, by, None), is_followed, by)
 
     async def fork(
@@ -154,7 +154,7 @@ class RunService:
         return self.engine.resume(run, decisions=decisions, by=by, on_taken=on_taken)
 
     async def _go_on(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
-        """Launch a run that is there. One at rest may still have its driver for a moment, which is waited for."""
+        """Launch an existing run. A settled one may still have its driver for a moment, which is waited for."""
         for left in reversed(range(MAX_POLLS)):
             try:
                 await self.driven.launch(run, drive, is_followed, by)
@@ -208,7 +208,7 @@ class RunService:
         return await self.store.run_blocking(self.read, run)
 
     def read(self, run: str) -> RunView:
-        """Return what `view` gives, to whoever may wait for the store."""
+        """Return what `view` gives; it may block on the store."""
         return view_run(self.engine.store, run, self.engine.host, self.driven.result(run))
 
     async def check_exists(self, run: str) -> None:
@@ -250,7 +250,7 @@ class RunService:
         return taken
 
     async def _find_left(self) -> list[str]:
-        """Return the runs that nobody drives, the oldest first: those of servers that ended, and those that another
+        """Return the runs without a driver, the oldest first: those of servers that ended, and those that another
         server has taken over from this one, which it may have left before an answer came to this one."""
         store, taken_over = self.engine.store, set(self.driven.taken_over)
 
@@ -264,7 +264,7 @@ class RunService:
         return [run for run in left if run not in self.driven and self.driven.backoff.is_due(run)]
 
     def _forget(self, run: str) -> None:
-        """Forget a run whose beginning could not be written: nobody was told of it."""
+        """Forget a run whose beginning could not be written: no caller was told of it."""
         if self.engine.forget_unbegun(run):
             log.warning("run %s was handed in, and could not begin; it is forgotten", run)
 

@@ -58,7 +58,7 @@ def view_run(store: RunStore, run: str, host: str, known: RunResult | None = Non
     """
     try:
         return _view(store, run, host, known)
-    except (ValueError, LookupError, TypeError):  # what a record that is none leads to
+    except (ValueError, LookupError, TypeError):  # the record cannot be read
         check_chains(run, store.journal.load(run))
         raise
 

@@ -34,7 +34,7 @@ log = logging.getLogger("engine_shim")
 
 @dataclass(slots=True)
 class Service:
-    """A host that is served. With `is_open` it asks for no token, and whoever calls may do anything; with
+    """A host that is served. With `is_open` it asks for no token, and any caller may do anything; with
     `closes_by_token` until there is a token."""
 
     tenants: Tenants
@@ -77,7 +77,7 @@ class Service:
         return cls(tenants, Tokens(tenants[None].store.database), is_open, telemetry=telemetry, shares=shares)
 
     async def find_caller(self, token: str | None) -> Principal | None:
-        """Return who calls with this token; None for nobody that the server knows."""
+        """Return the caller with this token; None if the server does not know it."""
         if await self.check_open():
             return LOCAL
         found = await run_blocking(self.tokens, self.tokens.find, token) if token else None

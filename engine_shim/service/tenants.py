@@ -183,7 +183,7 @@ def open_tenant(
     *,
     is_own: bool = True,
 ) -> Tenant:
-    """Return what serves one tenant; `is_own` says that nobody else reads its workflows. DefinitionErrors for all
+    """Return what serves one tenant; `is_own` says that no other reader uses its workflows. DefinitionErrors for all
     faults of its workflows and agents."""
     shared = shared or Shared(TriggerSecrets(config.note_signing))
     store = open_store(address, tenant=config.tenant)

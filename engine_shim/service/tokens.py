@@ -54,7 +54,7 @@ class Tokens:
         return f"{PREFIX}_{identity}_{secret}"
 
     def find(self, text: str) -> Principal | None:
-        """Return who bears a token; None for a text that is none, and for one that has expired or was revoked."""
+        """Return the principal of a token; None if unknown, expired or revoked."""
         prefix, _, rest = text.partition("_")
         identity, _, secret = rest.partition("_")
         rows = self._rows("WHERE id = ?", identity) if prefix == PREFIX and secret else []

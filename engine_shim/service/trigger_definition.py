@@ -23,7 +23,7 @@ CLOCK_CHANGE = timedelta(hours=3)
 
 
 class WebhookSource(BaseModel):
-    """Who may call: whoever signs with the secret in this variable, as Standard Webhooks says."""
+    """Callers that sign with the secret in this variable, as Standard Webhooks says."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

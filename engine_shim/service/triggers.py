@@ -1,4 +1,4 @@
-"""Triggers: starts the runs of a tenant that nobody calls for, by the clock and by signed webhooks."""
+"""Triggers: starts runs of a tenant without a caller, by the clock and by signed webhooks."""
 
 import asyncio
 import logging
@@ -146,7 +146,7 @@ class Triggers:
             refuse_caller(headers, body)
         _check_signature(read_secret(trigger.webhook.secret_env, f"triggers/{name}"), headers, body)
         external = _inputs_of(trigger, body)
-        is_raw = trigger.inputs is None  # nobody knows what else its sender puts into a body
+        is_raw = trigger.inputs is None  # its sender may put more into a body
         key = headers["webhook-id"]
         run = await self._submit(name, self._workflow(trigger), external, key, takes_unlisted=is_raw)
         await self._save(name, _Last(self._clock(), run))
@@ -273,7 +273,7 @@ def refuse_caller(headers: Mapping[str, str], body: bytes) -> NoReturn:
 
 
 def _check_signature(secret: bytes, headers: Mapping[str, str], body: bytes) -> None:
-    """NotSigned for a body that nobody with the secret has signed within the last minutes."""
+    """NotSigned for a body without a signature by the secret within the last minutes."""
     try:
         Webhook(secret).verify(body, dict(headers), json_parse=False)
     except Exception as error:  # of headers that are none, the library gives whatever error they cause

@@ -55,7 +55,7 @@ class WebhookSender:
         self._deliveries = Deliveries(database, sha256(hook.url.encode()).hexdigest()[:16], clock)
 
     async def run_forever(self) -> None:
-        """Tell what there is to tell, until it is cancelled."""
+        """Send due deliveries until cancelled."""
         await run_blocking(self._database, self._deliveries.begin)
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
             while True:

@@ -71,7 +71,7 @@ class Database(Reader, Protocol):
         ...
 
     def open_reader(self) -> "AbstractContextManager[Database]":
-        """Return what to read from at length, so that nobody in this process waits for it."""
+        """Return what to read from at length, so that nothing else in this process waits for it."""
         ...
 
     def open_snapshot(self) -> AbstractContextManager[Reader]:

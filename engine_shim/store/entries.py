@@ -51,9 +51,9 @@ class RunEntry:
 class RunFilter:
     """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
 
-    A run whose beginning nobody can read passes `since`. `before` is the place of a run in the list, {started_at, run}:
+    A run whose beginning is unreadable passes `since`. `before` is the place of a run in the list, {started_at, run}:
     those after it are wanted. With `host` those of other hosts are left out; of a run that
-    was begun without a host's file nobody knows whose it is.
+    was begun without a host's file the host is unknown.
     """
 
     statuses: Collection[str] = ()

@@ -43,7 +43,7 @@ class RunIndex:
 
     def load_intact(self, run: str) -> Tape:
         """Return a run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
-        entry = self.store.entry(run)  # before the tape: whoever drives the run may end it in between
+        entry = self.store.entry(run)  # before the tape: its driver may end the run in between
         tape, _ = self.load(run)
         assert entry is not None
         keys = verifying_keys()

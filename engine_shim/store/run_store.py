@@ -79,7 +79,7 @@ class RunStore(Protocol):
         ...
 
     def list_orphaned(self, host: str) -> list[str]:
-        """Return the runs that were handed in to servers of a host, or of none, are to go on, and are driven by nobody;
+        """Return submitted runs of this host (or of no host) that are unfinished and have no live driver;
         the oldest first."""
         ...
 
@@ -96,7 +96,7 @@ class RunStore(Protocol):
         ...
 
     def trace(self, run: str) -> str | None:
-        """Return the span that a run's spans lie under, as in the header `traceparent`; None where nobody gave one."""
+        """Return the span that a run's spans lie under, as in the header `traceparent`; None if none was given."""
         ...
 
     def takeovers(self, run: str) -> int:
@@ -265,5 +265,5 @@ class SqliteRunStore(DatabaseRunStore):
 
 
 def _subject(run: str) -> str:
-    """Whoever writes an entry waits for others that write the same one, and for nobody that appends to the journal."""
+    """Writing an entry waits for other writers of the same entry, and not for appends to the journal."""
     return f"entry {run}"

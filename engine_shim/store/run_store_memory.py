@@ -69,7 +69,7 @@ class MemoryRunStore:
         return self._traces.get(run)
 
     def takeovers(self, run: str) -> int:
-        return 0  # nobody takes up what is gone with its process
+        return 0  # its runs are gone with their process
 
     def add_takeover(self, run: str) -> None:
         pass

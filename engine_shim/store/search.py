@@ -96,7 +96,7 @@ class _Begun(NamedTuple):
 
 
 class RunSearch:
-    """The search in one store. Threads may share it; a long one keeps nobody waiting."""
+    """The search in one store. Threads may share it; a long search blocks no other."""
 
     def __init__(self, store: DatabaseRunStore, *, seconds: float = SEARCH_S) -> None:
         self._store, self._seconds = store, seconds
@@ -199,7 +199,7 @@ def write_cursor(place: tuple[str, str]) -> str:
 
 
 def read_cursor(text: str) -> tuple[str, str]:
-    """Return the place that a cursor names. DefinitionError for a text that is none."""
+    """Return the place that a cursor names. DefinitionError for any other text."""
     try:
         match orjson.loads(urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")):
             case [str(started), str(run)]:

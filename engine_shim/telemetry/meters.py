@@ -47,7 +47,7 @@ class Meters:
         attributes = _attributes_of(ended, source)
         if seconds is not None:
             instrument.record(seconds, attributes)
-        # the conventions forbid counts that nobody has counted
+        # the conventions forbid estimated counts
         if (reply := ended.reply) and not reply.usage.get("estimated"):
             for kind in ("input", "output"):
                 self._tokens.record(reply.usage[f"{kind}_tokens"], {**attributes, names.TOKEN_TYPE: kind})

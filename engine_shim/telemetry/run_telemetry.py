@@ -21,7 +21,7 @@ class TraceStore(Protocol):
         ...
 
     def trace(self, run: str) -> str | None:
-        """Return the parent of a run's spans; None where nobody gave one."""
+        """Return the parent of a run's spans; None if none was given."""
         ...
 
 
@@ -34,7 +34,7 @@ class RunTelemetry:
     default_provider: str = "openai"
 
     def observe(self, run: str) -> ActListener | None:
-        """Return what follows a run while it is driven; None, at no cost, where nobody wants to know."""
+        """Return what follows a run while it is driven; None, at no cost, without telemetry."""
         tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
         if tracer is None and meters is None and metrics is None:
             return None

@@ -25,7 +25,7 @@ _NEXT: ContextVar[TraceParent | None] = ContextVar("agent_core_next_span", defau
 
 
 class RunIds(RandomIdGenerator):
-    """Gives the ids that are set for the next span; random ones to whoever sets none."""
+    """Gives the ids that are set for the next span; random ones if none are set."""
 
     def generate_trace_id(self) -> int:
         chosen = _NEXT.get()

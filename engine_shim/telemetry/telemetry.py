@@ -53,7 +53,7 @@ class Telemetry:
         )
 
     def tracer(self) -> "Tracer | None":
-        """Return what spans are told to; None where nobody wants them."""
+        """Return the receiver of spans; None if there is none."""
         provider = self._tracers or find_provider("opentelemetry.trace", "get_tracer_provider")
         if provider is None:
             return None
@@ -62,7 +62,7 @@ class Telemetry:
         return self._once(provider, lambda: make_tracer(provider, _version(), names.SCOPE))
 
     def meters(self) -> "Meters | None":
-        """Return what metrics are told to; None where nobody wants them."""
+        """Return the receiver of metrics; None if there is none."""
         provider = self._meters or find_provider("opentelemetry.metrics", "get_meter_provider")
         if provider is None:
             return None

@@ -31,7 +31,7 @@ class MakeSpans(Protocol):
 
 
 class TelemetryListener:
-    """Tells what is appended, once. What is on the tape already was told by whoever appended it.
+    """Tells what is appended, once. The process that appended a row has told of it.
 
     A mistake in here is logged, and ends no run.
     """

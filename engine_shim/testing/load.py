@@ -90,7 +90,7 @@ def _find_faults(document: Document) -> Iterator[Problem]:
 
 
 def _unknown_names(written: FlowCases, workflow: Workflow, tools: ToolRegistry) -> Iterator[Problem]:
-    """Yield each node and tool that the file names and nobody has, and each name that two cases have."""
+    """Yield each node and tool that the file names and the workflow lacks, and each name that two cases have."""
     nodes = [*workflow.nodes]
     known = [*nodes, *(tool.code for tool in tools.all())]
     yield from _unknown(written.mock, "mock", known)

@@ -1,4 +1,4 @@
-"""The deadline of a call, for a tool in a thread: nobody else can stop it there."""
+"""The deadline of a call, for a tool in a thread, which cannot be stopped from outside."""
 
 from collections.abc import Callable
 from time import monotonic

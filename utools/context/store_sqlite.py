@@ -131,7 +131,7 @@ class SqliteContextStore:
 
 
 def default_path() -> Path:
-    """Return the file of conversations where nobody names one."""
+    """Return the default file of conversations."""
     return data_file("context.db", PATH_VARIABLE)
 
 

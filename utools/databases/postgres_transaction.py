@@ -46,7 +46,7 @@ class PostgresTransaction:
 
 @contextmanager
 def transaction(db: Connection, begin: LiteralString = BEGIN) -> Iterator[PostgresTransaction]:
-    """A transaction, committed at the end; whoever gave the connection rolls back after an error."""
+    """A transaction, committed at the end; the owner of the connection rolls back after an error."""
     with db.pipeline() as pipeline:
         db.execute(begin, prepare=False)
         yield PostgresTransaction(db, pipeline)

@@ -23,7 +23,7 @@ SECONDS = 10.0
 CONNECTIONS = 64
 """In one event loop; a caller that finds all of them busy waits."""
 IDLE_SECONDS = 30.0
-"""A connection that was idle for longer is made anew: what lies between may have forgotten it, and tells nobody."""
+"""A connection that was idle for longer is made anew: what lies between may have dropped it silently."""
 
 ERROR = re.compile(r"Error ([1-9]\d*) ")
 TURNS = 2

@@ -211,7 +211,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def address(path: Path, new: bool) -> str:
-    """Return the URI of the file for SQLite; a file that nobody can write, such as an archived one, needs no locks."""
+    """Return the URI of the file for SQLite; a read-only file, such as an archived one, needs no locks."""
     sealed = not new and not is_writable(path) and not path.with_name(path.name + "-wal").exists()
     return path.absolute().as_uri() + ("?immutable=1" if sealed else "")
 
@@ -227,7 +227,7 @@ def data_file(name: str, variable: str) -> Path:
         return Path(chosen)
     from platformdirs import user_data_path  # not needed where a file is named
 
-    Path.home()  # RuntimeError where nobody has a home
+    Path.home()  # RuntimeError without a home directory
     return user_data_path("agent-core", appauthor=False) / name
 
 

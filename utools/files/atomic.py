@@ -42,7 +42,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _write_beside(path: Path, data: bytes) -> str:
-    """Write a file of a name that nobody looks for, in the directory of `path`; gives its name."""
+    """Write a file under a private name, in the directory of `path`; gives its name."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}."[:100], suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:

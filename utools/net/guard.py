@@ -91,7 +91,7 @@ class NetworkGuard:
         return target
 
     def for_token(self, url: str) -> "NetworkGuard":
-        """Return the guard of a request that carries a token to this URL: nobody on the way may read it.
+        """Return the guard of a request that carries a token to this URL: it must not be readable on the way.
 
         A token goes over https, to port 443 or a port of `ports`; else only to addresses of `cidrs`, which are checked
         when they are connected to. NetworkError if it may not be sent.

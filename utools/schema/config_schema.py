@@ -27,8 +27,8 @@ class ConfigSchema:
 
     In a schema of our own making, an object that names properties refuses all others unless the schema says otherwise.
     A `foreign` schema is taken as it is written. An invalid schema, or a reference that leaves it, is a
-    DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern that may take for ever, unless
-    the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a test has
+    DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern without a bound on its time,
+    unless the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a test has
     checked. The validator is built at first use.
     """
 
@@ -64,7 +64,7 @@ class Narrowing:
 
     It is stricter than JSON Schema, so that no value slips by: a `pattern` must match the whole string, or under a
     negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read; one that
-    `is_recorded` may have a pattern that may take for ever.
+    `is_recorded` may have a pattern without a bound on its time.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ def author_keys(schema: Schema) -> frozenset[str]:
 
 
 def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
-    """Return a deep copy of a schema that is valid, refers to nothing outside of itself, and has no pattern that may
-    take for ever, unless it is recorded."""
+    """Return a deep copy of a schema that is valid, refers to nothing outside of itself, and whose patterns have a bound
+    on their time, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     text = _json_text(schema)

@@ -1,7 +1,7 @@
 """Patterns as JavaScript reads them (ECMA-262), which JSON Schema means, as patterns that Python reads. Pure.
 
 What both read alike is left as it is. The rest is written so that both read it, where that is possible. A translation
-may let more texts through than its original, never fewer: whoever wrote the schema judges the value again.
+may let more texts through than its original, never fewer: the schema's author judges the value again.
 """
 
 import re

@@ -55,7 +55,7 @@ def linear(pattern: str) -> LinearPattern:
 
 
 def explain_slow(pattern: str) -> str | None:
-    """Return why no schema that is loaded may have a pattern: it could take for ever. None for one that may be had."""
+    """Return why no schema that is loaded may have a pattern: its time has no bound. None for an allowed one."""
     try:
         flaw = linear(pattern).flaw
     except (re.error, RecursionError, OverflowError):

@@ -63,7 +63,7 @@ def translate_schema(written: Schema, is_linear: IsLinear = _any_pattern) -> tup
     try:
         places = _Identities(written)
         translated: Schema = _Translation(places, told.append, is_linear).convert(written, "")
-    except RecursionError:  # whoever compiles it says so
+    except RecursionError:  # compiling it says so
         return written, []
     return translated, told
 
@@ -206,7 +206,7 @@ def _inner_schemas(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _name_types(made: Schema) -> None:
-    """Write types by their names; `any`, and a list of none, allow every type."""
+    """Write types by their names; `any`, and an empty list, allow every type."""
     kind = made.get("type")
     if isinstance(kind, str):
         name = _type_name(kind)

@@ -36,7 +36,7 @@ MOST_NESTED: Final = 16
 
 
 class _Check(NamedTuple):
-    """`is_whole`: no keyword of the schema is left unread, so whoever judges by all of them follows no reference."""
+    """`is_whole`: no keyword of the schema is left unread, so that judging by all of them follows no reference."""
 
     fits: Fits
     is_whole: bool

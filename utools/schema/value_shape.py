@@ -85,7 +85,7 @@ class Shape:
         return [] if self.is_open else list(dict.fromkeys(found))
 
     def describe(self, missing: str = "") -> str:
-        """Return what there is where a key is missing: its near name, the names of an object, or what else it is."""
+        """Describe a value without the missing key: a near name, the names of an object, or the value's kind."""
         if names := sorted({name for each in self.alternatives for name in _names(each)}):
             return f"; {hint(missing, names)}"
         fits = [each.schema for each in self.alternatives if isinstance(each, _Fits)]

@@ -1,6 +1,6 @@
 """JSON in a text: the values that it consists of or that stand in it, and the places of their leaves. Pure.
 
-Nothing is written anew: whoever changes a leaf leaves every other byte as it came, two equal keys included.
+Nothing is written anew: a changed leaf leaves every other byte as it came, two equal keys included.
 """
 
 import json

@@ -22,7 +22,7 @@ def check_patterns(patterns: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_name(name: str) -> str:
-    """Return the name that a mark will have; ValueError for one that is taken, or that is none."""
+    """Return the name that a mark will have; ValueError for one that is taken or invalid."""
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a mark: use 1 to 64 of a-z, 0-9 and _, the first a letter")
     if name in NAMES:
@@ -60,7 +60,7 @@ def find_patterns(text: str, patterns: Mapping[str, str]) -> Iterator[Find]:
 
 
 def _trials(pattern: str) -> Iterator[str]:
-    """Texts for which a pattern with a repetition in a repetition takes for ever."""
+    """Texts for which a pattern with a repetition in a repetition does not end in useful time."""
     own = "".join(dict.fromkeys(char for char in pattern if char.isalnum()))  # a literal that is absent ends a search
     for sign in list(dict.fromkeys(f"aA0- {own}"))[:24]:
         yield f"{sign * SIZE}!{own}"

@@ -53,7 +53,7 @@ class LoopThread:
             loop.close()
 
     async def _end_tasks(self) -> None:
-        """Close, and cancel what does not end soon after, since its caller would wait for ever."""
+        """Close, and cancel what does not end soon after, since its caller would wait without end."""
         if self._on_close is not None:
             await self._on_close()
         if tasks := asyncio.all_tasks() - {asyncio.current_task()}:

@@ -42,7 +42,7 @@ class UsableTool:
 class PinnedSource(ABC):
     """Sources by name. Their tools are those in the `lock` file.
 
-    What a source offers when nobody has looked at it yet is approved, and written there. `where` is the key of the
+    What a source offers at its first use is approved, and written there. `where` is the key of the
     host's configuration; in the file it separates the names of one kind of source from those of another. `prefix` is
     what the codes of all its tools begin with, before the name of their source.
     """

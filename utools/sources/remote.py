@@ -114,7 +114,7 @@ class _Execution(BaseModel):
 class _Outcome(BaseModel):
     """The answer to it, with status 200 even where the tool failed.
 
-    `transient`: trying again may help; `cut_off`: the tool had started, and nobody knows how far it came.
+    `transient`: trying again may help; `cut_off`: the tool had started, and its progress is unknown.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)

@@ -76,7 +76,7 @@ class ToolLockFile:
         self._path = path
 
     def approved(self, source: str) -> list[Definition] | None:
-        """Return the approved definitions of a source; None if nobody has ever looked at it.
+        """Return the approved definitions of a source; None before its first use.
 
         DefinitionError for a definition that was changed in the file, and not approved.
         """

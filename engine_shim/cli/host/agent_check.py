@@ -119,7 +119,7 @@ def _replay(run: str, workflow: str, tape: Tape, policy: Mapping[str, Any], stra
 
 
 def _read_start(first: Row) -> Started:
-    """Return how a strand begins; nothing for a damaged one, of which nobody can tell whose it is."""
+    """Return how a strand begins; nothing for a damaged one, whose owner is unknown."""
     try:
         return first.record()
     except ValueError:

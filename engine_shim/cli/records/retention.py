@@ -46,7 +46,7 @@ def find_expired(
 ) -> list[Expired]:
     """Return the runs of these statuses that ended, or last went on, longer ago than that.
 
-    A run whose journal says no time counts from its beginning, and stays if nobody knows that.
+    A run whose journal says no time counts from its beginning, and stays if that is unknown.
     """
     expired = []
     for entry in entries:

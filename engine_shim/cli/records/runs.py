@@ -52,7 +52,7 @@ def entry_as_line(entry: RunEntry, more: str = "") -> str:
 
 
 def _is_interrupted(entry: RunEntry, driver: str | None) -> bool:
-    """Return whether nobody drives a run that has not ended."""
+    """Return whether a run has not ended and has no driver."""
     return entry.status in OPEN and driver is None
 
 

@@ -116,7 +116,7 @@ def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dic
 
 
 def _check_read(definition: Definition, external: Mapping[str, Any], given: Set[str]) -> None:
-    """BadParameter for a name=value that is none of the declared inputs; a warning of any other that nothing reads."""
+    """BadParameter for a name=value that the inputs do not declare; a warning for one that nothing reads."""
     for name in unread_inputs(definition, external):
         what = f"--input {name}" if name in given else f"the input {name}"
         message = f"{what}: {explain_unread(definition, name)}"

@@ -28,7 +28,7 @@ from engine_shim.runs.failures import RETRIABLE, find_failures
 
 ANSWER = "final_answer"
 LONGEST = 500
-"""How many characters are shown of an output that nobody chose to show."""
+"""How many characters are shown of an output that was not chosen to be shown."""
 _BY_KIND = {
     **dict.fromkeys(("definition", "policy_denied", "invalid_action"), DEFINITION),
     **dict.fromkeys(("max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout"), LIMIT),

@@ -131,7 +131,7 @@ def list_names(host: str, hosts: Sequence[str]) -> list[str]:
 
 
 def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: Callable[[int], str]) -> int:
-    """Serve until the process is told to end. `describe` says what there is, once the port is known."""
+    """Serve until the process is told to end. `describe` returns the greeting, once the port is known."""
     listening = _listen(host, port)
     settings = uvicorn.Config(
         app,

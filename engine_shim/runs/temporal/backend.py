@@ -104,7 +104,7 @@ class TemporalBackend:
         return self._read_reply(reply)
 
     async def _act(self, act: Act, told: list[Any]) -> Any:
-        """Return what the activity gives. A write's has one attempt: whoever claims it next finds what became of it."""
+        """Return what the activity gives. A write's has one attempt: the next claim finds what became of it."""
         within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
         while True:
             try:

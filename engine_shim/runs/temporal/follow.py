@@ -135,7 +135,7 @@ class Follower:
     def _read(
         self, noted: tuple[ListedStatus, int] | None
     ) -> "tuple[ListedStatus, RunResult | None, list[tuple[int, Row]]]":
-        """Read status, result and rows; the rows last, so that none of a run at rest is missing."""
+        """Read status, result and rows; the rows last, so that none of a settled run is missing."""
         status = self._index.status(self.run) if noted is None else noted[0]
         result = read_settled(self._index, self.run, status) if status in SETTLED else None
         has_rows = noted is None or result is not None or noted[1] > self._after

@@ -1,4 +1,4 @@
-"""An act that lives: it tells Temporal so, and is seen through also when nobody there waits for it any more."""
+"""An act that lives: it tells Temporal so, and is finished even if Temporal no longer waits for it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with_run: bool = False) -> T:
-    """Return what work comes to, also when nobody at Temporal waits for it any more: the journal does."""
+    """Return the result of work, even if Temporal no longer waits for it: the journal does."""
     task = asyncio.ensure_future(work)
     while True:
         try:

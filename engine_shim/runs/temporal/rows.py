@@ -65,7 +65,7 @@ class Converter(CompositePayloadConverter):
 
 class RowCodec(PayloadCodec):
     """Leaves of rows only [path, first n, count, last hash] on their way out, and reads them from the journal on their
-    way in. Rows never change, so that what was read once is good for ever."""
+    way in. Rows never change, so that a row that was read once stays valid."""
 
     def __init__(self, journal: Journal, *, most: int = MAX_BYTES) -> None:
         self._journal, self._most, self._size = journal, most, 0

@@ -1,4 +1,4 @@
-"""RunHost: what a worker has for one run: the door to the outside, and whoever follows the run here."""
+"""RunHost: what a worker has for one run: the executor, and the listener that follows the run here."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The state of one connection to an MCP server, and what its server has sent that nobody asked for.
+"""The state of one connection to an MCP server, and its server's unsolicited messages.
 
 A connection moves forward only, and never leaves ENDED:
 
@@ -40,7 +40,7 @@ class ConnectionMonitor:
     """Watches one connection. `reason` says why we ended it, if we did.
 
     `asked` are the methods of our requests that have no answer yet. `overdue` is one that is to be refused in the
-    server's stead, and `wake` makes whoever waits for the next message see that.
+    server's stead, and `wake` makes a waiting reader see that.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class ConnectionMonitor:
                 self.wake()
 
     def count_unsolicited(self, size: int) -> None:
-        """Pay for `size` bytes that nobody asked for. A server that does not stop is ended."""
+        """Pay for `size` unsolicited bytes. A server that does not stop is ended."""
         if not self._bucket.spend(size, _now()):
             self.end(Text("it sent more than {most} messages that nobody asked for", most=BURST))
 

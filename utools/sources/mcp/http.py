@@ -108,7 +108,7 @@ class _MonitoredBody(httpx2.AsyncByteStream):
 
 
 async def _refuses(url: httpx2.URL) -> bool:
-    """Return whether nobody listens there any more."""
+    """Return whether the address no longer accepts connections."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             _, writer = await asyncio.open_connection(url.host, url.port or (443 if url.scheme == "https" else 80))

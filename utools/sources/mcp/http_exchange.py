@@ -1,4 +1,4 @@
-"""What became of one request over HTTP: filled in by the transport, read by whoever made the request. Pure."""
+"""What became of one request over HTTP: filled in by the transport, read by the caller. Pure."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

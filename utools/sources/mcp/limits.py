@@ -1,4 +1,4 @@
-"""Bounds on what an MCP server may send: one message, one result, and whatever nobody asked for. Pure."""
+"""Bounds on what an MCP server may send: one message, one result, and unsolicited messages. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ STRING = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+"?')
 
 
 class TokenBucket:
-    """Pays for messages that nobody asked for: burst 10,000, refill 1,000/s, cost 1 + size/KiB, at most 1,000."""
+    """Pays for unsolicited messages: burst 10,000, refill 1,000/s, cost 1 + size/KiB, at most 1,000."""
 
     def __init__(self) -> None:
         self._tokens, self._since = float(BURST), 0.0

@@ -32,7 +32,7 @@ __all__ = ["Change", "McpServer", "McpServers"]
 class McpServers(PinnedSource):
     """The MCP servers of one host. Threads and event loops may share it; its connections live in a thread of their own.
 
-    A server is started when one of its tools is called, or when nobody has approved its tools yet.
+    A server is started when one of its tools is called, or when its tools are not approved yet.
     """
 
     where, prefix = "mcp_servers", "mcp."

@@ -41,7 +41,7 @@ class _Wrapped:
 
 
 class MonitoredReads(_Wrapped):
-    """What the server sends. The stream ends when its server sends too much that nobody asked for."""
+    """What the server sends. The stream ends when its server sends too many unsolicited messages."""
 
     async def receive(self) -> Any:
         try:
