@@ -83,7 +83,7 @@ class Example(_Strict):
 
 
 class PlanConfig(_Strict):
-    """How plan mode goes on."""
+    """How plan mode continues."""
 
     confirm: bool = Field(default=False, description="Whether a person confirms the plan")
     on_failure: Literal["skip", "abort", "replan"] = Field(

@@ -266,7 +266,7 @@ class InDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The run cannot go on for now.
+    """The run cannot continue for now.
 
     `waiting` says what a person has to decide, or, with the reason `paused`, what would have been done next.
     """

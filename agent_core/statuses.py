@@ -16,7 +16,7 @@ ENDED: Final[tuple[RunStatus, ...]] = get_args(EndedStatus)
 OPEN: Final[tuple[RunStatus, ...]] = ("pending", "running")
 """A driver has the run, or is due."""
 STOPPED: Final[tuple[RunStatus, ...]] = ("waiting", "paused")
-"""A person has to let the run go on."""
+"""A person has to let the run continue."""
 SETTLED: Final = (*ENDED, *STOPPED)
 """Nothing happens in the run by itself."""
 SEALED: Final[tuple[RunStatus, ...]] = (*ENDED, "waiting")

@@ -53,7 +53,7 @@ class Conversations:
 
     `agent` answers where a call names none; without it the catalogue's only one does. `max_conversation_tokens` is
     what all stored turns of a conversation may cost, read and written; the executor needs a journal for it, as it does
-    for turns that go on.
+    for turns that continue.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class AgentExecutor:
         by: str = "caller",
         on_event: Callable[[Event], None] | None = None,
     ) -> ConversationResult:
-        """Let an agent answer a message; a turn that waits for a person goes on under its `run_id`, with `decisions`
+        """Let an agent answer a message; a turn that waits for a person continues under its `run_id`, with `decisions`
         that `by` made.
 
         AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a

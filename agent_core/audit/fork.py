@@ -138,7 +138,7 @@ class _Past:
     def _taken_over(self, path: str, started: Json) -> Json:
         """Whose run it is that begins so: the recorded one's, where it had ended, for what read its output read that.
 
-        A run that goes on is the new one's; of a workflow's, the visits that had begun stay in the run they began in.
+        A run that continues is the new one's; of a workflow's, the visits that had begun stay in the run they began in.
         """
         if "/" in path and is_finished(self.source, path):
             journal = started.get("taken", {}).get("journal") or _journal_of(self.source, path)

@@ -137,7 +137,7 @@ class WhatIf:
 
 
 def has_outlived(divergence: Divergence) -> bool:
-    """Return whether the run would go on where the recorded one had ended."""
+    """Return whether the run would continue where the recorded one had ended."""
     recorded, now = _read_if_record(divergence.recorded), _read_if_record(divergence.now)
     return isinstance(recorded, RunFinished) and now is not None and not isinstance(now, RunFinished)
 

@@ -32,7 +32,7 @@ class ChainFault:
 
 
 def check_chains(run: str, tape: Tape) -> Tape:
-    """Return the same tape, once every chain of it holds and its format is known: a driver checks before it goes on.
+    """Return the same tape, once every chain of it holds and its format is known: a driver checks before it continues.
 
     Raises `Damaged` at the first broken link, and `JournalError` for a newer format or newer rules.
     """

@@ -19,7 +19,7 @@ from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
 CONTROL: Final = "control"
-"""The strand next to a run's own strands that says who stopped the run and let it go on, and when."""
+"""The strand next to a run's own strands that says who stopped the run and let it continue, and when."""
 Control = Literal["pause", "resume", "cancel"]
 Role = Literal["user", "assistant"]
 """Who speaks in a message that somebody adds to a run."""
@@ -94,7 +94,7 @@ def start_of(tape: Tape, strand: str) -> Started:
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
-    """Return the row that says who stops a run, or lets it go on."""
+    """Return the row that says who stops a run, or lets it continue."""
     return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at})
 
 

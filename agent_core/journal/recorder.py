@@ -1,6 +1,6 @@
 """The recorder: turns what a loop asks into operations on the tape. Pure; a driver performs them.
 
-What is on the tape is served from it and compared; where it ends, the run goes on live. Rows wait in `pending` until
+What is on the tape is served from it and compared; where it ends, the run continues live. Rows wait in `pending` until
 the next operation that needs them on disk, so every prefix of a journal is a legal one.
 """
 

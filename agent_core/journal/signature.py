@@ -79,7 +79,7 @@ class Keys:
 
 
 def split_own_strands(tape: Tape) -> tuple[Tape, Tape]:
-    """Return the run's own strands, and the others: its signatures, and who stopped it and let it go on."""
+    """Return the run's own strands, and the others: its signatures, and who stopped it and let it continue."""
     own = {path: rows for path, rows in tape.items() if path not in (SEAL, CONTROL)}
     return own, {path: rows for path, rows in tape.items() if path in (SEAL, CONTROL)}
 

@@ -1,4 +1,4 @@
-"""The conversation of a run: what is sent to the model, and what goes on to the next turn. Pure."""
+"""The conversation of a run: what is sent to the model, and what the next turn gets of it. Pure."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -69,7 +69,7 @@ class Transcript:
         return self.neutral[self._opening :]
 
     def messages(self) -> Sequence[bytes]:
-        """Return all messages as they go on the wire."""
+        """Return all messages in the shape of the wire."""
         return Messages(self._wire, len(self.entries))
 
     def narrow(self, room: int | None, counted: int | None) -> bool:

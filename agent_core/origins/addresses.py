@@ -99,7 +99,7 @@ def _without_other_script(domain: str) -> str:
 
 
 def _goes_on(text: str, end: int) -> bool:
-    """Return whether an address or a name is a part of a longer one, which goes on here."""
+    """Return whether an address or a name is a part of a longer one, which continues here."""
     after, beyond = text[end : end + 1], text[end + 1 : end + 2]
     return after in ("@", "_", "+", "=") or (after == "-" and beyond.isalnum()) or is_extended(after)
 

@@ -103,7 +103,7 @@ def _decimal(found: re.Match[str]) -> Decimal | None:
 
 
 def _is_joined(text: str, at: int, step: int) -> bool:
-    """Return whether a letter or a digit goes on here, at once or behind a joining character."""
+    """Return whether a letter or a digit continues here, at once or behind a joining character."""
     near = at - 1 if step < 0 else at
     char = text[near : near + 1] if near >= 0 else ""
     if char and char in _JOINING:

@@ -38,7 +38,7 @@ class TrustedTexts:
         self._texts.extend(texts_in(args))
 
     def add_message(self, text: str, *, vouched: bool) -> None:
-        """What a user added while the run went on."""
+        """What a user added while the run continued."""
         if vouched:
             self._texts.append(text)
 

@@ -44,7 +44,7 @@ class Tracing:
 
 
 class Proof(Protocol):
-    """What a verdict on the origins of a call rests on; it grows as the run goes on."""
+    """What a verdict on the origins of a call rests on; it grows as the run continues."""
 
     @property
     def has_untrusted(self) -> bool: ...

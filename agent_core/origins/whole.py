@@ -116,7 +116,7 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 
 
 def _runs_on(text: str, at: int) -> bool:
-    """Return whether a word surely goes on here, which `is_edge` would take longer to see."""
+    """Return whether a word surely continues here, which `is_edge` would take longer to see."""
     return 0 < at < len(text) and _is_cased(text[at - 1]) and _is_cased(text[at])
 
 
@@ -223,7 +223,7 @@ def _is_letter(char: str) -> bool:
 
 
 def _is_quoted_part(text: str, start: int, end: int) -> bool:
-    """Return whether it begins a quoted path that goes on after it, and may have blanks."""
+    """Return whether it begins a quoted path that continues after it, and may have blanks."""
     closing = _QUOTES.get(text[start - 1]) if start else None
     if closing is None or text.startswith(closing, end):
         return False

@@ -203,7 +203,7 @@ def _past_calls(calls: Sequence[Json], index: int) -> list[Json]:
 
 
 def _write_call(id_: str, tool: str, arguments: str, sent: Mapping[str, Any]) -> Json:
-    """Return one call as it goes on the wire; the other fields that the vendor sent with it go back."""
+    """Return one call in the shape of the wire; the other fields that the vendor sent with it go back."""
     more = {key: value for key, value in sent.items() if key not in ("name", "arguments", "id", "type", "function")}
     return {"id": id_, "type": "function", "function": {"name": function_name(tool), "arguments": arguments}, **more}
 

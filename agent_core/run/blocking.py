@@ -22,7 +22,7 @@ class HasThreads(Protocol):
 async def run_blocking(place: HasThreads, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what a step on a journal gives: in one of its threads where it has them, else at once.
 
-    When the caller is cancelled, a step that has begun goes on, and no caller hears of its end.
+    When the caller is cancelled, a step that has begun continues, and no caller hears of its end.
     """
     return step(*args, **kwargs) if place.threads is None else await place.threads.run(partial(step, *args, **kwargs))
 
@@ -30,7 +30,7 @@ async def run_blocking(place: HasThreads, step: Callable[P, T], *args: P.args, *
 async def finish_blocking(place: HasThreads, step: Callable[[], T]) -> tuple[T, CancelledError | None]:
     """Return what `run_blocking` gives, once the step has ended, and the cancellation of the caller meanwhile.
 
-    Where the caller was cancelled and the step failed, the cancellation goes on.
+    Where the caller was cancelled and the step failed, the cancellation continues.
     """
     if place.threads is None:
         return step(), None

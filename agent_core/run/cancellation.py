@@ -1,4 +1,4 @@
-"""Cancellation: what a cancelled caller still waits for, and the cancellation that goes on afterwards as it came.
+"""Cancellation: what a cancelled caller still waits for, and the cancellation that continues afterwards as it came.
 
 asyncio cancels a task once: it raises CancelledError where the task waits. A scope of anyio (Starlette cancels the
 handler of a client that went away with one) cancels at every turn of the event loop, until the task has left the scope.
@@ -23,7 +23,7 @@ async def in_own_task(work: Coroutine[Any, Any, T]) -> T:
     """Return what `work` gives, in a task of its own.
 
     A caller who is cancelled, however often, cancels that task once and waits for its end. Then the caller's own
-    CancelledError goes on, or the error with which the work ended instead.
+    CancelledError continues, or the error with which the work ended instead.
     """
     try:
         require_asyncio()

@@ -140,7 +140,7 @@ def _refuse_plan(started: AgentStarted, args: Json) -> str | None:
 
 
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:
-    """Append who stops a run, or lets it go on."""
+    """Append who stops a run, or lets it continue."""
     _append_next(journal, run, lambda tape: control_row(run, tape, word, by=by, at=now()), keys)
 
 

@@ -47,7 +47,7 @@ async def drive(
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is signed then.
 
-    A cancelled driver still writes the run's last record before the cancellation goes on; a run cancelled by `stop`
+    A cancelled driver still writes the run's last record before the cancellation continues; a run cancelled by `stop`
     ends like any other. A question reads the messages that `inbox` has for it. A journal whose database is away is
     waited for, up to `patience` seconds. Raises DefinitionError for a run that cannot be started and JournalError when
     the journal cannot be read or written, Abandoned where another driver has taken the run over and was first.

@@ -120,7 +120,7 @@ async def run_agent(
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
-    An unfinished `run_id` (or unfinished JSONL file) goes on, a finished one gives its output without acting.
+    An unfinished `run_id` (or unfinished JSONL file) continues, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
     config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
     `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what

@@ -52,7 +52,7 @@ async def retry_until_available(
     for more than `patience` seconds. Of the steps with one `turn` each is made after the other.
 
     A caller who is cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation
-    goes on then.
+    continues then.
     """
     if journal.threads is None:
         return step()

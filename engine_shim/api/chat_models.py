@@ -58,7 +58,7 @@ class ChatAnswer(BaseModel):
 
 
 class ChatBegun(BaseModel):
-    """A turn that goes on. `trace_id` is the id of its run, which waits for earlier turns of its conversation."""
+    """A turn that continues. `trace_id` is the id of its run, which waits for earlier turns of its conversation."""
 
     conversation_id: str
     trace_id: str

@@ -1,4 +1,4 @@
-"""HeldStream: an answer that goes on for as long as its caller's token holds."""
+"""HeldStream: an answer that continues for as long as its caller's token holds."""
 
 from collections.abc import AsyncIterable, Mapping
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""answer_run(): what routes answer that begin a run, or let it go on."""
+"""answer_run(): what routes answer that begin a run, or let it continue."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from engine_shim.api.run_models import Run, RunStatusView
 from engine_shim.service.responses import RunResponse, wait_response
 
 MAX_WAIT_S = 300.0
-"""How long a caller may wait for a run; it goes on afterwards."""
+"""How long a caller may wait for a run; it continues afterwards."""
 Answered = Run | RunStatusView
 """What is told of a run: all that a reader sees, or its id and status."""
 RESPONDED: dict[int | str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ def write_response(run_id: str, response: RunResponse) -> Response:
 async def answer_run(
     caller: Caller, run_id: str, *, wait: bool, nodes: bool, is_own: bool = False, responds: bool = False
 ) -> Response:
-    """Return the run: 200 once it has ended or waits, 202 while it goes on. Who may not read sees its id and status
+    """Return the run: 200 once it has ended or waits, 202 while it continues. Who may not read sees its id and status
     alone, unless it `is_own`: the caller has begun it. Of a workflow that `responds`, what its node says."""
     if wait:
         if responds and (response := await wait_response(caller.tenant.runs, run_id, MAX_WAIT_S)) is not None:

@@ -132,7 +132,7 @@ def run_routes(access: Access) -> APIRouter:
     async def decide_run(
         run_id: str, body: DecideRequest, wait: Wait = True, nodes: Nodes = False, caller: Caller = decide
     ) -> Response:
-        """Decide on a call that waits; the run goes on. The records say who decided."""
+        """Decide on a call that waits; the run continues. The records say who decided."""
         await caller.tenant.runs.check_goes_on(run_id)
         decisions = {await _find_call(caller, run_id, body): body.read()}
         await caller.tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=not wait)
@@ -140,7 +140,7 @@ def run_routes(access: Access) -> APIRouter:
 
     @router.post("/runs/{run_id}/resume", response_model=Answered, responses={**CAME, **responses(404, 409, 429)})
     async def resume_run(run_id: str, wait: Wait = True, nodes: Nodes = False, caller: Caller = run) -> Response:
-        """Let a paused run go on."""
+        """Let a paused run continue."""
         await caller.tenant.runs.check_goes_on(run_id)
         await caller.tenant.runs.resume(run_id, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)

@@ -46,7 +46,7 @@ def tool_routes(access: Access) -> APIRouter:
         caller: Caller = admin,
     ) -> Response:
         """Execute a tool by itself, as a run of one step: checked, recorded, with the operator's presets. It is 202
-        while the run goes on, which `GET /runs/{id}` shows, and `POST /runs/{id}/cancel` ends."""
+        while the run continues, which `GET /runs/{id}` shows, and `POST /runs/{id}/cancel` ends."""
         tools, key = caller.tenant.tools, idempotency_key
         done = await tools.execute(code, body.args, by=caller.name, key=key, trace=traceparent, wait=wait)
         return write_json(done, 202 if done["status"] in OPEN else 200, {"Location": f"/runs/{done['run_id']}"})

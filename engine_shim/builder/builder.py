@@ -155,7 +155,7 @@ def _id_of(name: str) -> str:
 
 
 def _misplaced_ends(graph: Graph) -> Iterator[Problem]:
-    """End points that an execution always goes on from, and nodes where one ends that are no end points."""
+    """End points that an execution always continues from, and nodes where one ends that are no end points."""
     for name in graph.order:
         edges = graph.outgoing[name]
         if name in graph.ends and any(not edge.conditional for edge in edges):

@@ -1,4 +1,4 @@
-"""Execution: the handle of a graph's run while it goes on; awaited, it gives the result."""
+"""Execution: the handle of a graph's run while it runs; awaited, it gives the result."""
 
 import asyncio
 from collections.abc import Callable, Generator

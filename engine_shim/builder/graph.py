@@ -56,7 +56,7 @@ class AgentGraph:
         return validate(load_workflow(self._definition), self.engine.registry)
 
     def execute(self, entry: str, state: AgentState) -> Execution:
-        """Begin an execution at an entry point, in the running event loop; it goes on by itself.
+        """Begin an execution at an entry point, in the running event loop; it continues by itself.
 
         DefinitionError, with nothing begun, for another entry, a state without a message, and for what keeps the
         workflow from running on this host.

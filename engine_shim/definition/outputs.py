@@ -64,7 +64,7 @@ class NodeOutputs:
         return self.succeeded(node.id) if node.tool in (AGENT, INVOKE) else FAILED
 
     def goes_on(self, name: str) -> bool:
-        """Return whether the run may go on after the node has failed."""
+        """Return whether the run may continue after the node has failed."""
         return name in self._handled or self._nodes[name].on_error != "fail"
 
     def read(self, name: str) -> Shape:

@@ -63,7 +63,7 @@ def _fits(call: Call, step: Step) -> bool:
 def find_missing(
     case: Case, output: Mapping[str, Any], refused: Sequence[Refusal], written: Sequence[str]
 ) -> Iterator[str]:
-    """Yield each thing that was expected and that a run did otherwise, as `expected …` goes on. A right run misses
+    """Yield each thing that was expected and that a run did otherwise, as `expected …` continues. A right run misses
     none."""
     made = [step for step in output["trace"] if step["action"] is not None]
     ended = output["finish_reason"] in case.endings

@@ -37,7 +37,7 @@ def flow(started: Json, compiled: CompiledFlow | None = None) -> Generator[Effec
 def _start_visits(state: State) -> list[Visit]:
     """Return the visits that may start now.
 
-    A branch that failed, waits or was cancelled stops; the others go on. If they stopped as well, what had started
+    A branch that failed, waits or was cancelled stops; the others continue. If they stopped as well, what had started
     by then would depend on time, and a replay would find another path.
     """
     visits: list[Visit] = []
@@ -140,7 +140,7 @@ def _end_call(state: State, ended: VisitState, visit: Visit, end: End) -> Visit 
 
 
 def _end_foreach(state: State, ended: VisitState, end: ForeachEnd) -> None:
-    """The items have ended; one that failed fails the node unless the others go on."""
+    """The items have ended; one that failed fails the node unless the others continue."""
     ended.seconds, state.at = end.seconds, max(state.at, end.at)
     if end.failure is None:
         _succeed(state, ended, end.output)

@@ -26,7 +26,7 @@ CallKey = tuple[str, str]
 class Calls:
     """The calls that are under way, each by its session and request, so that a client can cancel it.
 
-    A call that is cut off for another reason leaves its run alone: it goes on, or the next start takes it up.
+    A call that is cut off for another reason leaves its run alone: it continues, or the next start takes it up.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ async def _complete(
 async def _go_on(
     context: Context, caller: Caller, work: Work, asked: list[str], reporter: ProgressReporter | None
 ) -> Outcome:
-    """Let the run go on to its end, asking about each call that waits once, if somebody can be asked."""
+    """Let the run continue to its end, asking about each call that waits once, if somebody can be asked."""
     may_ask = can_be_asked(context) and caller.principal.allows("decide")
     while True:
         await work.wait_settled()

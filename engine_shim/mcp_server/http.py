@@ -25,7 +25,7 @@ IDLE_S: Final = 30 * 60.0
 
 
 class HeldRequests:
-    """Requests that go on for as long as the token of their caller holds: answers of MCP may be streams."""
+    """Requests that continue for as long as the token of their caller holds: answers of MCP may be streams."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service

@@ -19,7 +19,7 @@ from engine_shim.service.tenants import Tenant
 from utools.schema.compiled import compile_schema
 
 WAIT_S: Final = 7 * 24 * 3600.0
-"""How long a call stays with its run; the run goes on afterwards."""
+"""How long a call stays with its run; the run continues afterwards."""
 
 
 class Work:

@@ -43,7 +43,7 @@ class RunControls:
         self._index.load_to_go_on(run)  # else what was changed would be signed
 
     def apply_last(self, run: str, stop: StopSignal, by: str) -> None:
-        """Let a paused run go on; a run that was cancelled while its driver did not see the signal still ends."""
+        """Let a paused run continue; a run that was cancelled while its driver did not see the signal still ends."""
         if self._index.final_status(run):
             return
         if self._index.last_control(run) == "cancel":

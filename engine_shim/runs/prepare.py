@@ -48,7 +48,7 @@ class Preparer:
     what it may use.
 
     `checked` is the workflow that is about to run: its definition is not read again, nor its graph built again.
-    `catalog` has the agents that invoked workflows may name. `begun` says that the run goes on: what it invokes is
+    `catalog` has the agents that invoked workflows may name. `begun` says that the run continues: what it invokes is
     refused only if it cannot run at all.
     """
 

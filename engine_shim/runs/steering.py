@@ -184,7 +184,7 @@ class Steering:
         return self._index.status(run_id)
 
     def result(self, run_id: str) -> RunResult | None:
-        """Return the result of a run that has ended or waits, by its journal alone; None while it goes on.
+        """Return the result of a run that has ended or waits, by its journal alone; None while it continues.
 
         RunNotFound when the store holds no such run, Damaged when its records are not whole.
         """

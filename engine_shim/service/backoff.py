@@ -27,5 +27,5 @@ class Backoff:
         return self._failed.get(run, (0.0, 0.0))[0] <= self._clock()
 
     def forget(self, run: str) -> None:
-        """A run went on, or came to rest."""
+        """A run continued, or came to rest."""
         self._failed.pop(run, None)

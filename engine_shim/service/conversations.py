@@ -36,7 +36,7 @@ class ConversationSpent(EngineError):
 
 
 class TurnBegun(NamedTuple):
-    """A turn that goes on: its run, and its conversation."""
+    """A turn that continues: its run, and its conversation."""
 
     run: str
     conversation: str

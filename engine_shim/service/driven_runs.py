@@ -71,7 +71,7 @@ class DrivenRuns:
         return True
 
     async def launch(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
-        """Drive in the background. Raises what is refused, and goes on when its caller goes away."""
+        """Drive in the background. Raises what is refused, and continues when its caller goes away."""
         if self._is_closing.is_set():
             raise ServerEnds
         token = None if by == RECOVERY else by
@@ -87,7 +87,7 @@ class DrivenRuns:
         await taken
 
     def _note_taken(self, run: str, task: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
-        """Keep a run that nothing refuses, and let its caller go on."""
+        """Keep a run that nothing refuses, and let its caller continue."""
         self._beginning.discard(task)  # it counts once
         self._open[run] = task
         task.add_done_callback(lambda done: self._close(run, done))

@@ -18,7 +18,7 @@ from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
 
 PROBATION_S: Final = 10.0
-"""How long a run has to go on, while the server answers, to be none that ends servers."""
+"""How long a run has to continue, while the server answers, to be none that ends servers."""
 log = logging.getLogger("engine_shim")
 
 

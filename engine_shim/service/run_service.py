@@ -53,7 +53,7 @@ class KeyReused(EngineError):
 class RunService:
     """The runs of an engine's store. Share it among the tasks of one event loop.
 
-    Whatever begins or goes on here is driven in the background, also when its caller goes away. A caller waits until
+    Whatever begins or continues here is driven in the background, also when its caller goes away. A caller waits until
     the engine has checked and written, and so hears of what is refused.
     """
 
@@ -108,7 +108,7 @@ class RunService:
         return run, False
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
-        """Decide what waits in a run, which goes on. DecisionError for what fits nothing that waits."""
+        """Decide what waits in a run, which continues. DecisionError for what fits nothing that waits."""
         await self._go_on(run, partial(self._resume, run, by, decisions), is_followed, by)
 
     async def resume(self, run: str, *, by: str, is_followed: bool = False) -> None:

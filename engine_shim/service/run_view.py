@@ -105,7 +105,7 @@ def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunV
 
 
 def read_recorded(store: RunStore, run: str) -> RunResult | None:
-    """Return the result of a workflow's run by its journal; None while it goes on. RunNotFound where the journal is
+    """Return the result of a workflow's run by its journal; None while it continues. RunNotFound where the journal is
     gone."""
     tape = store.journal.load(run)
     if ROOT not in tape:

@@ -134,7 +134,7 @@ class Service:
             tenant.runs.let_go()
 
     def _background(self) -> Iterator[Callable[[], Awaitable[None]]]:
-        """Yield what goes on while the server serves."""
+        """Yield the tasks of a server while it serves."""
         yield self._recover_forever
         yield self.watch.run_forever
         for tenant in self.tenants.values():

@@ -34,7 +34,7 @@ class Trigger(BaseModel):
     """A file's keys. `workflow` is `id` or `id@version`; `inputs` are those of its runs.
 
     A webhook's body is its runs' inputs, or what their `{{external.…}}` are filled from. A time that passed while no
-    server ran is made up for by one run (`missed: once`), or not at all. A run that goes on when the next one is due
+    server ran is made up for by one run (`missed: once`), or not at all. A run that continues when the next one is due
     lets that one fall out, unless `overlap`.
     """
 

@@ -1,4 +1,4 @@
-"""WorkerPool: heavy work in threads, of which few go on at once."""
+"""WorkerPool: heavy work in threads, of which few run at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """Lets `most` pieces of work go on at once; the others wait. Share it among the tasks of one event loop."""
+    """Lets `most` pieces of work run at once; the others wait. Share it among the tasks of one event loop."""
 
     def __init__(self, most: int = 2) -> None:
         self._free = asyncio.Semaphore(most)

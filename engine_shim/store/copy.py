@@ -13,7 +13,7 @@ from engine_shim.store.token_rows import copy_tokens
 
 
 class OtherRecords(EngineError):
-    """The store to copy to holds other records of a run: it went on there, or in the store that it is copied from."""
+    """The store to copy to holds other records of a run: it continued there, or in the store that it is copied from."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Copied:
 def copy_runs(
     source: RunStore, target: RunStore, runs: Iterable[str] | None = None, *, keys: Keys | None = None
 ) -> Copied:
-    """Copy these runs, or all, with the ledger and the tokens. What was interrupted goes on when it is done again.
+    """Copy these runs, or all, with the ledger and the tokens. What was interrupted continues when it is done again.
 
     The seals of the runs name the store where they were made; the target notes that, and signs it with `keys`.
     RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole; the runs before

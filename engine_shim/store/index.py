@@ -97,7 +97,7 @@ class RunIndex:
                 return status
 
     def note_late_answers(self, run: str) -> None:
-        """Note that a run goes on which waits by the index, and in which late answers have ended the last doubt."""
+        """Note that a run continues which waits by the index, and in which late answers have ended the last doubt."""
         tape, _ = self.load(run)
         if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
             self.set_status(run, "pending")

@@ -5,7 +5,7 @@ from typing import Final
 from engine_shim.store.database import Database
 
 MOST: Final = 3
-"""So often a run is taken up; then a person has to say that it goes on."""
+"""So often a run is taken up; then a person has to say that it continues."""
 TABLE: Final = "run_takeovers"
 _ROWS: Final = "SELECT count(*) FROM rows WHERE run = ? AND strand NOT IN ('control', 'seal')"
 _KNOWN: Final = f"SELECT records, taken FROM {TABLE} WHERE run = ?"

@@ -1,7 +1,7 @@
 """Ids of traces and spans, and the header `traceparent` (W3C Trace Context). Pure.
 
 The span of a record has the same id in whichever process it is told: the id is a hash of the run's first record, the
-strand, and the record's number. So a resumed run goes on in its trace, and nothing of that has to be stored.
+strand, and the record's number. So a resumed run continues in its trace, and nothing of that has to be stored.
 """
 
 import re

@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something that goes on in a run. `name` is that of the workflow, agent, model or tool.
+    """An operation of a run. `name` is that of the workflow, agent, model or tool.
 
     `workflow` and `agent` are the innermost ones that it belongs to, itself included; empty where there is none.
     `began` is when a run began; the records do not say it of other operations. `run` is the workflow or agent itself,

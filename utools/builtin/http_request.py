@@ -27,7 +27,7 @@ FRAMING_HEADERS = frozenset(
 TRANSIENT = (408, 425, 429)
 """The statuses below 500 that may pass."""
 SHOWN_HEADERS = ("content-type", "location", "link", "retry-after", "etag", "last-modified")
-"""The headers of a response that say how to go on; a model's observation has no room for the others."""
+"""The headers of a response that say how to continue; a model's observation has no room for the others."""
 SHOWN = 500
 """Characters of an error's body that a model reads."""
 CHARSET = re.compile(

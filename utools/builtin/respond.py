@@ -1,4 +1,4 @@
-"""`respond`: says what a caller gets who waits for the run over HTTP, while the run goes on."""
+"""`respond`: says what a caller gets who waits for the run over HTTP, while the run continues."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from utools.context.store import ContextStore
 
 
 class CopiedConversations(NamedTuple):
-    """The sessions that were copied, or completed; and those that went on in the target, which stay as they are."""
+    """The sessions that were copied, or completed; and those that continued in the target, which stay as they are."""
 
     new: list[str]
     parted: list[str]

@@ -21,7 +21,7 @@ WELL_KNOWN = IPv6Network("64:ff9b::/96")
 """The NAT64 prefix that every network may use (RFC 6052, 2.1)."""
 PREFIX_LENGTHS = (32, 40, 48, 56, 64, 96)
 RESERVED_OCTET = 8
-"""Bits 64 to 71 of a translated address are zero, and the IPv4 address goes on after them (RFC 6052, 2.2)."""
+"""Bits 64 to 71 of a translated address are zero, and the IPv4 address continues after them (RFC 6052, 2.2)."""
 NAT64_NAME = "ipv4only.arpa"
 NAT64_ADDRESSES = frozenset(map(IPv4Address, ("192.0.0.170", "192.0.0.171")))
 """The addresses of that name: an IPv6 answer shows the prefix that this network translates with (RFC 7050)."""

@@ -16,7 +16,7 @@ PADDING = b"\0\r\n"
 
 
 class Damaged(Exception):
-    """A body that is not compressed as it says, is not complete, or goes on after its end."""
+    """A body that is not compressed as it says, is not complete, or continues after its end."""
 
 
 class Decompressor:

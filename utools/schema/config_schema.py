@@ -28,8 +28,8 @@ class ConfigSchema:
     In a schema of our own making, an object that names properties refuses all others unless the schema says otherwise.
     A `foreign` schema is taken as it is written. An invalid schema, or a reference that leaves it, is a
     DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern without a bound on its time,
-    unless the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a test has
-    checked. The validator is built at first use.
+    unless the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a
+    test has checked. The validator is built at first use.
     """
 
     def __init__(

@@ -57,8 +57,8 @@ def _is_beginning(item: Any) -> bool:
 
 
 def _of_sequence(items: Sequence[Any], flags: int) -> Cost:
-    """Return what goes on behind a repetition is tried for each of its ends, unless the next character tells the only
-    one. What is looked at ahead has one end."""
+    """Return the cost: what follows a repetition is tried for each of its ends, unless the next character tells which.
+    What is looked at ahead has one end."""
     running, highest, factor = 0, 0, 1
     for index, (op, value) in enumerate(items):
         found = _of_item(op, value, flags)

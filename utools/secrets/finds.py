@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 BLANK = "\0"
-"""Stands for each character of what was found already: no format has it, and nothing goes on across it."""
+"""Stands for each character of what was found already: no format has it, and nothing continues across it."""
 
 
 class Find(NamedTuple):

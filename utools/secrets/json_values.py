@@ -55,7 +55,7 @@ def find_values(text: str, *, whole: bool) -> list[Span]:
 
 
 def find_open(text: str, *, whole: bool) -> int | None:
-    """Return where a value begins that may still go on at the end of the text."""
+    """Return where a value begins that may still continue at the end of the text."""
     if whole and text.lstrip(WHITE_SPACE)[:1] in ('"', "[") and _may_go_on(text):
         return 0
     return next((start for start, end in _spans(text) if not end and _may_go_on(text[start:])), None)

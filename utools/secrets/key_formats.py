@@ -4,7 +4,7 @@ The rules are those of `detect-secrets`, and a few for newer formats. A rule is 
 hints, so that ordinary text costs a handful of substring searches.
 
 A key is masked where it is a text of its own. Within a longer run of letters and digits, such as an id or base64, the
-same characters are data. No format but a private key goes on across a quote, a brace, a comma or a line end: what is
+same characters are data. No format but a private key continues across a quote, a brace, a comma or a line end: what is
 before and after them are values of their own.
 """
 
@@ -113,7 +113,7 @@ NAMES = sorted([*HINTS, *OWN])
 _HINT = re.compile(any_of(chain(*HINTS.values(), *(hints for hints, _ in OWN.values()))))
 """Finds any hint: one search takes a third of the time of one for each."""
 TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@\\"
-"""The characters at the end of a text that goes on, where a key may have begun."""
+"""The characters at the end of a text that continues, where a key may have begun."""
 ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", "-----END "
 ARMOUR_ENDED = re.compile("-----END [^-]*-----")
 NO_ARMOUR = re.compile(f"[^{ARMOUR}]")
@@ -155,7 +155,7 @@ def check_format(name: str) -> str:
 
 
 def unsettled_key(text: str) -> int:
-    """Return how many characters at the end of a text that goes on may be the beginning of a key."""
+    """Return how many characters at the end of a text that continues may be the beginning of a key."""
     token = len(text) - len(text.rstrip(TOKEN_CHARACTERS))
     login = LOGIN_SO_FAR.search(text, max(0, len(text) - 516))
     begin = _find_open_armour(text)

@@ -224,7 +224,7 @@ class Redactor:
         return False
 
     def _known_until(self, text: str) -> int:
-        """Return where at the end of a text that goes on the beginning of a known value may be."""
+        """Return where at the end of a text that continues the beginning of a known value may be."""
         if not self._forms:
             return len(text)
         until, begin = _place_before(text, self._longest - 1), max(0, len(text) - 2 * LONGEST * self._longest)

@@ -19,7 +19,7 @@ from utools.context.turns import Message, Turn
 
 
 class ChatState:
-    """What goes on in a conversation. AgentNotFound; DefinitionError for a model that cannot be asked."""
+    """The state of a conversation. AgentNotFound; DefinitionError for a model that cannot be asked."""
 
     def __init__(self, host: HostConversations, agent: str, conversation: str, runner: asyncio.Runner) -> None:
         self.host, self.conversation, self.view = host, conversation, ChatView()

@@ -2,7 +2,7 @@
 
 trip        an agent searches files, calculates and answers
 injection   a file tells the agent to send mail to a stranger: the call is refused
-crash       the process is killed once a tool has written: the run goes on, and writes nothing twice
+crash       the process is killed once a tool has written: the run continues, and writes nothing twice
 """
 
 import os

@@ -112,7 +112,7 @@ def store(
 ) -> int:
     """Copy runs from one store into another. Their heads stay, and each is verified. Without FROM, those of this host.
 
-    A run that a process drives is left out, and one that went on in the target since an earlier copy. A copy that was
+    A run that a process drives is left out, and one that continued in the target since an earlier copy. A copy that was
     interrupted is completed when it is repeated. The conversations of these runs come along; with all runs also the
     ledger, and the tokens of a server. TO is a file, made if it is missing, or a database that exists.
 

@@ -44,7 +44,7 @@ def find_expired(
     statuses: Collection[ListedStatus],
     now: datetime,
 ) -> list[Expired]:
-    """Return the runs of these statuses that ended, or last went on, longer ago than that.
+    """Return the runs of these statuses that ended, or last continued, longer ago than that.
 
     A run whose journal says no time counts from its beginning, and stays if that is unknown.
     """

@@ -1,1 +1,1 @@
-"""Commands that run workflows, and reach runs that go on."""
+"""Commands that run workflows, and reach runs that are under way."""

@@ -160,7 +160,7 @@ def pause(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> int:
-    """Pause a run: calls under way may answer. `resume` goes on.
+    """Pause a run: calls under way may answer. `resume` lets it continue.
 
     \b
     Examples:
@@ -216,7 +216,7 @@ def fork(
     log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
-    """Start a new run with this one's past. It goes on from a record, or from where a node began.
+    """Start a new run with this one's past. It continues from a record, or from where a node began.
 
     \b
     Examples:

@@ -34,7 +34,7 @@ def drive(
 ) -> RunResult:
     """Return the result of `work`, which gets a listener for events. Ctrl-C ends the process; the run can be resumed.
 
-    `decided` are the calls that waited, and go on now.
+    `decided` are the calls that waited, and continue now.
     """
 
     pending = list(decided)

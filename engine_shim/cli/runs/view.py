@@ -271,7 +271,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class _Underway:
-    """What goes on, for how long, and the tokens of the agents that have ended; made anew whenever it is drawn."""
+    """What is under way, for how long, and the tokens of the agents that have ended; made anew whenever it is drawn."""
 
     text: str
     began: float

@@ -69,7 +69,7 @@ def dev(
     """Serve this host while you write it.
 
     The server starts again when a tool, an agent or agent-core.yaml changes. A changed workflow is taken up at once.
-    Runs that were under way go on after the restart.
+    Runs that were under way continue after the restart.
 
     \b
     Examples:

@@ -65,7 +65,7 @@ def _start(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.P
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """End a server as Ctrl-C does; its unfinished runs go on at the next start."""
+    """End a server as Ctrl-C does; its unfinished runs continue at the next start."""
     server.terminate()
     try:
         server.wait(ENDS_S)

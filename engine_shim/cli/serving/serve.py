@@ -75,7 +75,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on SIGINT and SIGTERM, as a success: what is unfinished goes on at the next start."""
+        """End on SIGINT and SIGTERM, as a success: what is unfinished continues at the next start."""
         before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield

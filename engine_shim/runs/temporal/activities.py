@@ -39,7 +39,7 @@ PAUSES: Final = Pauses(0.5, longest=0.5)
 
 
 class RunActivities:
-    """The activities on one store. Nothing that blocks runs in the event loop, so that acts go on telling that they
+    """The activities on one store. Nothing that blocks runs in the event loop, so that acts continue telling that they
     live."""
 
     def __init__(self, store: RunStore, hosts: RunHosts, keys: Keys | None) -> None:

@@ -47,7 +47,7 @@ log = logging.getLogger("engine_shim")
 
 class TemporalDriver:
     """Hands the runs of one store to Temporal. The journal is the truth: a run that Temporal has forgotten is handed in
-    again, and goes on where it was."""
+    again, and continues where it was."""
 
     def __init__(self, store: RunStore, config: TemporalConfig) -> None:
         self._store, self._index, self._config = store, RunIndex(store), config
@@ -70,7 +70,7 @@ class TemporalDriver:
         return await self._follow(job, handle, follower)
 
     def _note_handed_in(self, run: str, word: str) -> RunResult | None:
-        """Note that a run is to go on; its result where it rests, and stays so."""
+        """Note that a run is to continue; its result where it rests, and stays so."""
         if (settled := read_settled(self._index, run)) and word != "cancel":
             is_paused = word == "pause" and settled.status not in ENDED
             status: RunStatus = "paused" if is_paused else settled.status
@@ -154,7 +154,7 @@ class TemporalDriver:
         return ended
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
-        """Tell the workers that a run is to stop. False when this process only lets go of it, and they go on."""
+        """Tell the workers that a run is to stop. False when this process only lets go of it, and they continue."""
         if how == "pause" and await self._runs.last_control(run) != "pause":
             return False
         await self._wake(run, how)
@@ -174,7 +174,7 @@ class TemporalDriver:
                     handle = await self._wake(run, "go on")
 
     def _is_outdated(self, run: str, ended: "asyncio.Task[Any]") -> bool:
-        """Return whether a workflow failed since its history is another release's: a new one goes on by the journal.
+        """Return whether a workflow failed since its history is another release's: a new one continues by the journal.
 
         EngineError for any other end of a workflow before its run's.
         """

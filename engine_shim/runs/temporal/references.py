@@ -95,7 +95,7 @@ def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[
 
 
 class _Unknown(Exception):
-    """The tape ends here: how it goes on is not known."""
+    """The tape ends here: how it continues is not known."""
 
 
 def _walk(operations: Operations, look: Callable[[Operation], Any]) -> Any:

@@ -102,7 +102,7 @@ class AgentRun:
         return {"status": ended.outcome.output["status"], "waiting": ended.outcome.waiting}
 
     async def _wait_for(self, walk: "asyncio.Task[Any]", backend: TemporalBackend) -> None:
-        """Wait until a walk has ended; where the history is long, go on in a new one once nothing is under way."""
+        """Wait until a walk has ended; where the history is long, continue in a new one once nothing is under way."""
         while not walk.done():
             try:
                 await workflow.wait_condition(lambda: walk.done() or backend.is_held)

@@ -36,7 +36,7 @@ async def open_http(url: str, headers: Mapping[str, str], monitor: ConnectionMon
 
 
 class _MonitoredTransport(httpx2.AsyncBaseTransport):
-    """Notices when the server cannot be reached, where the library would go on trying."""
+    """Notices when the server cannot be reached, where the library would continue trying."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, monitor: ConnectionMonitor) -> None:
         self._inner, self._monitor = inner, monitor

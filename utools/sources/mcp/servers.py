@@ -63,7 +63,7 @@ class McpServers(PinnedSource):
         return await self._thread.run(read())
 
     def offered(self, names: Sequence[str]) -> dict[str, list[Definition] | DefinitionError]:
-        """Return what these servers offer now; each is started, if need be, and goes on running."""
+        """Return what these servers offer now; each is started, if need be, and continues running."""
         listings = {name: self._thread.submit(self._list_tools(name)) for name in names}
         return {name: self._listed(name, listing) for name, listing in listings.items()}
 
