@@ -109,8 +109,8 @@ def author_keys(schema: Schema) -> frozenset[str]:
 
 
 def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
-    """Return a deep copy of a schema that is valid, refers to nothing outside of itself, and whose patterns have a bound
-    on their time, unless it is recorded."""
+    """Return a deep copy of a schema that is valid, refers to nothing outside of itself, and whose patterns have a
+    bound on their time, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     text = _json_text(schema)

@@ -266,6 +266,7 @@ def test_the_commands_answer_on_stdout(say: Say) -> None:
     assert ran.code == 0
 
 
+@pytest.mark.exhaustive
 def test_cost_counts_the_turns_of_the_conversation(say: Say, write: Write) -> None:
     usage = {"input_tokens": 100, "output_tokens": 7, "cost": 0.25}
     write("desk.json", [{"content": json.dumps(final("Hi.")), "usage": usage}])
@@ -276,6 +277,7 @@ def test_cost_counts_the_turns_of_the_conversation(say: Say, write: Write) -> No
     assert say("/cost\n", "--conversation", "c").out.splitlines() == [last]
 
 
+@pytest.mark.exhaustive
 def test_files_are_those_that_tools_can_see(say: Say, home: Path, write: Write) -> None:
     (home / "data").mkdir()
     (home / "data" / "a.txt").write_text("x")

@@ -895,6 +895,7 @@ def test_a_key_where_a_name_belongs_is_masked(cli: Cli, write: Write) -> None:
         assert key[:40] not in told.out + told.err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("node", "is_offered"),
     [

@@ -85,6 +85,7 @@ def test_name_that_was_not_set_is_refused_before_the_run(cli: Cli, write: Write)
     assert (ran.code, ran.out.count("there is no 'totl' in nodes.a; did you mean total?")) == (3, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("code", ["set", "net", "book"])
 def test_agent_that_names_one_is_refused(cli: Cli, write: Write, code: str) -> None:

@@ -86,6 +86,7 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
+@pytest.mark.exhaustive
 def test_head_of_a_store_that_was_copied_again_is_told_as_such(cli: Cli, runs: list[str]) -> None:
     cli("store", "copy", "runs.db", "other.db")
     cli("run", "flow.yaml", "--store", "runs.db")

@@ -133,6 +133,7 @@ def test_write_that_is_not_mocked_is_not_made(cli: Cli, write: Write, home: Path
     assert (ran.code, (home / "ordered").exists()) == (0, False)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_tool_that_reads_or_writes_is_called_only_to_read(cli: Cli, write: Write, home: Path) -> None:
     write("flow.json", {"id": "w", "nodes": [node("shelf", op="{{external.op}}")]})
@@ -142,6 +143,7 @@ def test_tool_that_reads_or_writes_is_called_only_to_read(cli: Cli, write: Write
     assert not (home / "cleared").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_mock_of_a_node_is_for_that_node_alone(cli: Cli, write: Write) -> None:
     nodes = [node("stock", "a", article="A-17"), node("stock", "b", article="B-4"), node("stock", "c", article="B-4")]
@@ -155,6 +157,7 @@ def test_mock_of_a_node_is_for_that_node_alone(cli: Cli, write: Write) -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_answers_of_a_mock_come_in_turn_and_by_arguments(cli: Cli, write: Write) -> None:
     each = {**node("stock", article="{{item}}"), "foreach": ["A-17", "B-4", "A-17"], "max_parallel": 1}
@@ -169,6 +172,7 @@ def test_answers_of_a_mock_come_in_turn_and_by_arguments(cli: Cli, write: Write)
     assert [each["pieces"] for each in results] == [1, 2, 3]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_agent_and_sub_workflow_are_mocked_whole(cli: Cli, write: Write) -> None:
     sub = node("invoke_workflow", "sub", workflow="sub.json", inputs={})
@@ -198,6 +202,7 @@ def test_person_decides_in_turn_and_a_case_may_end_waiting(cli: Cli, write: Writ
     assert mismatches(ran) == ["expected the run to be completed, and it is waiting: order waits for a person"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_replies_of_a_node_go_on_through_its_visits(cli: Cli, write: Write) -> None:
     asks = {**AGENT, "id": "ask", "config": {**AGENT["config"], "allowed_tools": []}}
@@ -227,6 +232,7 @@ def test_no_model_is_asked_that_nobody_scripted(cli: Cli, write: Write) -> None:
     assert "the script has no reply 1 for strand flow/desk.1" in told
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_results_are_written_for_ci_servers(cli: Cli, write: Write, home: Path) -> None:
     write("flow.test.json", {"cases": [case(), case(name="two", path=["x"])]})
@@ -239,6 +245,7 @@ def test_results_are_written_for_ci_servers(cli: Cli, write: Write, home: Path) 
     assert (ran.code, "--junit: cannot be written" in ran.err) == (3, True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_one_case_is_chosen_by_its_name(cli: Cli, write: Write) -> None:
     write("flow.test.json", {"cases": [case(name="few"), case(name="many", path=["x"])]})
@@ -277,6 +284,7 @@ def test_fault_of_a_test_file_is_told_with_its_place(cli: Cli, write: Write, key
     assert told in ran.err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_file_without_tests_and_tests_without_a_workflow_are_told(cli: Cli, write: Write) -> None:
     ran = cli("test", "flow.json")
@@ -289,6 +297,7 @@ def test_file_without_tests_and_tests_without_a_workflow_are_told(cli: Cli, writ
     assert cli("test", "none.json").code == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_validate_checks_test_files_too(cli: Cli, write: Write) -> None:
     write("flow.test.json", {"cases": [case()]})
