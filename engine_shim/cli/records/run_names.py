@@ -37,7 +37,8 @@ def find_run(
     if name == NEWEST:
         newest = (find_newest or _find_newest)(store)
         if not newest:
-            raise typer.BadParameter(f"{store.database.name} holds no run yet; `agent-core run FLOW` begins one")
+            empty = f"{store.database.name} holds no run yet; `agent-core run FLOW` begins one"
+            raise typer.BadParameter(f"{empty}, --store names another store")
         return newest[0]
     if len(found) > 1:
         candidates = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
