@@ -39,15 +39,18 @@ async def answer_run(
     caller: Caller, run_id: str, *, wait: bool, nodes: bool, is_own: bool = False, responds: bool = False
 ) -> Response:
     """Return the run: 200 once it has ended or waits, 202 while it continues. Who may not read sees its id and status
-    alone, unless it `is_own`: the caller has begun it. Of a workflow that `responds`, what its node says."""
+    alone, unless it `is_own`: the caller has begun it. Of a workflow that `responds`, the others see what it says."""
+    response = None
     if wait:
-        if responds and (response := await wait_response(caller.tenant.runs, run_id, MAX_WAIT_S)) is not None:
-            return write_response(run_id, response)
-        await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
+        response = await wait_response(caller.tenant.runs, run_id, MAX_WAIT_S) if responds else None
+        if response is None:
+            await caller.tenant.runs.wait(run_id, MAX_WAIT_S)
     else:
         caller.tenant.runs.feeds.expect(run_id)
     view = await caller.tenant.view(run_id)
     is_open = view.status in OPEN
     is_shown = caller.allows("read") or (is_own and view.submitted_by == caller.name)
+    if response is not None and is_shown:
+        return write_response(run_id, response)
     about = view.as_json(nodes=nodes) if is_shown else {"run_id": run_id, "status": view.status}
     return write_json(about, 202 if is_open else 200, {"Location": f"/runs/{run_id}"})

@@ -104,6 +104,21 @@ def test_same_idempotency_key_gets_the_same_response(host: Served) -> None:
     assert run_of(answers[0]) == run_of(answers[1])
 
 
+def test_caller_who_may_not_read_gets_the_response_of_their_own_run_alone(tmp_path: Path) -> None:
+    write_host(tmp_path)
+    (tmp_path / "workflows" / "plain.json").write_text(json.dumps({"id": "plain", "inputs": INPUTS, **FLOWS["plain"]}))
+    with served(tmp_path, is_open=False) as host:
+        ann, bob, cy = host.issue("ann", "run"), host.issue("bob", "run"), host.issue("cy", "run", "read")
+
+        def ask(caller: dict[str, str]) -> Any:
+            headers = {**caller, "Idempotency-Key": "of-ann"}
+            return host.client.post("/workflows/plain/runs", json={"external": {"name": "Ann"}}, headers=headers).json()
+
+        assert ask(ann) == "Ann"
+        assert (ask(bob)["status"], sorted(ask(bob))) == ("completed", ["run_id", "status"])
+        assert (ask(ann), ask(cy)) == ("Ann", "Ann")
+
+
 def test_signed_webhook_gets_the_response(host: Served) -> None:
     content, now = json.dumps({"name": "Gil"}).encode(), datetime.now(UTC)
     headers = {
