@@ -295,6 +295,12 @@ PARTS = [
 
 
 @example(["-----BEGIN PRIVATE KEY-----\n"] * 2 + ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"], [66], False)
+@example(["intranet", "-----END PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"], [64], False)
+@example(
+    ["-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"],
+    [80, 90],
+    False,
+)
 @given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.integers(0, 300)), st.booleans())
 def test_no_piece_shows_what_the_whole_answer_masks(parts: list[str], cuts: list[int], native: bool) -> None:
     answer, redactor = "".join(parts), Redactor({"KEY": SECRET, "PIN": "48151623"}, formats=NAMES)

@@ -88,9 +88,10 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
     "openai": (("T3BlbkFJ",), r"sk-(?!proj-|svcacct-|admin-)[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
         ("-----BEGIN ", "-----END "),
-        rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?=[{ARMOUR}]{{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
+        rf"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+        rf"(?=(?:(?!-----END )[{ARMOUR}]){{0,400}}?{KEY_ITSELF})[{ARMOUR}]*?"
         rf"(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?=[^{ARMOUR}])|\Z)"
-        rf"|\A\s*+(?P<key>(?=[{ARMOUR}]*?{KEY_ITSELF}){CUT_LINES}-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----)",
+        rf"|\A\s*+(?P<key>(?=[^-]*?{KEY_ITSELF}){CUT_LINES}-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----)",
     ),
     "github_token": (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}(?:\.[\w-]{8,}){0,2}"),
     "stripe": (("sk_live_", "rk_live_"), r"[rs]k_live_[0-9A-Za-z]{24,}\w*"),
