@@ -5,6 +5,7 @@
     CallTools               a tuple with a ToolReply | Failed | Cancelled | Suspended for each call
     Classify                the effect of one call: "read", "write" or "nested"
     Wait                    a tuple of decisions, or Suspended, or Cancelled
+    AwaitEvent              Elapsed | Signalled | Cancelled | Suspended
     Decided                 None
     Visits                  a tuple with (visit, reply, journal) for each visit that was made
     Items                   None; or Suspended, when none of them has begun
@@ -144,6 +145,19 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitEvent:
+    """Waits for a time, a named signal, or whichever of the two comes first.
+
+    `call` is the node's call that asks for it, `until` the time in ISO 8601, UTC; one of `until` and `signal` may be
+    None.
+    """
+
+    call: ToolCall
+    until: str | None
+    signal: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """What judge made of one reply."""
 
@@ -192,7 +206,7 @@ class Items:
     delay: float = 0.0
 
 
-Effect = CallModel | CallTools | Classify | Wait | Decided | Visits | Items
+Effect = CallModel | CallTools | Classify | Wait | AwaitEvent | Decided | Visits | Items
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────
@@ -268,7 +282,8 @@ class InDoubt:
 class Suspended:
     """The run cannot continue for now.
 
-    `waiting` says what a person has to decide, or, with the reason `paused`, what would have been done next.
+    `waiting` says what a person has to decide, for which time or signal it waits, or, with the reason `paused`, what
+    would have been done next.
     """
 
     reason: FinishReason
@@ -291,8 +306,31 @@ class Received:
     messages: tuple[ReadMessage, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """The time has come for which a run waited."""
+
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    """A signal has come for which a run waited: its `name`, its `data` as JSON, and the caller who sent it.
+
+    `n` is its record in the strand `control`, None in a run that was forked since.
+    """
+
+    name: str
+    data: Any
+    by: str
+    at: str
+    n: int | None = None
+
+
 Result = ToolReply | Failed
 """What a call gave."""
+Event = Elapsed | Signalled
+"""What ends a wait for a time or a signal."""
 Stop = Cancelled | Suspended
 """The reply in place of an answer when the run goes no further, for now or for good."""
 Answer = ModelReply | Result

@@ -10,7 +10,7 @@ JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
     "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
-    "awaiting_approval", "in_doubt", "paused",
+    "awaiting_approval", "awaiting_event", "in_doubt", "paused",
 ]  # fmt: skip
 
 
@@ -67,7 +67,10 @@ class UsedTool(TypedDict):
 
 class WaitingCall(TypedDict):
     """A call that waits for a person: decide on it at its `strand` and number `n`. `message` says why it waits,
-    `origins` where the values of its arguments come from, by JSON pointer."""
+    `origins` where the values of its arguments come from, by JSON pointer.
+
+    With the reason `awaiting_event` it is a node that waits for a time, `until`, for a `signal`, or for both.
+    """
 
     strand: str
     n: int
@@ -76,6 +79,8 @@ class WaitingCall(TypedDict):
     reason: FinishReason
     message: NotRequired[str]
     origins: NotRequired[dict[str, str]]
+    until: NotRequired[str]
+    signal: NotRequired[str]
 
 
 class JournalEnd(TypedDict):

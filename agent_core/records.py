@@ -5,10 +5,12 @@
     asked          an act follows at once                          the recorder
     answered       the act has a result                            the recorder
     decided        judge has decided about a reply                 the loop
-    waiting        a call waits for a person                       the recorder
+    waiting        a call waits for a person, a node for an event  the recorder
     resolved       a person decided, or paused or resumed the run  the caller who decides
+                   the event came for which a node waited          the recorder
     cancelled      in place of an answer                           the driver, or the caller who cancels
     message        somebody adds a message to the run              the caller who adds it
+    signal         somebody sends a signal to the run              the caller who sends it
     received       an agent reads the messages that were added     the recorder
     run_finished   the run has ended                               the recorder
     sealed         a run ended or waits, and the host has keys     the driver
@@ -47,6 +49,7 @@ Kind = Literal[
     "answered",
     "cancelled",
     "message",
+    "signal",
     "received",
     "run_finished",
     "sealed",
@@ -181,13 +184,15 @@ class AgentStarted(AgentStartedBody):
 
 
 class NodeTool(TypedDict):
-    """What a workflow's run knows of a tool that one of its nodes calls. `inward`: its arguments stay in the run."""
+    """What a workflow's run knows of a tool that one of its nodes calls. `inward`: its arguments stay in the run;
+    `awaits`: its answer says for what the node waits."""
 
     schema: Json
     effect: Any
     idempotent: bool
     within: float | None
     inward: NotRequired[bool]
+    awaits: NotRequired[bool]
 
 
 class FlowStartedBody(RunStartedBody):
@@ -395,6 +400,17 @@ class BatchWaiting(TypedDict):
     tools: list[str]
 
 
+class EventWaiting(TypedDict):
+    """A node that waits for a time, a signal, or both."""
+
+    kind: Literal["waiting"]
+    reason: Literal["awaiting_event"]
+    tool: str
+    args: Json
+    until: NotRequired[str]
+    signal: NotRequired[str]
+
+
 class Resolved(TypedDict):
     """A person's decision, or their pause, resume or cancel in the strand `control`; or a late answer."""
 
@@ -406,6 +422,26 @@ class Resolved(TypedDict):
     by: str
     at: str
     answer: NotRequired[Json]
+
+
+class TimeElapsed(TypedDict):
+    """The time has come for which a node waited."""
+
+    kind: Literal["resolved"]
+    decision: Literal["elapsed"]
+    at: str
+
+
+class SignalTaken(TypedDict):
+    """The signal has come for which a node waited; `n` is its record in the strand `control`."""
+
+    kind: Literal["resolved"]
+    decision: Literal["signalled"]
+    signal: str
+    data: Any
+    n: NotRequired[int]
+    by: str
+    at: str
 
 
 class BatchResolved(TypedDict):
@@ -425,6 +461,16 @@ class AddedMessage(TypedDict):
     kind: Literal["message"]
     role: Literal["user", "assistant"]
     content: str
+    by: str
+    at: str
+
+
+class SentSignal(TypedDict):
+    """A signal that somebody sends to a run, in the strand `control`. The first wait of that name takes it."""
+
+    kind: Literal["signal"]
+    name: str
+    data: Any
     by: str
     at: str
 
@@ -482,10 +528,11 @@ Started = AgentStarted | FlowStarted
 Asked = ModelAsked | ToolAsked | BatchAsked
 Answered = ModelAnswered | ToolAnswered | FailureAnswered | BatchAnswered
 Finished = AgentFinished | FlowFinished
-Messages = AddedMessage | Received
+Messages = AddedMessage | SentSignal | Received
+EventResolved = TimeElapsed | SignalTaken
 AnyRecord = (
-    Started | Asked | Answered | Cancelled | Decided | Waiting | BatchWaiting | Resolved | BatchResolved
-    | Messages | Finished | Sealed
+    Started | Asked | Answered | Cancelled | Decided | Waiting | BatchWaiting | EventWaiting | Resolved | BatchResolved
+    | EventResolved | Messages | Finished | Sealed
 )  # fmt: skip
 
 

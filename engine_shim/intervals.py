@@ -25,6 +25,8 @@ TRIGGER_INTERVAL_S: Final = 1.0
 """A server: for triggers that are due."""
 TOKEN_INTERVAL_S: Final = 1.0
 """A server: for tokens that were revoked, of all that is held open, by one query."""
+TIMER_INTERVAL_S: Final = 1.0
+"""A server: for waiting runs whose time has come."""
 RECOVERY_INTERVAL_S: Final = 2.0
 """A server: for runs that another process has left."""
 SOURCE_INTERVAL_S: Final = 30.0

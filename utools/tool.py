@@ -101,7 +101,8 @@ class Tool:
     tool is used, in words that a person would use: each is {user, args, output, answer}: what is asked, the call, what
     it gives, and the answer that is made of it. An `inward` tool only works on what it is given, and keeps it in the
     run: a workflow's node may give it texts in which secrets are masked, which any other tool would take for values.
-    A `node_only` tool is called by the nodes of workflows, and no model ever sees it.
+    A `node_only` tool is called by the nodes of workflows, and no model ever sees it. The result of a tool that
+    `awaits` is {signal, until}: its node waits for one of the two, and gives what has come.
     """
 
     code: str
@@ -118,6 +119,7 @@ class Tool:
     examples: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     inward: bool = False
     node_only: bool = False
+    awaits: bool = False
 
     def __post_init__(self) -> None:
         where = f"tools.{self.code}"

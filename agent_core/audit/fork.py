@@ -15,10 +15,10 @@ from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Fact, Question, Resolved, RunStarted, Waiting
 from agent_core.journal.facts import Received as ReceivedFact
-from agent_core.journal.operations import Act, Append, Begin, Operation, Slot, Spec, started_body, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Slot, Spec, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.reader import read_record
-from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.record import Record, Row, Tape, by_path
 from agent_core.journal.recorder import record_run
 from agent_core.journal.signature import head_and_count, split_own_strands
 from agent_core.journal.strand import Loops, Run
@@ -103,11 +103,11 @@ class _Past:
             if last.kind == "waiting" and len(source) > len(rows):
                 decision = self._source_fact(path, len(rows))
                 if isinstance(decision, Resolved | Cancelled) and not decision.closes:
-                    yield Slot(path, len(rows), last.hash).row(source[len(rows)].record())
+                    yield Slot(path, len(rows), last.hash).row(_without_sender(source[len(rows)].record()))
 
     def _perform(self, operation: Operation) -> Any:
         match operation:
-            case Append(rows):
+            case Append(rows) | Listen(rows=rows):
                 self._append(rows)
             case Begin():
                 return self._begin(operation)
@@ -197,6 +197,11 @@ def _journal_of(tape: Tape, path: str) -> Json:
 def _without_place(message: ReadMessage) -> ReadMessage:
     """Return a message that was read, without its place in a strand that the new run does not have."""
     return {"role": message["role"], "content": message["content"], "by": message["by"]}
+
+
+def _without_sender(decision: Record) -> Record:
+    """Return a decision, or an event, without its place in a strand that the new run does not have."""
+    return {key: value for key, value in decision.items() if key != "n"}
 
 
 def _pause(path: str) -> Suspended:

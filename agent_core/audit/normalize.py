@@ -14,9 +14,11 @@ _IGNORED: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run", "t
 _SHAPES: Final = (
     ({"count", "total_ms"}, {"total_ms"}),
     ({"step", "elapsed_ms", "timestamp"}, {"elapsed_ms", "timestamp"}),
+    ({"signal", "until"}, {"until", "at"}),
     ({"final_answer", "trace", "total_ms"}, {"run_id", "journal", "total_ms", "started_at", "ended_at"}),
 )
-"""An agent's output may be quoted in any record: the keys that identify its parts, and the keys to ignore in them."""
+"""An agent's output, or what a node waited for, may be quoted in any record: the keys that identify its parts, and the
+keys to ignore in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def normalize(record: Record) -> Record:
             result["limits"] = {key: value for key, value in limits.items() if key != "seconds"}
         case {"kind": "run_finished"}:
             result.pop("output", None)
+        case {"kind": "waiting", "reason": "awaiting_event"}:
+            result.pop("until", None)
         case {"kind": "resolved", "answer": answer}:
             result["answer"] = normalize(answer)
         case _:

@@ -10,7 +10,7 @@ from agent_core.effects import Classify
 from agent_core.errors import Divergence, JournalError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.kinds import LOOP_OF_START, beginning
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
 from agent_core.journal.path import is_below
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import Ended, record_run
@@ -148,7 +148,7 @@ def _refuse(operation: Operation) -> Any:
     match operation:
         case Append(rows):
             raise _TapeEnded(rows[0].path)
-        case Act(slot=slot):
+        case Act(slot=slot) | Listen(slot=slot):
             raise _TapeEnded(slot.path)
         case Begin(path=path) | Sleep(path=path) | Classify(strand=path):
             raise _TapeEnded(path)

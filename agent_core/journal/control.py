@@ -1,13 +1,13 @@
-"""The rows that a person appends: decisions, messages, and who paused, resumed or cancelled a run. Pure."""
+"""The rows that a caller appends: decisions, messages, signals, and who paused, resumed or cancelled a run. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
-from agent_core.effects import ReadMessage
+from agent_core.effects import ReadMessage, Signalled
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
-from agent_core.journal.facts import Received, Resolved, Waiting
+from agent_core.journal.facts import Received, Resolved, Sent, Waiting
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import parent_of, root_of
 from agent_core.journal.reader import read_record
@@ -60,13 +60,29 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
 
 
 def waiting_calls(tape: Tape) -> list[WaitingCall]:
-    """Return what waits for a person, in order of strands."""
+    """Return what waits, for a person or for an event, in order of strands."""
     ends = [rows[-1] for path, rows in sorted(tape.items()) if rows and not is_closed(tape, path)]
     return [_describe_waiting(row, waiting) for row in ends if (waiting := read_waiting(row)) is not None]
 
 
+def calls_for_person(waiting: Iterable[WaitingCall]) -> list[WaitingCall]:
+    """Return those of the waiting calls about which a person has to decide."""
+    return [each for each in waiting if each["reason"] != "awaiting_event"]
+
+
+def due_of(waiting: Iterable[WaitingCall]) -> str | None:
+    """Return when the earliest wait for a time ends, in ISO 8601, UTC; None without one."""
+    return min((each["until"] for each in waiting if "until" in each), default=None)
+
+
+def describe_event(wait: Mapping[str, Any]) -> str:
+    """Return for what a node waits, as in "for the signal 'paid', until 2026-12-01T08:00:00Z"."""
+    signal = [f"for the signal {wait['signal']!r}"] if "signal" in wait else []
+    return ", ".join([*signal, *([f"until {wait['until']}"] if "until" in wait else [])])
+
+
 def read_waiting(row: Row) -> Waiting | None:
-    """Return the call that a row says waits for a person; None for any other row."""
+    """Return what a row says waits, a call for a person or a node for an event; None for any other row."""
     waiting = read_record(row.record()) if row.kind == "waiting" else None
     return waiting if isinstance(waiting, Waiting) and waiting.tool is not None else None
 
@@ -83,6 +99,10 @@ def _describe_waiting(row: Row, waiting: Waiting) -> WaitingCall:
         call["origins"] = dict(waiting.origins)
     if waiting.message:
         call["message"] = waiting.message
+    if waiting.until is not None:
+        call["until"] = waiting.until
+    if waiting.signal is not None:
+        call["signal"] = waiting.signal
     return call
 
 
@@ -103,6 +123,11 @@ def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str) -> R
     return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at})
 
 
+def signal_row(run: str, tape: Tape, name: str, data: Any, *, by: str, at: str) -> Row:
+    """Return the row of a signal that somebody sends to a run."""
+    return _next_row(run, tape, {"kind": "signal", "name": name, "data": data, "by": by, "at": at})
+
+
 def _next_row(run: str, tape: Tape, record: Record) -> Row:
     rows = tape.get(CONTROL, [])
     return chain_row(CONTROL, len(rows), rows[-1].hash if rows else genesis(run, CONTROL), record)
@@ -120,6 +145,21 @@ def unread_messages(tape: Tape) -> list[ReadMessage]:
     received = [row for rows in tape.values() for row in rows if added and row.kind == "received"]
     read = {message.get("n") for row in received for message in read_messages(row)}
     return [read_message(row) for row in added if row.n not in read]
+
+
+def untaken_signals(tape: Tape) -> list[Signalled]:
+    """Return the signals that were sent to a run and that no node has taken, the oldest first."""
+    sent = [row for row in tape.get(CONTROL, []) if row.kind == "signal"]
+    resolved = [row for rows in tape.values() for row in rows if sent and row.kind == "resolved"]
+    taken = {fact.sent for row in resolved if isinstance(fact := read_record(row.record()), Resolved)}
+    return [read_signal(row) for row in sent if row.n not in taken]
+
+
+def read_signal(row: Row) -> Signalled:
+    """Return a signal that was sent to a run, as a node takes it."""
+    fact = read_record(row.record())
+    assert isinstance(fact, Sent)
+    return Signalled(fact.name, fact.data, fact.by, fact.at, row.n)
 
 
 def read_messages(row: Row) -> Sequence[ReadMessage]:
@@ -151,6 +191,9 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
         raise kind(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
         raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled")
+    if not waiting.is_for_person:
+        event = describe_event(_describe_waiting(rows[n], waiting))
+        raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}")
     in_doubt = waiting.reason == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
         expected = "retry, skip or fail" if in_doubt else "approve, deny or edit"
@@ -159,5 +202,5 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
 
 
 def _list_waiting(tape: Tape) -> str:
-    slots = [f"{entry['strand']}:{entry['n']}" for entry in waiting_calls(tape)]
-    return f"waiting: {', '.join(slots)}" if slots else "nothing in this run waits"
+    slots = [f"{entry['strand']}:{entry['n']}" for entry in calls_for_person(waiting_calls(tape))]
+    return f"waiting: {', '.join(slots)}" if slots else "no call in this run waits for a decision"

@@ -7,10 +7,11 @@ Call          asked           a tool is called
 Batch         asked           several tools are called at once, each in a strand of its own
 Answered      answered        what came of a question, a call or a batch
 Decided       decided         what became of a model's reply
-Waiting       waiting         a call waits for a person
-Resolved      resolved        a person decided, or paused, resumed or cancelled the run
+Waiting       waiting         a call waits for a person, a node for a time or a signal
+Resolved      resolved        a person decided, or paused, resumed or cancelled the run; or what was waited for came
 Cancelled     cancelled       in place of an answer
 Added         message         somebody adds a message to the run
+Sent          signal          somebody sends a signal to the run
 Received      received        an agent reads messages that were added
 RunFinished   run_finished    a workflow or an agent has ended
 Sealed        sealed          the run was signed
@@ -156,6 +157,13 @@ class Answered(_Fact):
         return answer.success if isinstance(answer, ToolReply) else not isinstance(answer, Failed)
 
     @property
+    def begins_wait(self) -> bool:
+        """Whether the answer says for what its node waits now."""
+        if not isinstance(self.asked, Call) or self.run is None or self.run.is_agent:
+            return False
+        return bool(self.run.tools.get(self.asked.tool, {}).get("awaits"))
+
+    @property
     def error(self) -> str | None:
         """What was said of a failure."""
         match self.answer:
@@ -190,7 +198,10 @@ class Decided(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(_Fact):
-    """A call, or the calls of a batch, wait for a person. One in doubt has been `asked`, and took `seconds` so far."""
+    """A call, or the calls of a batch, wait for a person. One in doubt has been `asked`, and took `seconds` so far.
+
+    A node that waits for an event has a time, `until`, the name of a `signal`, or both.
+    """
 
     reason: FinishReason
     tool: str | None
@@ -200,11 +211,22 @@ class Waiting(_Fact):
     message: str
     seconds: float | None
     asked: Question | Call | Batch | None
+    until: str | None = None
+    signal: str | None = None
+
+    @property
+    def is_for_person(self) -> bool:
+        """Whether a person has to decide."""
+        return self.reason != "awaiting_event"
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved(_Fact):
-    """What a person decided. The end of a batch of decisions `closes` its strands, and has no `by` and `at`."""
+    """What a person decided. The end of a batch of decisions `closes` its strands, and has no `by` and `at`.
+
+    `elapsed` and `signalled` end the wait of a node: the latter has the `signal`, its `data`, and as `sent` its record
+    in the strand `control`.
+    """
 
     decision: str
     by: str
@@ -212,6 +234,9 @@ class Resolved(_Fact):
     message: str
     args: Json | None
     closes: Sequence[Closing]
+    signal: str | None = None
+    data: Any = None
+    sent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +254,16 @@ class Added(_Fact):
 
     role: Literal["user", "assistant"]
     content: str
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(_Fact):
+    """A signal that somebody sent to the run."""
+
+    name: str
+    data: Any
     by: str
     at: str
 
@@ -285,6 +320,6 @@ class Sealed(_Fact):
 
 Act = Question | Call | Batch
 Fact = (
-    RunStarted | Question | Call | Batch | Answered | Decided | Waiting | Resolved | Cancelled | Added | Received
+    RunStarted | Question | Call | Batch | Answered | Decided | Waiting | Resolved | Cancelled | Added | Sent | Received
     | RunFinished | Sealed
 )  # fmt: skip

@@ -8,6 +8,8 @@ Act         appends the rows, then acts                              ModelReply,
                                                                      InDoubt; Suspended or Received when it has
                                                                      appended all but the last row
 Sleep       waits before a node is tried again                       None, Cancelled or Suspended
+Listen      appends the rows, then waits for a time or a signal      Elapsed, Signalled or Cancelled; None when the run
+                                                                     is to be let go until then
 Classify    asks a tool's own function what a call would do          "read", "write" or "nested"
 Fork        drives branches at the same time, and what `more` adds   what they return, in order of start
 """
@@ -100,7 +102,17 @@ class Sleep:
     seconds: float
 
 
-Operation = Begin | Append | Act | Classify | Fork | Sleep
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """`slot` is where the event goes; `until` is a time in ISO 8601, UTC."""
+
+    rows: tuple[Row, ...]
+    slot: Slot
+    until: str | None
+    signal: str | None
+
+
+Operation = Begin | Append | Act | Classify | Fork | Sleep | Listen
 Operations = Generator[Operation, Any, Any]
 
 

@@ -21,6 +21,7 @@ from agent_core.journal.facts import (
     RunFinished,
     RunStarted,
     Sealed,
+    Sent,
     Waiting,
 )
 from agent_core.journal.path import is_below, name_of, parent_of
@@ -126,7 +127,7 @@ def time_of(fact: Fact) -> str | None:
             return run.at
         case Answered(answer=answer):
             return answer.at
-        case Cancelled(at=at) | RunFinished(at=at) | Added(at=at):
+        case Cancelled(at=at) | RunFinished(at=at) | Added(at=at) | Sent(at=at):
             return at
         case Resolved(at=at):
             return at or None
@@ -244,12 +245,15 @@ def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
         message=read("message", ""),
         seconds=read("seconds"),
         asked=asked,
+        until=read("until"),
+        signal=read("signal"),
     )
 
 
 def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:
     who = (record["decision"], record.get("by", ""), record.get("at", ""))
-    return Resolved(*where, *who, record.get("message", ""), record.get("args"), record.get("closes", ()))
+    said = (record.get("message", ""), record.get("args"), record.get("closes", ()))
+    return Resolved(*where, *who, *said, record.get("signal"), record.get("data"), record.get("n"))
 
 
 def _read_cancelled(where: _Where, record: Record, asked: Act | None) -> Fact:
@@ -258,6 +262,10 @@ def _read_cancelled(where: _Where, record: Record, asked: Act | None) -> Fact:
 
 def _read_message(where: _Where, record: Record, asked: Act | None) -> Fact:
     return Added(*where, record["role"], record["content"], record["by"], record["at"])
+
+
+def _read_signal(where: _Where, record: Record, asked: Act | None) -> Fact:
+    return Sent(*where, record["name"], record["data"], record["by"], record["at"])
 
 
 def _read_received(where: _Where, record: Record, asked: Act | None) -> Fact:
@@ -299,6 +307,7 @@ _READERS: Final[Mapping[str, Callable[[_Where, Record, Act | None], Fact]]] = {
     "resolved": _read_resolved,
     "cancelled": _read_cancelled,
     "message": _read_message,
+    "signal": _read_signal,
     "received": _read_received,
     "run_finished": _read_finished,
     "sealed": _read_sealed,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from agent_core.effects import (
+    AwaitEvent,
     CallModel,
     CallReply,
     CallTools,
@@ -31,6 +32,7 @@ from agent_core.effects import (
 from agent_core.errors import Divergence
 from agent_core.journal.acts import append_pending, record_act, record_question, reply_of
 from agent_core.journal.approvals import wait_for_person
+from agent_core.journal.awaiting import await_event
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
@@ -122,6 +124,8 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
                 reply = yield from _record_calls(strand, effect)
             case Wait():
                 reply = wait_for_person(strand, effect)
+            case AwaitEvent():
+                reply = yield from await_event(strand, effect)
             case Visits():
                 reply = yield from _record_visits(strand, effect)
             case Items():
@@ -246,12 +250,19 @@ def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tup
         stopped = yield Sleep(path, visit.delay)
         if isinstance(stopped, Suspended):
             return visit, stopped, None
+    return (yield from _record_visited(strand, path, visit))
+
+
+def _record_visited(
+    strand: Strand, path: str, visit: Visit
+) -> Generator[Operation, Any, tuple[Visit, Any, Json | None]]:
+    """What a visit, or an item of one, asks for: its loop, or its one call."""
     if visit.loop is None:
         return (yield from _record_visited_call(strand, path, visit))
     pending: list[Row] = []
-    reply = yield from _pump(run.open(path, pending), visit.loop())
+    reply = yield from _pump(strand.run.open(path, pending), visit.loop())
     if isinstance(reply, Suspended):
-        strand.visited += [below for below in run.strands if is_below(below, path)]
+        strand.visited += [below for below in strand.run.strands if is_below(below, path)]
     yield from append_pending(pending)
     return visit, reply, None
 
@@ -280,7 +291,7 @@ def _record_items(strand: Strand, effect: Items) -> Generator[Operation, Any, Su
     def start(visits: Sequence[Visit]) -> list[Operations]:
         here = [item(strand.path, n, visit.n) for visit in visits]
         paths.extend(here)
-        return [_record_visited_call(strand, path, visit) for path, visit in zip(here, visits, strict=True)]
+        return [_record_visited(strand, path, visit) for path, visit in zip(here, visits, strict=True)]
 
     n = strand.n
     strand.write({"kind": "asked", "ask": "batch", "tools": list(effect.tools)})

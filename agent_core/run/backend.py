@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from agent_core.effects import Cancelled, Classify, InDoubt, ReadMessage
+from agent_core.effects import Cancelled, Classify, InDoubt, ReadMessage, Signalled
 from agent_core.errors import Lost
 from agent_core.journal.operations import Act, Begin
 from agent_core.journal.record import Row
@@ -38,6 +38,10 @@ class Backend(Protocol):
 
     async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
         """Return the messages for the question that a strand is about to ask."""
+        ...
+
+    async def take_signal(self, name: str) -> Signalled | None:
+        """Return the oldest signal of this name that no node has taken; None before one is sent."""
         ...
 
     def must_admit(self, act: Act) -> bool:
@@ -81,6 +85,13 @@ class LocalBackend:
         if self._inbox.stop.has_messages and self._inbox.accepts(strand):
             await self._appender.retry_until_available(self._inbox.read)
         return self._inbox.take(strand)
+
+    async def take_signal(self, name: str) -> Signalled | None:
+        if self._inbox is None:
+            return None
+        if self._inbox.stop.has_messages:
+            await self._appender.retry_until_available(self._inbox.read)
+        return self._inbox.take_signal(name)
 
     def must_admit(self, act: Act) -> bool:
         return call_to_admit(act) is not None

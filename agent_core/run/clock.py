@@ -1,8 +1,8 @@
 """The wall clock, as records write it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
-def now() -> str:
-    """Return the time, ISO 8601, UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now(ago: float = 0.0) -> str:
+    """Return the time so many seconds ago, ISO 8601, UTC, to the millisecond."""
+    return (datetime.now(UTC) - timedelta(seconds=ago)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
@@ -14,6 +14,7 @@ from agent_core.journal.control import (
     decision_rows,
     message_row,
     read_waiting,
+    signal_row,
     start_of,
 )
 from agent_core.journal.facts import Waiting
@@ -44,8 +45,9 @@ class StopSignal:
     """Stops a run that is being driven, from the event loop that drives it.
 
     A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them. `has_messages` says that
-    messages may have been added to the run since it was last looked for them; any thread may set it. Of a run that
-    `is_abandoned` the driver writes no more; one that `is_lost` to another driver is not driven again from the tape.
+    messages or signals may have been added to the run since it was last looked for them; any thread may set it, and
+    `note_messages` tells the driver. Of a run that `is_abandoned` the driver writes no more; one that `is_lost` to
+    another driver is not driven again from the tape.
     """
 
     requested: Stopping | None = None
@@ -53,6 +55,13 @@ class StopSignal:
     is_abandoned: bool = False
     is_lost: bool = False
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    on_messages: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def note_messages(self) -> None:
+        """Let the driver look for messages and signals."""
+        self.has_messages = True
+        for notify in self.on_messages:
+            notify()
 
     def request(self, how: Stopping) -> None:
         """Stop the run. A cancellation outweighs a pause; neither can be taken back."""
@@ -149,6 +158,11 @@ def append_message(journal: Journal, run: str, message: Record, *, by: str, keys
     _append_next(journal, run, lambda tape: message_row(run, tape, message, by=by, at=now()), keys)
 
 
+def append_signal(journal: Journal, run: str, name: str, data: Any, *, by: str, keys: Keys | None) -> None:
+    """Append a signal, which the first node of the run takes that waits for one of this name."""
+    _append_next(journal, run, lambda tape: signal_row(run, tape, name, data, by=by, at=now()), keys)
+
+
 def _append_next(journal: Journal, run: str, make: Callable[[Tape], Row], keys: Keys | None) -> None:
     """Append a row to the strand `control`, which anybody may write."""
     while True:
@@ -160,7 +174,7 @@ def _append_next(journal: Journal, run: str, make: Callable[[Tape], Row], keys: 
 
 
 def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
-    """Cancel everything that waits for a person; a call that is decided at the same moment stays decided."""
+    """Cancel everything that waits; a call that is decided at the same moment stays decided."""
     while rows := cancel_rows(journal.load(run), at=now()):
         with suppress(Lost):
             append_signed(journal, run, rows, keys)

@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from agent_core.effects import CallModel, Cancelled, Classify, ReadMessage, Received, Suspended
+from agent_core.effects import CallModel, Cancelled, Classify, Elapsed, Event, ReadMessage, Received, Suspended
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
+from agent_core.journal.operations import Act, Append, Begin, Fork, Listen, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import name_of
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
@@ -22,6 +22,7 @@ from agent_core.run.backend import Backend, LocalBackend
 from agent_core.run.control import StopSignal, sign_run
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
+from agent_core.run.listening import Listening, seconds_between
 from agent_core.run.log import listen_for_log
 from agent_core.run.retries import PATIENCE_S
 from agent_core.run.row_listener import RowListener
@@ -92,7 +93,9 @@ class LiveDriver:
         self._acting: dict[asyncio.Task[Any], None] = {}  # in the order in which they began, and are stopped
         self._sleeping: dict[asyncio.Task[Any], None] = {}
         self._backend, self._stop = backend, stop
+        self._listening = Listening()
         stop.listeners.append(self._wake)
+        stop.on_messages.append(self._listening.notify)
 
     @property
     def is_cancelled(self) -> bool:
@@ -100,6 +103,11 @@ class LiveDriver:
         return self.interruption is not None or self._stop.requested == "cancel"
 
     async def run(self, operations: Operations) -> Any:
+        """Return what the operations of a whole run return."""
+        self._listening.reset()
+        return await self._run_branch(operations)
+
+    async def _run_branch(self, operations: Operations) -> Any:
         reply: Any = None
         while True:
             try:
@@ -119,6 +127,8 @@ class LiveDriver:
                 return self._stop_reply(slot.path) or await self._begin(operation)
             case Sleep(path, seconds):
                 return await self._sleep(path, seconds)
+            case Listen():
+                return await self._listen(operation)
             case Classify():
                 return await self._backend.classify(operation)
             case Fork():
@@ -154,6 +164,29 @@ class LiveDriver:
         finally:
             del self._sleeping[task]
         return self._stop_reply(path)
+
+    async def _listen(self, listen: Listen) -> Event | Cancelled | None:
+        """Return what came; None once the run is let go until it comes: when it is paused, or nothing else goes on."""
+        if listen.rows:
+            await self._backend.append(listen.rows, settled=True)
+        while True:
+            if self.is_cancelled:
+                return Cancelled(self._backend.now())
+            if self._stop.requested == "pause" or self._listening.is_over:
+                return None
+            if (event := await self._find_event(listen)) is not None:
+                return event
+            try:
+                await self._listening.wait(listen.until, self._backend.now())
+            except asyncio.CancelledError as cancellation:
+                self.interrupt(cancellation)
+
+    async def _find_event(self, listen: Listen) -> Event | None:
+        signal = None if listen.signal is None else await self._backend.take_signal(listen.signal)
+        if signal is not None:
+            return signal
+        now = self._backend.now()
+        return Elapsed(now) if listen.until is not None and seconds_between(now, listen.until) <= 0 else None
 
     # ── acts ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,19 +246,22 @@ class LiveDriver:
 
         When one of them breaks, the others still come to their end, so that nothing they do is left in doubt.
         """
-        tasks = [asyncio.create_task(self.run(branch)) for branch in fork.branches]
+        tasks = [asyncio.create_task(self._run_branch(branch)) for branch in fork.branches]
+        self._listening.add(len(tasks) - 1 if tasks else 0)
         running, broken = list(tasks), None
         while running:
             done = await self._first_done(running)
             ended = [task for task in running if task in done]  # in order of start
             running = [task for task in running if task not in done]
+            before = len(tasks)
             for task in ended:
                 error = task.exception()  # of each, so that none counts as never retrieved
                 broken = broken or error
                 if broken is None and fork.more is not None:
-                    started = [asyncio.create_task(self.run(branch)) for branch in fork.more(task.result())]
+                    started = [asyncio.create_task(self._run_branch(branch)) for branch in fork.more(task.result())]
                     tasks += started
                     running += started
+            self._listening.add(len(tasks) - before - len(ended) + (not running))
         if broken is not None:
             raise broken
         return [task.result() for task in tasks]
@@ -249,7 +285,8 @@ class LiveDriver:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake what sleeps, and abort acts in progress when the run is cancelled."""
+        """Wake what sleeps or listens, and abort acts in progress when the run is cancelled."""
+        self._listening.notify()
         current = _task_or_none()
         for task in [*self._sleeping, *(self._acting if self.is_cancelled else ())]:
             if task is not current:

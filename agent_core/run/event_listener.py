@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agent_core.effects import Failed, ModelReply, ToolReply
-from agent_core.journal.facts import Answered, Call, Decided, Fact, Question, RecordedRun, RunFinished, Waiting
+from agent_core.journal.facts import (
+    Answered,
+    Call,
+    Decided,
+    Fact,
+    Question,
+    RecordedRun,
+    Resolved,
+    RunFinished,
+    Waiting,
+)
 from agent_core.journal.path import name_of
 from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
@@ -30,8 +40,12 @@ def events_of(fact: Fact) -> Iterator[Event]:
             yield from _decision_events(fact, _place(fact))
         case Answered(asked=Question()):
             pass  # a reply is shown by the decision about it, a failure by how the run ends
+        case Answered(succeeded=True) if fact.begins_wait:
+            pass  # what has come is shown
         case Answered(answer=ToolReply() | Failed() as answer):
             yield _observe(fact, answer)
+        case Resolved(decision="elapsed" | "signalled"):
+            yield _tell_event(fact)
         case Waiting(tool=str(tool)):
             yield _wait(fact, tool)
         case RunFinished():
@@ -52,7 +66,24 @@ def _wait(fact: Waiting, tool: str) -> Event:
     }
     if fact.message:
         event["message"] = fact.message
+    if fact.until is not None:
+        event["until"] = fact.until
+    if fact.signal is not None:
+        event["signal"] = fact.signal
     return event
+
+
+def _tell_event(fact: Resolved) -> Event:
+    """Return what a node waited for, and has come."""
+    text = "the time has come" if fact.signal is None else f"{fact.signal} by {fact.by}: {as_text(fact.data)}"
+    return {
+        "event": "observation",
+        "success": True,
+        "text": clip(text, _limit_of(fact.run)),
+        "seconds": 0.0,
+        "characters": len(text),
+        **_place(fact),
+    }
 
 
 def _end(fact: RunFinished) -> Event:

@@ -8,11 +8,11 @@ answer_discarded   what was shown of an answer does not count
 thought            what a model thought before it acted
 action             a call is made: one of an agent in a step, or that of a workflow's plain node
 tool_progress      a tool's own word while it runs; no record has it
-observation        what a call gave, as the model sees it
+observation        what a call gave, as the model sees it; or that what a node waited for has come
 repair             a reply, a call or a plan was refused, and the model is told why
 plan               a model made a plan
 plan_step          how far a step of a plan has come
-waiting            a call waits for a person
+waiting            a call waits for a person, or a node for a time or a signal
 finished           a workflow or an agent has ended
 """
 
@@ -126,6 +126,8 @@ class Waiting(Place):
     tool: str
     args: Json
     message: NotRequired[str]
+    until: NotRequired[str]
+    signal: NotRequired[str]
 
 
 @final

@@ -73,7 +73,9 @@ class LogListener:
             case Decided():
                 self._log_repairs(fact)
             case Waiting(tool=str(tool), reason=reason):
-                self._log("waiting", fact.run, tool=tool, reason=reason)
+                event = {"until": fact.until, "signal": fact.signal}
+                about: Json = {key: value for key, value in event.items() if value is not None}
+                self._log("waiting", fact.run, tool=tool, reason=reason, **about)
             case RunFinished():
                 self._log_end(fact)
             case _:

@@ -1,6 +1,6 @@
 """What goes in and out of the routes about runs."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -166,6 +166,14 @@ class MessageRequest(RequestBody):
 
     content: Text
     role: Literal["user", "assistant"] = "user"
+
+
+class SignalRequest(RequestBody):
+    """A signal's data, any JSON value: the output `data` of the node that waits for it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"data": {"amount": 12}}]})
+
+    data: Any = None
 
 
 class Verdict(BaseModel):

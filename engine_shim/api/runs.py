@@ -5,13 +5,13 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, HTTPException, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator, TypeAdapter
 
 from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import waiting_calls
+from agent_core.journal.control import calls_for_person, waiting_calls
 from agent_core.journal.store import Journal
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
@@ -30,6 +30,7 @@ from engine_shim.api.run_models import (
     Run,
     RunList,
     RunStatusView,
+    SignalRequest,
     Verdict,
 )
 from engine_shim.runs.trial import try_replay
@@ -37,6 +38,7 @@ from engine_shim.service.feed_merge import Position
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
+from utools.builtin.wait import SIGNAL_NAME
 
 EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {
@@ -179,6 +181,19 @@ def run_routes(access: Access) -> APIRouter:
             new = await runs.fork(run_id, at, by=caller.name, trace=traceparent, **about)
         return await answer_run(caller, new, wait=wait, nodes=nodes)
 
+    @router.post("/runs/{run_id}/signals/{name}", response_model=RunStatusView, responses=responses(404, 409, 429))
+    async def send_signal(
+        run_id: str,
+        name: Annotated[str, Path(pattern=SIGNAL_NAME)],
+        body: SignalRequest | None = None,
+        caller: Caller = run,
+    ) -> Response:
+        """Send a named signal to a run: the first node takes it that waits, or comes to wait, for one of this name."""
+        await caller.tenant.runs.check_goes_on(run_id)
+        runs = caller.tenant.runs
+        await runs.signal(run_id, name, None if body is None else body.data, by=caller.name)
+        return write_json({"run_id": run_id, "status": await runs.store.status(run_id)})
+
     @router.post("/runs/{run_id}/messages", response_model=RunStatusView, responses=responses(404, 409))
     async def add_message(run_id: str, body: MessageRequest, caller: Caller = run) -> Response:
         """Add a message to a run: the next question of one of its agents has it. One that does not speak for the user
@@ -214,6 +229,7 @@ async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[
     waiting = view.waiting
     if view.status in OPEN:  # it may be about to rest: what waits is in the journal before its status says so
         waiting = waiting_calls(await runs.store.load(run_id))
+    waiting = calls_for_person(waiting)
     if not waiting:
         raise DecisionError(f"no call waits in run {run_id!r}")
     if len(waiting) > 1:

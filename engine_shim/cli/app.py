@@ -11,13 +11,13 @@ from engine_shim.cli.chats.commands import chat, context
 from engine_shim.cli.evals.commands import evaluate, run_tests
 from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, show_help, tools, validate
 from engine_shim.cli.records.commands import diff, export, ledger, replay, retention, runs, show, stats, store, verify
-from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run
+from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run, signal
 from engine_shim.cli.serving.commands import dev, mcp, serve, token, worker
 from engine_shim.cli.terminal import with_own_streams
 
 GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
     "Every day": (init, validate, run, chat, runs, show, decide, resume, replay, serve),
-    "Runs": (pause, cancel, fork, context),
+    "Runs": (signal, pause, cancel, fork, context),
     "Audit": (verify, ledger, diff, export, stats, retention, store),
     "Host": (doctor, agents, tools, schema, graph, dev, worker, token, mcp),
     "Tests": (run_tests, evaluate),

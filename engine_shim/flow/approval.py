@@ -1,6 +1,6 @@
 """Calls of plain nodes that a person has to let through before they are made. Pure."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,15 +27,22 @@ def needs_person(node: Node, call: ToolCall) -> bool:
     return node.approval == "always" or (node.approval == "on_write" and call.effect == "write")
 
 
-def ask_and_call(state: State, call: ToolCall) -> Generator[Effect, Any, LetThrough | Failed | Stop]:
+def make_call(call: ToolCall) -> Generator[Effect, Any, CallReply]:
+    """Make one call."""
+    replies: tuple[CallReply, ...] = yield CallTools((call,))
+    return replies[0]
+
+
+def ask_and_call(
+    state: State, call: ToolCall, make: Callable[[ToolCall], Generator[Effect, Any, CallReply]] = make_call
+) -> Generator[Effect, Any, LetThrough | Failed | Stop]:
     """Ask a person about a call, and make it unless that person refuses it."""
     settled = yield from ask_person(state, [call])
     if isinstance(settled, Stop):
         return settled
     if isinstance(settled[0], Failed):
         return settled[0]
-    replies = yield CallTools((settled[0],))
-    return LetThrough(settled[0], replies[0])
+    return LetThrough(settled[0], (yield from make(settled[0])))
 
 
 def ask_person(state: State, calls: Sequence[ToolCall]) -> Generator[Effect, Any, list[ToolCall | Failed] | Stop]:

@@ -11,7 +11,8 @@ from agent_core.outputs import Json
 from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError
-from engine_shim.flow.approval import LetThrough, ask_and_call, needs_person
+from engine_shim.flow.approval import LetThrough, ask_and_call, make_call, needs_person
+from engine_shim.flow.awaiting import call_and_await
 from engine_shim.flow.branch import NeedsJudgement, choose_edges, judged_part, judgement_config, judgement_name
 from engine_shim.flow.call import build_call
 from engine_shim.flow.ending import End, nested_output, read_end
@@ -73,8 +74,11 @@ def _start_visit(state: State, visit: VisitState) -> Visit | None:
         _fail(state, visit, _error("timeout", "no time was left to run it", visit))
         return None
     call = state.bind(call, left)
+    make = call_and_await if state.awaits(node) else make_call
     if needs_person(node, call):
-        return Visit(visit.node, visit.n, call, loop=partial(ask_and_call, state, call))
+        return Visit(visit.node, visit.n, call, loop=partial(ask_and_call, state, call, make))
+    if state.awaits(node):
+        return Visit(visit.node, visit.n, call, loop=partial(call_and_await, call))
     state.budget.writes += call.once_only
     return Visit(visit.node, visit.n, call)
 

@@ -7,12 +7,14 @@ failed are tried again together, once the others have ended.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent_core.effects import Cancelled, Effect, Failed, Items, Stop, Suspended, ToolCall, ToolReply, Visit
 from agent_core.outputs import Json
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.approval import ask_person, needs_person
+from engine_shim.flow.awaiting import call_and_await
 from engine_shim.flow.call import build_call, names_of
 from engine_shim.flow.ending import End, read_end
 from engine_shim.flow.outcome import error_of
@@ -197,7 +199,8 @@ class Pass:
                 continue
             call = self._state.bind(item.call, left)
             self._state.budget.writes += call.once_only and not self._attempt
-            found.append(Visit(self._visit.node, item.index, call, spent=item.spent))
+            loop = partial(call_and_await, call) if self._state.awaits(self._node) else None
+            found.append(Visit(self._visit.node, item.index, call, spent=item.spent, loop=loop))
         return found
 
     def end(self, made: Visit, reply: Any, journal: Json | None) -> list[Visit]:

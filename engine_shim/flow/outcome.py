@@ -20,6 +20,8 @@ from engine_shim.flow.state import Key, State, VisitState
 from engine_shim.flow.visit_limit import exceeded
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
+_WAITING: tuple[FinishReason, ...] = ("in_doubt", "awaiting_approval", "awaiting_event")
+"""Why a run waits; of several the first one counts."""
 _KINDS = get_args(FinishReason)
 
 
@@ -50,7 +52,8 @@ class FlowOutcome:
         status: RunStatus = self.output["status"]
         kind: Any = (self.output["error"] or {}).get("kind")
         if status == "waiting":
-            return "in_doubt" if any(entry["reason"] == "in_doubt" for entry in self.waiting) else "awaiting_approval"
+            reasons = {entry["reason"] for entry in self.waiting}
+            return next((reason for reason in _WAITING if reason in reasons), "awaiting_approval")
         return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
 
     def result(self) -> Json:

@@ -126,6 +126,10 @@ class State:
         """Return whether a node's visits are runs of their own."""
         return bool(self.tools[self.nodes[name].tool]["effect"] == "nested")
 
+    def awaits(self, node: Node) -> bool:
+        """Return whether a node waits for what its tool's result names."""
+        return bool(self.tools[node.tool].get("awaits"))
+
     @property
     def nested_must_wait(self) -> bool:
         """Whether no nested run may start now.

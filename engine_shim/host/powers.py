@@ -144,6 +144,7 @@ NO_POWER: Final = frozenset(
             "json_transform/*",
             "set/*",
             "respond/*",
+            "wait/*",
             "http_request/max_bytes",
             "http_request/all_headers",
         ),

@@ -1,12 +1,12 @@
-"""RunControls: messages to a run, and requests to pause, cancel or resume it: in its journal, and to its driver."""
+"""RunControls: messages, signals, and requests to pause, cancel or resume a run: in its journal, and to its driver."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Control
 from agent_core.outputs import Json
-from agent_core.run.control import StopSignal, append_control, append_message
+from agent_core.run.control import StopSignal, append_control, append_message, append_signal
 from agent_core.run.secrets import signing_keys
 from agent_core.statuses import ENDED
 from engine_shim.intervals import CONTROL_INTERVAL_S
@@ -35,6 +35,12 @@ class RunControls:
         """Write a message, {role, content}, into the run's journal. DecisionError for a run that has ended."""
         self._check_goes_on(run)
         append_message(self._store.journal, run, message, by=by, keys=signing_keys())
+        self._store.leases.signal(run, "message")
+
+    def append_signal(self, run: str, name: str, data: Any, by: str) -> None:
+        """Write a signal into the run's journal. DecisionError for a run that has ended."""
+        self._check_goes_on(run)
+        append_signal(self._store.journal, run, name, data, by=by, keys=signing_keys())
         self._store.leases.signal(run, "message")
 
     def _check_goes_on(self, run: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
@@ -30,7 +30,7 @@ from engine_shim.store.run_store import RunStore
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None
-
+T = TypeVar("T")
 
 _NOT_IN_JSON = ("messages", "nodes", "declared")
 
@@ -112,27 +112,36 @@ class RunDriver:
         A caller who is cancelled cancels the run, which ends before the cancellation goes on. Abandoned for a run that
         another driver has taken over meanwhile.
         """
-        try:
-            result = await self._run_with_limit(job)
-        except asyncio.CancelledError:
-            job.stop.request("cancel")
-            await self._retry(job, partial(self._set_status, await self._run_until_stopped(job)))
-            raise
-        if job.stop.is_lost and result.status not in ENDED:
-            raise Abandoned(job.run)
-        await self._retry(job, partial(self._set_status, result))
-        return result
+        while True:
+            try:
+                result = await self._run_with_limit(job)
+            except asyncio.CancelledError:
+                job.stop.request("cancel")
+                await self._retry(job, partial(self._settle, await self._run_until_stopped(job)))
+                raise
+            if job.stop.is_lost and result.status not in ENDED:
+                raise Abandoned(job.run)
+            await self._retry(job, partial(self._settle, result))
+            if job.stop.requested is not None or not await self._has_event(job, result):
+                return result
 
-    def _set_status(self, result: RunResult) -> None:
+    def _settle(self, result: RunResult) -> None:
         is_released = result.status == "paused" and self._index.last_control(result.run_id) != "pause"
         status: RunStatus = "pending" if is_released else result.status
-        self._index.set_status(result.run_id, status, result.journal["count"])
+        self._index.settle(result.run_id, status, result.journal["count"], result.waiting)
+
+    async def _has_event(self, job: Job, result: RunResult) -> bool:
+        """Return whether an event has come for which the run waits, since it was let go. Its status is set before that:
+        who sends a signal later sees that the run waits, and resumes it."""
+        if result.status != "waiting" or all(each["reason"] != "awaiting_event" for each in result.waiting):
+            return False
+        return await self._retry(job, partial(self._index.has_event, job.run))
 
     def _set_running(self, run: str) -> None:
         self._index.set_status(run, "running", unless=ENDED)
 
-    async def _retry(self, job: Job, work: Callable[[], None]) -> None:
-        await retry_until_available(self._journal, work, run=job.run, patience=self._patience)
+    async def _retry(self, job: Job, work: Callable[[], T]) -> T:
+        return await retry_until_available(self._journal, work, run=job.run, patience=self._patience)
 
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""

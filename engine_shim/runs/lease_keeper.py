@@ -171,9 +171,12 @@ def _give_up(run: str, driven: _Driven) -> None:
 def _send(driven: _Driven, signal: Signal) -> None:
     if signal == "message":
         driven.stop.has_messages = True
-    if signal == "message" or driven.loop is None:
+    if driven.loop is None:
         return
     try:
-        driven.loop.call_soon_threadsafe(driven.stop.request, signal)
+        if signal == "message":
+            driven.loop.call_soon_threadsafe(driven.stop.note_messages)
+        else:
+            driven.loop.call_soon_threadsafe(driven.stop.request, signal)
     except RuntimeError:  # the loop was closed meanwhile, and the run with it
         log.debug("a run's event loop is closed")

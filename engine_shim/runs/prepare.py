@@ -153,6 +153,8 @@ class Preparer:
         within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
         schema = self._registry.schema(code).schema
         known = {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
+        if tool.awaits:
+            known["awaits"] = True
         return {**known, "inward": True} if tool.inward else known
 
 

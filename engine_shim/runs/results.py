@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_core.effects import Classify, Suspended
-from agent_core.journal.operations import Act, Append, Begin, Operation, Sleep, Spec, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
@@ -40,7 +40,7 @@ def read_paused(run: str, tape: Tape) -> RunResult:
 
 def _suspend(operation: Operation) -> Any:
     match operation:
-        case Append():
+        case Append() | Listen():
             return None
         case Classify():
             return "read"
@@ -53,4 +53,7 @@ def _suspend(operation: Operation) -> Any:
 
 
 def _perform_nothing(operation: Operation) -> Any:
+    """Wait for what has not come; anything else is left to do."""
+    if isinstance(operation, Listen) and not operation.rows:
+        return None
     raise _GoesOn

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.errors import Abandoned, JournalError
@@ -36,7 +37,9 @@ from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from engine_shim.telemetry.run_telemetry import RunTelemetry
+from utools.builtin.wait import check_signal
 from utools.limiter import Line
+from utools.schema.json_value import NotJson, as_json
 
 RECOVERY = "recovery"
 """Who resumes a run that a server has left, without a request."""
@@ -130,6 +133,26 @@ class Steering:
         text = self._secrets.redactor().text(content.encode("utf-8", "backslashreplace").decode())
         self._controls.append_message(run_id, {"role": role, "content": text}, by)
         self._leases.notify(run_id, "message")
+
+    def send_signal(self, run_id: str, name: str, data: Any = None, *, by: str = "caller") -> bool:
+        """Send a signal with JSON data to a run, whichever process drives it: the first node takes it that waits, or
+        comes to wait, for one of this name. Returns whether the run waits for it without a driver, and needs `resume`.
+
+        RunNotFound when the store holds no such run, DecisionError when it has ended, DefinitionError for a name that
+        no signal can have, and for data that is not JSON.
+        """
+        check_signal(name)
+        try:
+            plain = self._secrets.redactor().value(as_json(data))
+        except NotJson as error:
+            raise DefinitionError(f"the data of a signal must be JSON: {error}", where="data") from None
+        self._controls.append_signal(run_id, name, plain, by)
+        self._leases.notify(run_id, "message")
+        return self.has_event(run_id)
+
+    def has_event(self, run_id: str) -> bool:
+        """Return whether a run waits without a driver for a time or a signal that has come."""
+        return self._index.status(run_id) == "waiting" and self._index.has_event(run_id)
 
     async def pause(self, run_id: str, *, by: str = "caller") -> RunStatus:
         """Let what is under way in a run be answered, and begin nothing more until it is resumed. Gives its status.

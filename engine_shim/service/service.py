@@ -141,6 +141,7 @@ class Service:
             if tenant.engine.registry.left_out:
                 yield partial(_take_up_forever, tenant)
             yield tenant.triggers.run_forever
+            yield tenant.runs.wake_forever
             yield from (webhook.run_forever for webhook in tenant.webhooks)
 
     async def _recover_forever(self) -> None:

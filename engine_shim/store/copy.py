@@ -107,6 +107,8 @@ def _copy_notes(source: RunStore, target: RunStore, run: str) -> None:
         target.save(entry)
     if (trace := source.trace(run)) is not None:
         target.save_trace(run, trace)
+    if (due := source.due(run)) is not None:
+        target.save_due(run, due)
 
 
 def _in_strands(rows: list[Row]) -> Tape:

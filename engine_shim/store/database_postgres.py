@@ -52,7 +52,8 @@ _TAKEOVERS: Final = """
 _TURNS: Final = """
     CREATE TABLE run_turns (run TEXT COLLATE "C" PRIMARY KEY, agent TEXT NOT NULL, conversation TEXT COLLATE "C");
     CREATE INDEX run_turns_conversation ON run_turns (conversation)"""
-LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS))
+_TIMERS: Final = 'CREATE TABLE run_timers (run TEXT COLLATE "C" PRIMARY KEY, due TEXT COLLATE "C")'
+LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

@@ -1,17 +1,18 @@
 """RunIndex: what a store holds of its runs, and the status of each, by its journal and by the index."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_core.errors import Damaged
 from agent_core.journal.chain import check_chains, is_finished
-from agent_core.journal.control import last_control, waiting_calls
+from agent_core.journal.control import due_of, last_control, untaken_signals, waiting_calls
 from agent_core.journal.intact import check_intact, check_signer
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
-from agent_core.outputs import Json
+from agent_core.outputs import Json, WaitingCall
+from agent_core.run.clock import now
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.definition.model import ROOT
@@ -101,6 +102,19 @@ class RunIndex:
         tape, _ = self.load(run)
         if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
             self.set_status(run, "pending")
+
+    def settle(self, run: str, status: RunStatus, records: int, waiting: Iterable[WaitingCall]) -> None:
+        """Set the status of a run that was driven until now; of one that waits, when its earliest wait ends."""
+        if status == "waiting":
+            self.store.save_due(run, due_of(waiting))
+        self.set_status(run, status, records)
+
+    def has_event(self, run: str) -> bool:
+        """Return whether a time or a signal has come for which a run waits."""
+        tape = self.store.journal.load(run)
+        waits = [each for each in waiting_calls(tape) if each["reason"] == "awaiting_event"]
+        sent = {each.name for each in untaken_signals(tape)} if waits else set[str]()
+        return any(each.get("signal") in sent or each.get("until", "~") <= now() for each in waits)
 
     def set_status(
         self, run: str, status: RunStatus, records: int = 0, *, unless: Collection[ListedStatus] = ()

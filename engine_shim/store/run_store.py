@@ -16,6 +16,8 @@ from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, sa
 from engine_shim.store.leases import Leases, StoreLeases
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
+from engine_shim.store.timers import TABLE as TIMERS
+from engine_shim.store.timers import read_due, save_due
 
 if TYPE_CHECKING:
     from agent_core.journal.record import Row
@@ -37,7 +39,13 @@ _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
     WHERE status IN (?, ?)
     AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))"""
-_TABLES = ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", TAKEOVERS)
+_DUE = f"""SELECT workflow_runs.run FROM {TIMERS}
+    JOIN workflow_runs ON workflow_runs.run = {TIMERS}.run
+    JOIN run_submissions ON run_submissions.run = {TIMERS}.run
+    WHERE due <= ? AND status = 'waiting'
+    AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))
+    ORDER BY due, workflow_runs.run"""
+_TABLES = ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", TAKEOVERS, TIMERS)
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -81,6 +89,18 @@ class RunStore(Protocol):
     def list_orphaned(self, host: str) -> list[str]:
         """Return submitted runs of this host (or of no host) that are unfinished and have no live driver;
         the oldest first."""
+        ...
+
+    def save_due(self, run: str, due: str | None) -> None:
+        """Note when the earliest wait of a run ends, in ISO 8601, UTC; None without one."""
+        ...
+
+    def due(self, run: str) -> str | None:
+        """Return when the earliest wait of a run ends, as it was noted last."""
+        ...
+
+    def list_due(self, host: str, now: str) -> list[str]:
+        """Return submitted runs of this host (or of no host) that wait, and whose time has come; the earliest first."""
         ...
 
     def save_submission(self, run: str, submitter: str) -> None:
@@ -191,6 +211,15 @@ class DatabaseRunStore:
         found = [run for (run,) in self.database.rows("run_submissions", query, *OPEN, host, *values)]
         held = self.leases.held(found)
         return [run for run in found if run not in held]
+
+    def save_due(self, run: str, due: str | None) -> None:
+        save_due(self.database, run, due)
+
+    def due(self, run: str) -> str | None:
+        return read_due(self.database, run)
+
+    def list_due(self, host: str, now: str) -> list[str]:
+        return [run for (run,) in self.database.rows(TIMERS, _DUE, now, host)]
 
     def save_submission(self, run: str, submitter: str) -> None:
         self._keep_first("run_submissions", run, submitter)

@@ -24,6 +24,7 @@ class MemoryRunStore:
         self._entries: dict[str, RunEntry] = {}
         self._submitters: dict[str, str] = {}
         self._traces: dict[str, str] = {}
+        self._due: dict[str, str | None] = {}
 
     def save(self, entry: RunEntry) -> None:
         self._entries[entry.run] = entry
@@ -56,6 +57,17 @@ class MemoryRunStore:
         held = self.leases.held(found)
         return [run for run in found if run not in held]
 
+    def save_due(self, run: str, due: str | None) -> None:
+        self._due[run] = due
+
+    def due(self, run: str) -> str | None:
+        return self._due.get(run)
+
+    def list_due(self, host: str, now: str) -> list[str]:
+        waiting = [each.run for each in self.entries(RunFilter(("waiting",), host=host))]
+        due = [(at, run) for run in waiting if run in self._submitters and (at := self._due.get(run)) and at <= now]
+        return [run for _, run in sorted(due)]
+
     def save_submission(self, run: str, submitter: str) -> None:
         self._submitters.setdefault(run, submitter)
 
@@ -81,6 +93,7 @@ class MemoryRunStore:
         journaled = self.journal.delete(run)
         self._submitters.pop(run, None)
         self._traces.pop(run, None)
+        self._due.pop(run, None)
         return self._entries.pop(run, None) is not None or journaled
 
     def close(self) -> None:

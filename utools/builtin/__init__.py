@@ -18,6 +18,7 @@ from utools.builtin.redis_context import redis_context
 from utools.builtin.respond import respond
 from utools.builtin.set_values import set_values
 from utools.builtin.shell_command import shell_command
+from utools.builtin.wait import wait
 from utools.context.manager import context_manager
 from utools.context.open_store import open_context_store
 from utools.tool import Tool
@@ -44,6 +45,7 @@ __all__ = [
     "respond",
     "set_values",
     "shell_command",
+    "wait",
     "write_file",
 ]
 
@@ -72,5 +74,6 @@ def builtin_tools(
         respond(),
         set_values(),
         shell_command(root),
+        wait(),
         write_file(root),
     ]

@@ -23,6 +23,7 @@ from agent_core.journal.facts import (
     RunFinished,
     RunStarted,
     Sealed,
+    Sent,
     Waiting,
 )
 from agent_core.journal.reader import read_record
@@ -143,6 +144,8 @@ def _describe(fact: Fact) -> str:
             return ", ".join(tools)
         case Waiting(reason=reason, tool=None, tools=tools):
             return f"{reason} {', '.join(tools)}"
+        case Waiting(reason="awaiting_event", until=until, signal=signal):
+            return " ".join(filter(None, ("awaiting_event", signal, until)))
         case Waiting(reason=reason, tool=tool, args=args):
             return f"{reason} {tool} {output.as_text(args)}"
         case Answered():
@@ -155,6 +158,8 @@ def _describe(fact: Fact) -> str:
             return output.as_text({"at": at})
         case Added(by=by, role=role, content=content):
             return f"{role} by {by}: {content}"
+        case Sent(name=name, by=by, data=data):
+            return f"{name} by {by}: {output.as_text(data)}"
         case Received(messages=received):
             return " ".join(f"{each['role']} by {each['by']}: {each['content']}" for each in received)
         case RunFinished(reason=reason, error=error):
@@ -181,6 +186,10 @@ def _describe_answer(fact: Answered) -> str:
 def _describe_resolved(fact: Resolved) -> str:
     if fact.decision == "batch":
         return f"all {output.count(len(fact.closes), 'call')} decided"
+    if fact.decision == "elapsed":
+        return f"elapsed at {fact.at}"
+    if fact.signal is not None:
+        return f"signal {fact.signal} by {fact.by}: {output.as_text(fact.data)}"
     more = fact.message or ("" if fact.args is None else output.as_text(fact.args))
     return f"{fact.decision} by {fact.by}" + (f": {more}" if more else "")
 

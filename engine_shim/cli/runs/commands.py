@@ -151,6 +151,35 @@ def decide(
     return decide_call(find_workflow_run(run_id, options), decision, at, options)
 
 
+def signal(
+    run_id: RunId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name for which a `wait` node waits.")],
+    data: Annotated[str | None, typer.Option(help="JSON: the output `data` of that node.")] = None,
+    store: ExistingStore = None,
+    config: Config = None,
+    engine: EngineKind = None,
+    temporal: Temporal = None,
+    verbose: Verbose = False,
+    debug: Debug = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
+    as_json: AsJson = False,
+) -> int:
+    """Send a signal to a run. If a node waits for it, the run goes on here.
+
+    \b
+    Examples:
+      agent-core signal last paid
+      agent-core signal last paid --data '{"amount": 12}'
+    """
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.runs.run import signal_run
+
+    options = Options(store, config, as_json, engine, temporal)
+    return signal_run(find_workflow_run(run_id, options), name, data, options)
+
+
 def pause(
     run_id: RunId,
     store: ExistingStore = None,

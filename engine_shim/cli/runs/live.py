@@ -7,12 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Decisions
+from agent_core.journal.control import Decisions, calls_for_person, due_of
+from agent_core.run.clock import now
 from agent_core.run.events import Event
+from agent_core.run.listening import seconds_between
 from engine_shim.cli import output, terminal
 from engine_shim.cli.log import logs_json
 from engine_shim.cli.output import Options
@@ -24,6 +26,8 @@ from engine_shim.runs.engine import Engine
 from engine_shim.telemetry.export import exporting
 
 Work = Callable[[Callable[[Event], None]], Coroutine[Any, Any, RunResult]]
+LONGEST_SLEEP_S: Final = 60.0
+"""How long a command sleeps at once: the clock may be set meanwhile."""
 
 Decided = tuple[Mapping[str, Any], Decision]
 """A call that waited, and what a person decided about it."""
@@ -62,10 +66,21 @@ def drive(
 def drive_run(
     engine: Engine, workflow: Workflow, run_id: str, work: Work, options: Options, decided: Sequence[Decided] = ()
 ) -> RunResult:
-    """Return the result of `work` on this run; at a terminal, after the person has decided on the calls that wait."""
+    """Return the result of `work` on this run; at a terminal, after the person has decided on the calls that wait.
+
+    A node that waits for a time is waited for.
+    """
     result = drive(engine, workflow, work, on_interrupt(engine, run_id, options), decided)
-    while result.status == "waiting" and is_attended(options):
-        call = result.waiting[0]
+    while result.status == "waiting":
+        calls, due = calls_for_person(result.waiting), due_of(result.waiting)
+        if calls and is_attended(options):
+            call = calls[0]
+        elif due is not None:
+            work = _resuming(engine, run_id, {}, due)
+            result = drive(engine, workflow, work, on_interrupt(engine, run_id, options))
+            continue
+        else:
+            break
         if (decision := ask_decision(call, engine.store.journal.load(run_id))) is None:
             break
         decisions = {(call["strand"], call["n"]): decision}
@@ -77,8 +92,15 @@ def drive_run(
     return result
 
 
-def _resuming(engine: Engine, run_id: str, decisions: Decisions) -> Work:
-    return lambda tell: engine.resume(run_id, decisions=decisions, by=output.user(), on_event=tell)
+def _resuming(engine: Engine, run_id: str, decisions: Decisions, due: str | None = None) -> Work:
+    """Return what resumes a run, once its time has come."""
+
+    async def resume(tell: Callable[[Event], None]) -> RunResult:
+        while due is not None and (left := seconds_between(now(), due)) > 0:  # noqa: ASYNC110 - a time is no event
+            await asyncio.sleep(min(left, LONGEST_SLEEP_S))
+        return await engine.resume(run_id, decisions=decisions or None, by=output.user(), on_event=tell)
+
+    return resume
 
 
 def on_interrupt(engine: Engine, run_id: str, options: Options) -> Callable[[], None]:

@@ -12,7 +12,7 @@ import typer
 
 from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import Decisions, waiting_calls
+from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
 from agent_core.outputs import WaitingCall
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import ENDED
@@ -55,6 +55,28 @@ def resume_run(run_id: str, options: Options) -> int:
     return _resume(run_id, None, options)
 
 
+def signal_run(run_id: str, name: str, data: str | None, options: Options) -> int:
+    """Send a signal to a run, and resume the run if it waits for that."""
+    value = None if data is None else _read_data(data)
+    engine = open_engine(options, run=run_id)
+    if engine.send_signal(run_id, name, value, by=output.user()):
+        return _resume(run_id, None, options)
+    status = engine.status(run_id)
+    engine.store.close()
+    if options.as_json:
+        output.document({"run_id": run_id, "status": status})
+    else:
+        output.line(f"{run_id}  {status}; the first node that waits for {name} takes the signal")
+    return output.OK
+
+
+def _read_data(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--data is not JSON: {error}") from None
+
+
 def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
     """Decide on a call that waits, and resume its run; without a decision the person edits the arguments."""
 
@@ -79,7 +101,7 @@ def _ask_edit(call: WaitingCall | None) -> Decision:
 def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options) -> int:
     engine = open_engine(options, run=run_id)
     workflow = engine.workflow(run_id)
-    calls = waiting_calls(engine.store.journal.load(run_id)) if make_decisions else []
+    calls = calls_for_person(waiting_calls(engine.store.journal.load(run_id))) if make_decisions else []
     if make_decisions and not calls and (status := engine.status(run_id)) in ENDED:
         raise DecisionError(
             f"run {run_id} is {status}: nothing waits in it any more; `agent-core show` says who decided"

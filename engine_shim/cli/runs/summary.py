@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from agent_core.errors import DecisionError, JournalError
+from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.loop.plan_check import PLAN
 from agent_core.outputs import Json
 from engine_shim.cli.output import (
@@ -122,11 +123,17 @@ def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, st
 
 
 def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, str]]:
-    """Yield the calls that wait for a person, each with the command that decides it."""
-    for entry in result.waiting:
+    """Yield what waits, for an event or for a person, each with the command that ends the wait."""
+    waits = [each for each in result.waiting if each["reason"] == "awaiting_event"]
+    for entry in waits:
+        yield "waits", describe_event(entry)
+        if "signal" in entry:
+            yield "signal", options.command("signal", result.run_id, entry["signal"])
+    calls = calls_for_person(result.waiting)
+    for entry in calls:
         first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
         why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your decision"
-        location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(result.waiting) > 1 else []
+        location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(calls) > 1 else []
         if entry["tool"] == PLAN and entry["args"].keys() == {"steps"}:
             yield "waiting", f"{PLAN} {why}"
             yield from map(_step_row, entry["args"]["steps"])

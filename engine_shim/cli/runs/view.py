@@ -16,6 +16,7 @@ from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
+from agent_core.journal.control import describe_event
 from agent_core.journal.path import Segment, is_below, is_within, node_of, parse_segment, segments
 from agent_core.run.events import Action, AgentFinished, Event, NodeAction, Observation, PlanStep
 from engine_shim.cli import terminal
@@ -105,6 +106,8 @@ class View:
             self._set_status(", ".join(self._running))
             text = f"{attempt}: {text}" if attempt and not (success and attempt.startswith(FIRST)) else text
             self._print_node("✓" if success else "✗", "green" if success else "red", name, text)
+        elif event["event"] == "waiting" and event["reason"] == "awaiting_event":
+            self._print_node("…", "yellow", name, f"waits {describe_event(event)}")
         elif event["event"] == "waiting":
             names = self._names(event["strand"], of_items=False)
             text = f"{event['reason']}: {event['tool']} {_json(event['args'])}"
@@ -147,6 +150,8 @@ class View:
                     self._print_under(names, Text(f"  {each['step']}. {each['description']} ({each['tool']})", "dim"))
             case "plan_step":
                 self._show_plan_step(names, event)
+            case "waiting" if event["reason"] == "awaiting_event":
+                self._print_under(names, Text.assemble(("… ", "yellow"), f"waits {describe_event(event)}"))
             case "waiting":
                 called = f"{event['tool']} {_json(event['args'])}"
                 self._print_under(names, Text.assemble((f"? {event['reason']} ", "yellow"), called))

@@ -10,7 +10,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
-from agent_core.effects import Cancelled, Classify, Failed, InDoubt, ReadMessage
+from agent_core.effects import Cancelled, Classify, Failed, InDoubt, ReadMessage, Signalled
 from agent_core.errors import Lost
 from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Act, Begin, started_body
@@ -78,11 +78,20 @@ class TemporalBackend:
 
     async def take_messages(self, strand: str) -> tuple[ReadMessage, ...]:
         if self._stop.has_messages:
-            told: Rows = await self._perform("read_strand", CONTROL)
-            self.tape[CONTROL] = list(told.rows)
+            await self._read_control()
             if self._inbox.accepts(strand):
                 self._inbox.read()
         return self._inbox.take(strand)
+
+    async def take_signal(self, name: str) -> Signalled | None:
+        if self._stop.has_messages:
+            await self._read_control()
+            self._inbox.read()
+        return self._inbox.take_signal(name)
+
+    async def _read_control(self) -> None:
+        told: Rows = await self._perform("read_strand", CONTROL)
+        self.tape[CONTROL] = list(told.rows)
 
     def must_admit(self, act: Act) -> bool:
         return False  # the activity waits, before it claims

@@ -1,7 +1,9 @@
 """AgentRun: the workflow of one run, from where its tape ends to its outcome."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -9,9 +11,11 @@ from temporalio.exceptions import ApplicationError
 
 from agent_core.errors import AgentCoreError, Lost
 from agent_core.journal.chain import check_chains
+from agent_core.journal.control import due_of
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
+from agent_core.outputs import WaitingCall
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
 from agent_core.statuses import ENDED
@@ -45,7 +49,8 @@ class AgentRun:
         if word in ("pause", "cancel"):
             self._stop.request("cancel" if word == "cancel" else "pause")
         else:
-            self._stop.has_messages = self._stop.has_messages or self._status == "running"
+            if self._status == "running":
+                self._stop.note_messages()
 
     @workflow.query
     def status(self) -> dict[str, Any]:
@@ -68,7 +73,8 @@ class AgentRun:
                 self._is_woken = False
             self._waiting = list(outcome["waiting"])
             places = [[each["strand"], each["n"]] for each in self._waiting]
-            self._status = await perform("rest", run, [outcome["status"], places])
+            waits = [each for each in self._waiting if each["reason"] == "awaiting_event"]
+            self._status = await perform("rest", run, [outcome["status"], places, *([waits] if waits else [])])
             if self._status == "running":
                 continue
             if self._status in ENDED:
@@ -76,10 +82,21 @@ class AgentRun:
             if self._stop.requested == "cancel":
                 await perform("withdraw", run)
                 continue
-            await workflow.wait_condition(lambda: self._is_woken)
+            await self._wait_until_woken(waits)
             self._stop = StopSignal(None if self._stop.requested == "pause" else self._stop.requested)
             if workflow.info().is_continue_as_new_suggested():
                 self._continue_as_new(run)
+
+    async def _wait_until_woken(self, waits: Sequence[WaitingCall]) -> None:
+        """Wait for a signal; where nodes wait for a time, until the earliest, unless the run is paused then."""
+        due = due_of(waits)
+        if due is not None and self._status == "waiting":
+            left = max(datetime.fromisoformat(due) - workflow.now(), timedelta(milliseconds=1))
+            with suppress(TimeoutError):
+                return await workflow.wait_condition(lambda: self._is_woken, timeout=left)
+            if self._stop.requested != "pause":
+                return None
+        return await workflow.wait_condition(lambda: self._is_woken)
 
     async def _drive_on(self, run: str) -> dict[str, Any]:
         """Drive from the tape until the run comes to rest, and anew where another driver was first."""
