@@ -8,6 +8,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Inp
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent_core.agents.errors import AgentNotFound
+from agent_core.journal.control import calls_for_person
 from engine_shim.mcp_server.asking import CallState, ask, can_be_asked
 from engine_shim.mcp_server.callers import Caller, Context
 from engine_shim.mcp_server.names import target_of
@@ -119,7 +120,7 @@ async def _go_on(
         waiting = await work.find_waiting()
         if reporter:
             await reporter.flush(is_waiting=bool(waiting))
-        new = [call for call in waiting if key_of(call) not in asked] if may_ask else []
+        new = [call for call in calls_for_person(waiting) if key_of(call) not in asked] if may_ask else []
         if not new:
             return await work.result()
         asked += map(key_of, new)

@@ -7,6 +7,7 @@ import orjson
 from mcp_types import CallToolResult, TextContent
 
 from agent_core.agents.reply import ChatReply
+from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
 from agent_core.statuses import RunStatus
@@ -69,10 +70,16 @@ def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
 
 
 def _waiting_text(run: str, waiting: Sequence[WaitingCall]) -> str:
-    """Return what waits in a run, and how it is decided."""
-    lines = [f"run {run} waits for a person's decision:"]
-    for call in waiting:
-        at = f" --at {key_of(call)}" if len(waiting) > 1 else ""
+    """Return what waits in a run, and how it is decided, or which signal lets it continue."""
+    calls, lines = calls_for_person(waiting), list[str]()
+    for wait in waiting:
+        if wait not in calls:
+            how = f"; `agent-core signal {run} {wait['signal']}` lets it continue" if "signal" in wait else ""
+            lines.append(f"run {run} waits {describe_event(wait)}{how}")
+    if calls:
+        lines.append(f"run {run} waits for a person's decision:")
+    for call in calls:
+        at = f" --at {key_of(call)}" if len(calls) > 1 else ""
         lines.append(f"- {describe_call(call)}; `agent-core decide {run}{at} {'|'.join(choices_of(call))}`")
     return "\n".join(lines)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_core.audit.totals import Totals
-from agent_core.outputs import Json
+from agent_core.journal.control import calls_for_person, describe_event
+from agent_core.outputs import Json, WaitingCall
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import ListedStatus
@@ -181,7 +182,7 @@ class Completions:
     async def _await_answer(self, run: str, definition: Definition) -> Completion:
         view = await self._runs.wait_settled(run)
         if view.status != "completed":
-            raise _not_answered(run, view.status, view.error, is_waiting=bool(view.waiting))
+            raise _not_answered(run, view.status, view.error, waiting=view.waiting)
         totals = Totals()
         totals.add_run(definition.id, view.status, await self._runs.store.load(run))
         text = read_answer(definition, view.outputs, view.path)
@@ -210,9 +211,12 @@ def _show_piece(event: Event, pieces: Pieces) -> None:
         pieces.put_nowait(TAKEN_BACK)
 
 
-def _not_answered(run: str, status: ListedStatus, error: Json | None, *, is_waiting: bool) -> NotAnswered:
+def _not_answered(run: str, status: ListedStatus, error: Json | None, *, waiting: Sequence[WaitingCall]) -> NotAnswered:
     """Return why a run has no answer."""
-    if is_waiting:
+    if waiting and not calls_for_person(waiting):
+        events = ", and ".join(map(describe_event, waiting))
+        return NotAnswered(run, "awaiting_event", f"the run waits {events}; /runs/{run} has its answer then")
+    if waiting:
         return NotAnswered(run, "awaiting_approval", f"a call waits for a person's decision, at /runs/{run}/decide")
     if error is None:
         return NotAnswered(run, status, f"the run ended as {status}")

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from agent_core.statuses import RunStatus
 from engine_shim.evals.cases import CannedAnswer, Refused, name_of
 from engine_shim.evals.matching import Expected
+from utools.builtin.wait import SIGNAL_NAME
 
 Replies = list[str | dict[str, Any]]
 
@@ -54,6 +55,17 @@ class Decided(_Strict):
     args: dict[str, Any] | None = None
 
 
+class SentSignal(_Strict):
+    """A signal that somebody sends to the run, with its data as JSON."""
+
+    name: str = Field(pattern=SIGNAL_NAME)
+    data: Any = None
+
+
+def _as_signal(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
 def _as_decision(value: Any) -> Any:
     return {"decision": value} if isinstance(value, str) else value
 
@@ -63,8 +75,10 @@ class FlowCase(_Strict):
 
     `replies` are what models answer: a list for a workflow with one agent, or a list for each node that asks; `model`
     names a script or a recorded run in their place. `mock` is by node or tool, `decisions` are taken in the order in
-    which calls wait. `path`, `outputs`, `error`, `calls` in any order, `refused` and `not_called` are what must come;
-    without a `status` the run has to be completed, or failed where an `error` is expected.
+    which calls wait. A node that waits takes the next of the `signals` of its name, if there is one; else its time has
+    come at once, and without a time it waits. `path`, `outputs`, `error`, `calls` in any order, `refused` and
+    `not_called` are what must come; without a `status` the run has to be completed, or failed where an `error` is
+    expected.
     """
 
     name: str = Field(default_factory=name_of, min_length=1, max_length=100)
@@ -73,6 +87,7 @@ class FlowCase(_Strict):
     model: str | None = Field(default=None, min_length=1)
     mock: dict[str, Mock] = {}
     decisions: list[Annotated[Decided, BeforeValidator(_as_decision)]] = []
+    signals: list[Annotated[SentSignal, BeforeValidator(_as_signal)]] = []
     status: RunStatus | None = None
     path: list[str] | None = None
     outputs: dict[str, Expected] = {}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.journal.facts import Call, Fact
 from agent_core.journal.path import node_of
 from agent_core.outputs import Json
@@ -84,7 +85,11 @@ def _describe(call: Made) -> str:
 
 
 def _list_waiting(result: Json) -> str:
-    return "; ".join(f"{each['tool']} waits for a person" for each in result["waiting"])
+    calls = calls_for_person(result["waiting"])
+    return "; ".join(
+        f"{each['tool']} waits for a person" if each in calls else f"it waits {describe_event(each)}"
+        for each in result["waiting"]
+    )
 
 
 def _as_path(path: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
 """MockedHost: the tools of a host with mocks in place of nodes and tools, and with no write that is not mocked."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.journal.path import node_of
+from agent_core.run.clock import now
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.evals.canned import canned_tool
@@ -25,21 +27,42 @@ class MockedHost:
     unmocked: list[str] = field(default_factory=list)
 
 
-def mock_host(workflow: Workflow, tools: ToolRegistry, mocks: Mapping[str, Mock]) -> MockedHost:
-    """Return a host for one run. A mocked node or tool gives what its mock says; all else is done if it only reads."""
-    found = MockedHost(workflow, ToolRegistry(calls=tools.calls))
+def mock_host(
+    workflow: Workflow, tools: ToolRegistry, mocks: Mapping[str, Mock], signals: Iterable[str] = ()
+) -> MockedHost:
+    """Return a host for one run. A mocked node or tool gives what its mock says; all else is done if it only reads.
+
+    A node that waits takes one of the `signals`, by name; without one its time has come at once.
+    """
+    found, sent = MockedHost(workflow, ToolRegistry(calls=tools.calls)), Counter(signals)
     for tool in tools.all():
-        found.tools.register(_mocked(tool, workflow, mocks, tools, found.unmocked), known_good=True)
-    nested = {name: mock for name, mock in mocks.items() if _is_nested(workflow, name)}
-    for name, mock in nested.items():
+        mocked = _mocked(tool, workflow, mocks, tools, found.unmocked)
+        found.tools.register(_without_time(mocked, sent) if mocked.awaits else mocked, known_good=True)
+    replaced = {name: mock for name, mock in mocks.items() if _is_replaced(workflow, name, tools)}
+    for name, mock in replaced.items():
         found.tools.register(_can(mock, f"mock.{name}", None))
-    if nested:
-        found.workflow = _with_tools(workflow, {name: f"mock.{name}" for name in nested})
+    if replaced:
+        found.workflow = _with_tools(workflow, {name: f"mock.{name}" for name in replaced})
     return found
 
 
-def _is_nested(workflow: Workflow, name: str) -> bool:
-    return name in workflow.nodes and workflow.nodes[name].tool in NESTED
+def _is_replaced(workflow: Workflow, name: str, tools: ToolRegistry) -> bool:
+    """Return whether a node's mock takes the place of its tool: it is a run of its own, or waits."""
+    code = workflow.nodes[name].tool if name in workflow.nodes else ""
+    return code in NESTED or (code in tools and tools.get(code).awaits)
+
+
+def _without_time(tool: Tool, sent: Counter[str]) -> Tool:
+    """Return a tool that waits for a signal that was sent, and else for no time."""
+
+    async def execute(args: Args, context: ToolContext) -> Any:
+        wait = await tool.execute(args, context)
+        if sent[wait["signal"]]:
+            sent[wait["signal"]] -= 1
+            return {**wait, "until": None}
+        return wait if wait["until"] is None else {**wait, "until": now()}
+
+    return replace(tool, execute=execute)
 
 
 def _with_tools(workflow: Workflow, tools: Mapping[str, str]) -> Workflow:
@@ -56,6 +79,8 @@ def _mocked(tool: Tool, workflow: Workflow, mocks: Mapping[str, Mock], real: Too
     users = [name for name, node in workflow.nodes.items() if node.tool == tool.code and name in mocks]
     by_node = {name: _can(mocks[name], tool.code, tool) for name in users}
     by_code = _can(mocks[tool.code], tool.code, tool) if tool.code in mocks else None
+    if tool.awaits:
+        return tool if by_code is None else replace(tool, execute=by_code.execute, check=None, awaits=False)
     if tool.effect == "read" and not by_node and by_code is None:
         return tool
 

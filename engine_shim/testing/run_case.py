@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent_core.decisions import decode_decision
+from agent_core.journal.control import calls_for_person
 from agent_core.journal.reader import read_tape
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import Providers
+from agent_core.statuses import ENDED
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError, EngineError
@@ -52,7 +54,7 @@ async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
 
 
 async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
-    host = mock_host(tests.workflow, tests.tools, case.mock)
+    host = mock_host(tests.workflow, tests.tools, case.mock, [each.name for each in case.signals])
     providers = Providers(tests.path.parent, tests.host.endpoints, tests.host.default_provider)
     store = MemoryRunStore()
     engine = Engine(
@@ -66,10 +68,15 @@ async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
     )
     try:
         result = await engine.run(host.workflow, external=case.inputs)
-        for decided in case.decisions:
-            if result.status != "waiting":
+        for signal in case.signals:
+            if engine.status(result.run_id) in ENDED:
                 break
-            call, decision = result.waiting[0], decode_decision(decided.model_dump())
+            if engine.send_signal(result.run_id, signal.name, signal.data, by=BY):
+                result = await engine.resume(result.run_id, by=BY)
+        for decided in case.decisions:
+            if not (calls := calls_for_person(result.waiting)):
+                break
+            call, decision = calls[0], decode_decision(decided.model_dump())
             result = await engine.resume(result.run_id, decisions={(call["strand"], call["n"]): decision}, by=BY)
     finally:
         await providers.close()

@@ -8,6 +8,7 @@ import typer
 
 from agent_core.agents.reply import ChatReply
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_commands import COMMANDS, QUIT, obey
@@ -107,8 +108,8 @@ class Chat:
 
     def _decide(self, reply: ChatReply) -> ChatReply:
         """Return the turn's reply, once the person has decided on all calls that wait."""
-        while reply.waiting and reply.trace_id is not None:
-            call = reply.waiting[0]
+        while (calls := calls_for_person(reply.waiting)) and reply.trace_id is not None:
+            call = calls[0]
             tape, agent = self._state.tape(reply.trace_id), self._state.agent
             decision = ask_decision(call, tape, agent) if self._attended else None
             if decision is None:
@@ -118,6 +119,9 @@ class Chat:
                 reply = self._state.resume(reply.trace_id, {(call["strand"], call["n"]): decision})
             except DecisionError as error:  # such as edited arguments that the tool does not take: asked again
                 self._view.fail(str(error))
+        for wait in reply.waiting:
+            if wait["reason"] == "awaiting_event":
+                self._view.note(f"the run waits {describe_event(wait)}; `agent-core resume {reply.trace_id}` goes on")
         return reply
 
     def _show_beginning(self) -> list[str]:

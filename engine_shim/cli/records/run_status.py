@@ -10,7 +10,7 @@ from engine_shim.cli.records.recorded import Recorded
 OpenStatus = Literal["waiting", "paused", "running", "interrupted", "unfinished"]
 """Why a run has no end. `interrupted`: its driver is gone; `unfinished`: only its journal is at hand."""
 OPEN: Final[Mapping[OpenStatus, str]] = {
-    "waiting": "it waits for a person",
+    "waiting": "it waits for a person, a time or a signal",
     "paused": "it is paused",
     "running": "it is running",
     "interrupted": "nobody drives it; `agent-core resume` goes on",

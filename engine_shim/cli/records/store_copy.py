@@ -110,6 +110,6 @@ def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversatio
         output.line(f"left out: {run}, which went on in the store to copy to; both keep what they have")
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
-        output.line(f"waiting for a person in both stores: {waiting}; decide there or here, or the call is made twice")
+        output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")
     if head is not None and copied.ledger == "carried":
         output.line(f"to prove it: agent-core verify --all --store {name} --ledger {head}")

@@ -14,11 +14,11 @@ from temporalio.service import RPCError
 from agent_core.effects import Classify, Failed, InDoubt
 from agent_core.errors import Damaged, JournalError, Lost
 from agent_core.journal.approvals import DIED, doubt_record
+from agent_core.journal.control import waiting_calls
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.record import Row
 from agent_core.journal.signature import Keys, split_own_strands
 from agent_core.journal.store import Journal
-from agent_core.outputs import WaitingCall
 from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
@@ -80,18 +80,16 @@ class RunActivities:
         status, or `running` where something for which it waits, at [strand, n], was decided or has come meanwhile."""
         return await asyncio.to_thread(self._rest, run, *told)
 
-    def _rest(
-        self, run: str, status: RunStatus, waiting: Sequence[tuple[str, int]], waits: Sequence[WaitingCall] = ()
-    ) -> RunStatus:
+    def _rest(self, run: str, status: RunStatus, waiting: Sequence[tuple[str, int]]) -> RunStatus:
         if self._keys is not None:
             sign_run(self._journal, run, self._keys)
         own, _ = split_own_strands(self._journal.load(run))
         if status == "waiting" and any(len(own[strand]) > n + 1 for strand, n in waiting):
             return "running"
-        self._index.settle(run, status, sum(map(len, own.values())), waits)
+        self._index.settle(run, status, sum(map(len, own.values())), waiting_calls(own))
         if status in ENDED:
             self._hosts.drop(run)
-        if waits and status == "waiting" and self._index.has_event(run):
+        if status == "waiting" and self._index.has_event(run):
             self._index.set_status(run, "running")
             return "running"
         return status

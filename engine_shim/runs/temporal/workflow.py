@@ -1,7 +1,6 @@
 """AgentRun: the workflow of one run, from where its tape ends to its outcome."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +14,6 @@ from agent_core.journal.control import due_of
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
-from agent_core.outputs import WaitingCall
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
 from agent_core.statuses import ENDED
@@ -73,8 +71,7 @@ class AgentRun:
                 self._is_woken = False
             self._waiting = list(outcome["waiting"])
             places = [[each["strand"], each["n"]] for each in self._waiting]
-            waits = [each for each in self._waiting if each["reason"] == "awaiting_event"]
-            self._status = await perform("rest", run, [outcome["status"], places, *([waits] if waits else [])])
+            self._status = await perform("rest", run, [outcome["status"], places])
             if self._status == "running":
                 continue
             if self._status in ENDED:
@@ -82,14 +79,13 @@ class AgentRun:
             if self._stop.requested == "cancel":
                 await perform("withdraw", run)
                 continue
-            await self._wait_until_woken(waits)
+            await self._wait_until_woken(due_of(self._waiting))
             self._stop = StopSignal(None if self._stop.requested == "pause" else self._stop.requested)
             if workflow.info().is_continue_as_new_suggested():
                 self._continue_as_new(run)
 
-    async def _wait_until_woken(self, waits: Sequence[WaitingCall]) -> None:
-        """Wait for a signal; where nodes wait for a time, until the earliest, unless the run is paused then."""
-        due = due_of(waits)
+    async def _wait_until_woken(self, due: str | None) -> None:
+        """Wait for a signal, or until nodes wait no longer, unless the run is paused then."""
         if due is not None and self._status == "waiting":
             left = max(datetime.fromisoformat(due) - workflow.now(), timedelta(milliseconds=1))
             with suppress(TimeoutError):

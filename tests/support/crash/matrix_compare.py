@@ -12,7 +12,18 @@ from agent_core.journal.record import Tape
 from agent_core.outputs import Json
 from agent_core.records import encode_answer
 
-_TIMES = {"at", "seconds", "total_ms", "elapsed_ms", "timestamp", "started_at", "ended_at", "closes", "journal"}
+_TIMES = {
+    "at",
+    "seconds",
+    "total_ms",
+    "elapsed_ms",
+    "timestamp",
+    "started_at",
+    "ended_at",
+    "closes",
+    "journal",
+    "until",
+}
 Strands = dict[str, list[Json]]
 
 

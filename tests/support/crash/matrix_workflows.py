@@ -277,6 +277,22 @@ CASES: Mapping[str, Case] = {
         files={"below.json": _BELOW, "below_agent.json": _BELOW_AGENT},
         doubtful=True,
     ),
+    "waits": Case(
+        flow(
+            [
+                node("moment", "wait", config={"seconds": 0.02}),
+                node("moments", "wait", foreach=[0, 0.01], config={"seconds": "{{item}}"}),
+                node("reads", "look"),
+                _after("then", "moment.signal", "pay"),
+                node(
+                    "end", "look", config={"takes": ["{{nodes.then}}", "{{nodes.moments.errors}}", "{{nodes.reads}}"]}
+                ),
+            ],
+            _edge("moment", "then"),
+            *(_edge(name, "end") for name in ("then", "moments", "reads")),
+        ),
+        doubtful=True,
+    ),
     "plan": Case(
         flow(
             [

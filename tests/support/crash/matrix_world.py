@@ -24,6 +24,7 @@ from engine_shim import SqliteRunStore
 from engine_shim.runs.prepare import with_runs
 from engine_shim.store.entries import RunEntry
 from utools import Tool, ToolRegistry, ToolResult
+from utools.builtin import wait
 
 ANY = {"type": "object", "additionalProperties": True}
 NUMBER = {"type": "object", "properties": {"q": {"type": "integer"}}, "required": ["q"], "additionalProperties": False}
@@ -188,6 +189,7 @@ def build_registry(world: World) -> ToolRegistry:
         tool("broken", "read", lambda args, context: ToolResult(False, {"half": args}, "it broke")),
         tool("pay", "write", lambda args, context: {"paid": args}),
         tool("post", "write", lambda args, context: {"posted": args}, idempotent=True),
+        wait(),
     ]
     return with_runs(ToolRegistry(tools), None)
 

@@ -9,7 +9,7 @@ import { moment, t } from "./words.js";
 const TONES = {
   completed: "good", final: "good", ok: "good", identical: "good",
   failed: "bad", model_error: "bad", tool_error: "bad", damaged: "bad", diverged: "bad", unreadable: "bad",
-  waiting: "wait", awaiting_approval: "wait", in_doubt: "wait", paused: "wait", changed: "wait", unfinished: "wait",
+  waiting: "wait", awaiting_approval: "wait", awaiting_event: "wait", in_doubt: "wait", paused: "wait", changed: "wait", unfinished: "wait",
   running: "live", pending: "live",
   cancelled: "plain",
 };

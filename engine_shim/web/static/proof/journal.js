@@ -5,7 +5,7 @@ import { sha256, toHex } from "./sha256.js";
 
 const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}$/s;
 const FORMAT = 1;
-const KINDS = ["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "message", "received", "run_finished", "sealed"];
+const KINDS = ["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "message", "signal", "received", "run_finished", "sealed"];
 /** Strands beside those of the run itself: who stopped it and let it go on, and its signatures. */
 const BESIDE = ["control", "seal"];
 const encoder = new TextEncoder();

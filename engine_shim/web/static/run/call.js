@@ -8,10 +8,11 @@ import { Part } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { duration, t } from "../kit/words.js";
 
-const TONES = { done: "good", failed: "bad", refused: "bad", denied: "bad", waiting: "wait", in_doubt: "wait", running: "live", cancelled: "plain", skipped: "plain", approved: "plain", judged: "plain" };
-const WORDS = { judged: "allowed", in_doubt: "in doubt" };
+const TONES = { done: "good", failed: "bad", refused: "bad", denied: "bad", waiting: "wait", in_doubt: "wait", awaiting: "wait", running: "live", cancelled: "plain", skipped: "plain", approved: "plain", judged: "plain" };
+const WORDS = { judged: "allowed", in_doubt: "in doubt", awaiting: "waiting" };
 
-/** A call within its step. `context.decide(call)`, where there is one, draws what a person may decide. */
+/** A call within its step. `context.decide(call)` and `context.signal(call)`, where there are such, draw what a person may
+ *  decide or send. */
 export function Call({ call, context }) {
   const word = own(WORDS, call.state) ?? call.state;
   return html`<section class="call ${own(TONES, call.state) ?? "plain"}" aria-label=${show(call.tool)}>
@@ -29,8 +30,18 @@ export function Call({ call, context }) {
     ${call.decisions.map((each) => html`<${Decision} decision=${each} />`)}
     ${call.output !== undefined && call.output !== null && html`<${Part} label=${t("observation")} value=${call.output} />`}
     ${call.error && html`<div class="why bad"><p class="why-text">${show(call.error)}</p></div>`}
+    ${call.state === "awaiting" && html`<${Awaited} awaits=${call.awaits} />`}
+    ${call.state === "awaiting" && call.awaits.signal !== null && context.signal?.(call)}
     ${call.waits && (call.state === "waiting" || call.state === "in_doubt") && context.decide?.(call)}
   </section>`;
+}
+
+/** For what a node waits. */
+function Awaited({ awaits }) {
+  return html`<p class="why wait">
+    ${awaits.signal !== null && html`<span>${show(t("waits for the signal {name}", { name: awaits.signal }))}</span>`}
+    ${awaits.until !== null && html` <span>${t("waits until")} <${Time} at=${awaits.until} day="always" /></span>`}
+  </p>`;
 }
 
 /** What a person decided, and when. */

@@ -18,6 +18,7 @@ import { useLiveRun } from "./live_run.js";
 import { ProofPanel } from "./proof_panel.js";
 import { filterItems, useReading } from "./reading.js";
 import { ForkButton, RunActions } from "./run_actions.js";
+import { SendSignal } from "./send_signal.js";
 import { readSpans } from "./spans.js";
 import { TimeBar } from "./time_bar.js";
 import { Timeline } from "./timeline.js";
@@ -80,7 +81,10 @@ function Head({ run, me, live, reading, status }) {
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
   if (reading.open.length === 0) return null;
-  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
+  const context = {
+    decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />`,
+    signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} />`,
+  };
   return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}

@@ -6,7 +6,7 @@ import { readStrand, strandOfBatch } from "./strands.js";
 
 /** The items of a run in the order of its records.
  *
- *  Each has `kind` (begin, step, call, batch, message, control, end, sealed), `strand`, `n`, `refs` (the records that it
+ *  Each has `kind` (begin, step, call, batch, message, signal, control, end, sealed), `strand`, `n`, `refs` (the records that it
  *  tells of, as {strand, n}) and `at`. A step has `step`, `model`, `thought`, `calls`, `problem`, `plan`, `usage`, `seconds`;
  *  a call of a plain node has one `call`.
  */
@@ -28,8 +28,8 @@ export function indexItems(items) {
 /** The calls of an item. */
 export const callsOf = (item) => item.calls ?? (item.call ? [item.call] : []);
 
-/** The states of a call in which a person may decide about it. */
-export const isOpen = (call) => call.state === "waiting" || call.state === "in_doubt";
+/** Whether a call waits: for a person, or for a time or a signal. */
+export const isOpen = (call) => call.state === "waiting" || call.state === "in_doubt" || call.state === "awaiting";
 
 /** Whether an item tells of something that went wrong, was refused or was repaired. */
 export function isProblem(item) {
@@ -122,6 +122,7 @@ const READERS = {
   },
 
   waiting(reader, state, record, place) {
+    if (record.reason === "awaiting_event") return awaitEvent(reader, state, record, place);
     if (!record.id) {
       state.open = { item: state.step ?? reader.add("batch", place, { tools: record.tools ?? [] }) };
       return state.open.item;
@@ -137,7 +138,8 @@ const READERS = {
     if (state.strand === "control") return reader.add("control", place, { decision: record.decision, by: record.by, at: record.at });
     const { item, call } = state.open ?? {};
     if (record.decision === "batch" || !item) return item ?? state.step;
-    if (call) decideCall(call, record, place);
+    if (call?.state === "awaiting") noteEvent(call, record);
+    else if (call) decideCall(call, record, place);
     else item.decisions = [...(item.decisions ?? []), { ...record, ...place }];
     return item;
   },
@@ -150,6 +152,8 @@ const READERS = {
   },
 
   message: (reader, state, record, place) => reader.add("message", place, { role: record.role, content: record.content, by: record.by, at: record.at }),
+
+  signal: (reader, state, record, place) => reader.add("signal", place, { name: record.name, data: record.data, by: record.by, at: record.at }),
 
   received: (reader, state, record, place) => reader.add("message", place, { received: record.messages }),
 
@@ -171,6 +175,20 @@ function answerCall(call, record) {
   Object.assign(call, { seconds: record.seconds, answeredAt: record.at, cached: record.cached ?? false, spent: record.usage ?? null });
   if (record.reply === "failed") Object.assign(call, { state: "failed", error: record.message, kind: record.reason });
   else Object.assign(call, { state: record.success ? "done" : "failed", output: record.output, error: record.error });
+}
+
+/** A node waits: `awaits` has the time, `until`, and the name of the signal, each null where it waits for none. */
+function awaitEvent(reader, state, record, place) {
+  const last = [...state.calls.values()].at(-1);
+  const { item, call } = last ?? beginAnswered(reader, place);
+  Object.assign(call, { tool: record.tool, args: record.args, state: "awaiting", output: null, awaits: { until: record.until ?? null, signal: record.signal ?? null } });
+  state.open = { item, call };
+  return item;
+}
+
+function noteEvent(call, { decision, signal, data, by, at }) {
+  const came = decision === "signalled" ? { signal, data, by, at } : { signal: null, at };
+  Object.assign(call, { state: "done", output: came, answeredAt: at });
 }
 
 function judgeCall(state, item, judged) {

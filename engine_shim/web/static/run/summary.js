@@ -8,7 +8,6 @@ export function readSummary(rows, items) {
   const end = rows.findLast(({ strand, record }) => strand === root?.strand && record.kind === "run_finished");
   const started = root?.record ?? {};
   const answers = items.filter((item) => item.kind === "end" && (item.answer ?? "") !== "");
-  const open = openCalls(items);
   return {
     name: started.definition?.name ?? started.definition?.id ?? started.agent?.name ?? "agent",
     workflow: started.definition?.id ?? null,
@@ -19,7 +18,7 @@ export function readSummary(rows, items) {
     forked: started.forked ?? null,
     startedAt: started.at ?? null,
     endedAt: end?.record.at ?? null,
-    status: end?.record.status ?? (end ? (end.record.finish_reason === "final" ? "completed" : end.record.finish_reason) : open.length ? "waiting" : "running"),
+    status: end?.record.status ?? (end ? (end.record.finish_reason === "final" ? "completed" : end.record.finish_reason) : items.flatMap(callsOf).some(isOpen) ? "waiting" : "running"),
     error: end?.record.error ?? null,
     answer: answers.at(-1)?.answer ?? null,
     answers: answers.length,

@@ -56,10 +56,15 @@ const BODIES = {
   call: (item) => [OneCall, show(item.node ?? item.call.tool), toneOfCalls(item)],
   batch: (item) => [Batch, t("{n} calls side by side", { n: item.tools.length }), "plain"],
   message: (item) => [Message, item.received ? t("The agent reads messages") : t("{who} adds a message", { who: show(item.by) }), "plain"],
+  signal: (item) => [Signal, t("{who} sends the signal {name}", { who: show(item.by), name: show(item.name) }), "plain"],
   control: (item) => [Nothing, show(item.by ? t("{who}: {decision}", { who: item.by, decision: t(item.decision) }) : t(item.decision)), "wait"],
   end: (item) => [End, t("Ends: {reason}", { reason: t(item.reason) }), ["final", "completed"].includes(item.reason) ? "good" : "bad"],
   sealed: (item) => [Nothing, show(item.kid ? t("Signed by the key {key}", { key: item.kid }) : t("Signed")), "plain"],
 };
+
+function Signal({ item }) {
+  return item.data === null ? null : html`<${Part} label=${t("data")} value=${item.data} />`;
+}
 
 function titleOfStep(item) {
   const step = t("Step {n}", { n: item.step });
@@ -78,7 +83,7 @@ function toneOfStep(item) {
 
 function toneOfCalls(item) {
   const states = callsOf(item).map((call) => call.state);
-  if (states.some((state) => state === "waiting" || state === "in_doubt")) return "wait";
+  if (states.some((state) => state === "waiting" || state === "in_doubt" || state === "awaiting")) return "wait";
   if (states.includes("refused")) return "refused";
   return isProblem(item) ? "bad" : "plain";
 }

@@ -52,6 +52,7 @@ const READERS = {
   },
 
   waiting(turn, { tool, args, reason, message, strand, n }) {
+    if (reason === "awaiting_event") return turn; // a node of a workflow that the agent called
     const state = reason === "in_doubt" ? "in_doubt" : "awaiting_approval";
     const at = { strand, n };
     const found = openCall(turn, strand, (call) => call.tool === tool && call.at === null && sameJson(call.args, args));

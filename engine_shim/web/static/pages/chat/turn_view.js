@@ -7,6 +7,7 @@ import { show } from "../../kit/text.js";
 import { count, number, t } from "../../kit/words.js";
 import { Block } from "../../kit/value.js";
 import { Steps } from "./steps.js";
+import { waitingIn } from "./turn.js";
 
 const LONG = 20_000;
 const HINTS = {
@@ -30,7 +31,7 @@ function Answer({ turn }) {
   if (turn.status === "lost") return html`<${Notice} tone="wait" title=${t("This turn did not end: nothing more comes of it. Send the message again.")} />`;
   const text = turn.answer ?? turn.draft;
   if (text) return html`<${Text} text=${text} isDraft=${turn.answer === null} />`;
-  if (turn.status === "waiting") return html`<p class="soft">${t("A call waits for your decision.")}</p>`;
+  if (turn.status === "waiting") return html`<p class="soft">${waitingIn(turn).length > 0 ? t("A call waits for your decision.") : t("The run waits for a time or a signal.")}</p>`;
   if (turn.status === "running") return html`<p class="soft working">${t("The agent is at work…")}</p>`;
   return html`<p class="soft">${t("No answer was recorded.")}</p>`;
 }

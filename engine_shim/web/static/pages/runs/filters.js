@@ -9,7 +9,7 @@ export const OPEN = new Set(["pending", "running", "waiting", "paused", "unfinis
 /** Why an agent's run ended. */
 export const REASONS = [
   "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled", "protocol_error", "invalid_action",
-  "policy_denied", "tool_error", "model_error", "content_filter", "awaiting_approval", "in_doubt", "paused",
+  "policy_denied", "tool_error", "model_error", "content_filter", "awaiting_approval", "awaiting_event", "in_doubt", "paused",
 ];
 
 /** How far back a list goes, in milliseconds; all of them without a limit. */
