@@ -23,17 +23,8 @@ from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from agent_core.effects import (
-    Answer,
-    CallModel,
-    Failed,
-    ModelReply,
-    ReadMessage,
-    SourceRecord,
-    ToolCall,
-    ToolReply,
-    VerdictKind,
-)
+from agent_core.effects import Answer, CallModel, Failed, ModelReply, ReadMessage, ToolCall, ToolReply, VerdictKind
+from agent_core.inherited import SourceRecord
 from agent_core.outputs import FinishReason, Json, RunError, RunUsage, UsedTool
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RecordedRules

@@ -7,8 +7,9 @@ from typing import Any, Final, cast
 
 from agent_core.audit.explain import explain_call, explain_difference, explain_limit
 from agent_core.config import AgentConfig, AllowedTool, read_config
-from agent_core.effects import Inherited, SourceRecord, ToolReply
+from agent_core.effects import ToolReply
 from agent_core.errors import DefinitionError, Divergence
+from agent_core.inherited import Inherited, SourceRecord
 from agent_core.journal.facts import Answered, Call, Decided, Fact, Question, Received, RunFinished
 from agent_core.journal.path import is_within, parse_segment, segments
 from agent_core.journal.reader import find_agents, read_record, read_strands

@@ -18,7 +18,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.effects import CallModel, Classify, Inherited, ToolCall
+from agent_core.effects import CallModel, Classify, ToolCall
+from agent_core.inherited import Inherited
 from agent_core.journal.record import Row, chain_row
 from agent_core.outputs import Json
 

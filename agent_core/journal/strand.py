@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent_core.effects import Inherited, Loop
+from agent_core.effects import Loop
 from agent_core.errors import Divergence
+from agent_core.inherited import Inherited
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_core.config import AgentConfig
-from agent_core.effects import Failed, Inherited, ModelReply, ToolReply
+from agent_core.effects import Failed, ModelReply, ToolReply
+from agent_core.inherited import Inherited
 from agent_core.outputs import FinishReason, Json, RunUsage
 from agent_core.records import LimitsRecord, SpentRecord
 

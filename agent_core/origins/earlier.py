@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agent_core.effects import Inherited
+from agent_core.inherited import Inherited
 from agent_core.origins.sources import Tracing, Unproven
 from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from agent_core.config import AgentConfig, Document
-from agent_core.effects import Inherited, OriginKind, SourceRecord
+from agent_core.inherited import Inherited, OriginKind, SourceRecord
 from agent_core.outputs import Json
 from agent_core.policy import Policies
 

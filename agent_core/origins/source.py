@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agent_core.effects import OriginKind
+from agent_core.inherited import OriginKind
 from agent_core.origins.amounts import read_number
 from agent_core.origins.dates import find_spans
 from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spelled

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
-from agent_core.effects import Inherited, SourceRecord
+from agent_core.inherited import Inherited, SourceRecord
 from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
 from agent_core.origins.kinds import Probe, UpTo, probes_of
 from agent_core.origins.rules import Rule, find_rule

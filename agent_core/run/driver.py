@@ -74,6 +74,7 @@ async def drive(
                 raise Abandoned(run) from lost
             if count == MAX_DRIVES:
                 raise
+            driver.begin_anew()
             log.info("run %s: another driver wrote first; driving again from the tape", run)
             continue
         if keys is not None:
@@ -90,12 +91,16 @@ class LiveDriver:
 
     def __init__(self, backend: Backend, stop: StopSignal) -> None:
         self.interruption: asyncio.CancelledError | None = None
+        self._listening = Listening()
         self._acting: dict[asyncio.Task[Any], None] = {}  # in the order in which they began, and are stopped
         self._sleeping: dict[asyncio.Task[Any], None] = {}
         self._backend, self._stop = backend, stop
-        self._listening = Listening()
         stop.listeners.append(self._wake)
         stop.on_messages.append(self._listening.notify)
+
+    def begin_anew(self) -> None:
+        """Forget the branches of a walk that broke off."""
+        self._listening.reset()
 
     @property
     def is_cancelled(self) -> bool:
@@ -103,11 +108,6 @@ class LiveDriver:
         return self.interruption is not None or self._stop.requested == "cancel"
 
     async def run(self, operations: Operations) -> Any:
-        """Return what the operations of a whole run return."""
-        self._listening.reset()
-        return await self._run_branch(operations)
-
-    async def _run_branch(self, operations: Operations) -> Any:
         reply: Any = None
         while True:
             try:
@@ -246,7 +246,7 @@ class LiveDriver:
 
         When one of them breaks, the others still come to their end, so that nothing they do is left in doubt.
         """
-        tasks = [asyncio.create_task(self._run_branch(branch)) for branch in fork.branches]
+        tasks = [asyncio.create_task(self.run(branch)) for branch in fork.branches]
         self._listening.add(len(tasks) - 1 if tasks else 0)
         running, broken = list(tasks), None
         while running:
@@ -258,7 +258,7 @@ class LiveDriver:
                 error = task.exception()  # of each, so that none counts as never retrieved
                 broken = broken or error
                 if broken is None and fork.more is not None:
-                    started = [asyncio.create_task(self._run_branch(branch)) for branch in fork.more(task.result())]
+                    started = [asyncio.create_task(self.run(branch)) for branch in fork.more(task.result())]
                     tasks += started
                     running += started
             self._listening.add(len(tasks) - before - len(ended) + (not running))

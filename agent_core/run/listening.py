@@ -14,7 +14,8 @@ def seconds_between(start: str, end: str) -> float:
 
 
 class Listening:
-    """Counts the branches of a run that is driven, without those that wait for an event or for their own branches.
+    """Counts the branches of a run that is driven, without those that wait for an event or for their own branches; at
+    first it is one, the whole run.
 
     Once it counts none, and no wait ends within SHORT_S, listening `is_over`: every wait is given up, and the run is
     let go until one of the events comes.
@@ -27,7 +28,7 @@ class Listening:
         """Each wait, with the time of the event loop when it ends."""
 
     def reset(self) -> None:
-        """Begin with one branch, the whole run."""
+        """Begin anew, with one branch."""
         self.is_over, self._busy = False, 1
 
     def add(self, branches: int) -> None:

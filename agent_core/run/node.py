@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_core.config import AgentConfig, read_config
-from agent_core.effects import Inherited
 from agent_core.errors import DefinitionError
+from agent_core.inherited import Inherited
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
 from agent_core.journal.intact import check_intact, check_signer

@@ -11,8 +11,8 @@ import orjson
 from pydantic import BaseModel
 
 from agent_core.config import AgentConfig, Document, Example, read_config
-from agent_core.effects import Inherited
 from agent_core.errors import DefinitionError
+from agent_core.inherited import Inherited
 from agent_core.journal.record import FORMAT
 from agent_core.loop.budget import limits_of
 from agent_core.loop.masked import marks_in

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_core.effects import SourceRecord
+from agent_core.inherited import SourceRecord
 from engine_shim.definition.model import KEEPS_ROLES, Node
 from engine_shim.definition.template import Names, Placeholder, placeholders, split_text
 

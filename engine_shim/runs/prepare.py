@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.effects import Inherited
+from agent_core.inherited import Inherited
 from agent_core.journal.record import FORMAT
 from agent_core.journal.strand import Loops
 from agent_core.models.client import ModelClient

@@ -10,14 +10,13 @@ from typing import Any, Final, TypedDict, TypeVar
 
 from agent_core.errors import Damaged, DecisionError
 from agent_core.journal.control import Decisions
-from agent_core.run.clock import now
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import OPEN, STOPPED
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
-from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S, TIMER_INTERVAL_S
+from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
@@ -33,8 +32,6 @@ AWAIT_S: Final = 15.0
 """How long a run is awaited before its status is read again."""
 MAX_POLLS: Final = 50
 """How often a settled run is tried that its driver has not released."""
-LATE_S: Final = 10.0
-"""How late a server resumes a run whose worker should have done so."""
 T = TypeVar("T")
 log = logging.getLogger("engine_shim")
 
@@ -263,30 +260,6 @@ class RunService:
                 self.driven.backoff.note_failure(run)
                 log.error("run %s cannot be taken up: %s", run, error_words(error))
         return taken
-
-    async def wake_forever(self) -> None:
-        """Resume waiting runs whose time has come, until cancelled."""
-        while True:
-            await self.wake()
-            await asyncio.sleep(TIMER_INTERVAL_S)
-
-    async def wake(self) -> None:
-        """Resume each waiting run whose time has come."""
-        for run in await self.store.run_blocking(self._find_due):
-            try:
-                await self.resume(run, by=RECOVERY)
-            except (OverShare, ServerEnds):
-                break
-            except RunBusy:
-                continue
-            except Exception as error:  # one run that cannot go on must not keep the others from it
-                self.driven.backoff.note_failure(run)
-                log.error("run %s cannot be resumed: %s", run, error_words(error))
-
-    def _find_due(self) -> list[str]:
-        """Return the waiting runs whose time has come, the earliest first; a worker at Temporal has a moment more."""
-        due = self.engine.store.list_due(self.engine.host, now(LATE_S if self.engine.has_workers else 0.0))
-        return [run for run in due if run not in self.driven and self.driven.backoff.is_due(run)]
 
     async def _find_left(self) -> list[str]:
         """Return the runs without a driver, the oldest first: those of servers that ended, and those that another

@@ -18,6 +18,7 @@ from engine_shim.service.principal import Principal
 from engine_shim.service.shares import Shares
 from engine_shim.service.spent import Spent
 from engine_shim.service.tenants import Tenant, Tenants
+from engine_shim.service.timers import Timers
 from engine_shim.service.token_watch import TokenWatch
 from engine_shim.service.tokens import Tokens
 from engine_shim.service.tool_review import HostOnly, ToolReview
@@ -141,7 +142,7 @@ class Service:
             if tenant.engine.registry.left_out:
                 yield partial(_take_up_forever, tenant)
             yield tenant.triggers.run_forever
-            yield tenant.runs.wake_forever
+            yield Timers(tenant.runs).run_forever
             yield from (webhook.run_forever for webhook in tenant.webhooks)
 
     async def _recover_forever(self) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import IO
@@ -127,6 +128,28 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
     assert {run: status for run, (status, _) in found.items()} == {"r1": "running", "r2": "pending"}
     assert (found["r1"][1], found["r2"][1]) == (store.tail("r1")[-1][0], 0)
     assert store.poll_status([]) == {}
+
+
+def test_due_runs_are_those_of_the_host_that_were_handed_in_and_wait(store: RunStore) -> None:
+    about = {
+        "late": ("waiting", "ours", "2025-01-01T00:00:02.000Z"),
+        "early": ("waiting", "", "2025-01-01T00:00:01.000Z"),
+        "later": ("waiting", "ours", "2025-01-01T00:00:09.000Z"),
+        "others": ("waiting", "theirs", "2025-01-01T00:00:01.000Z"),
+        "paused": ("paused", "ours", "2025-01-01T00:00:01.000Z"),
+        "signal": ("waiting", "ours", None),
+    }
+    for run, (status, host, due) in about.items():
+        store.save(replace(entry(run, status=status), host=host, submitter="ann"))
+        store.save_due(run, due)
+    store.save(entry("by hand", status="waiting"))
+    store.save_due("by hand", "2025-01-01T00:00:01.000Z")
+    assert store.list_due("ours", "2025-01-01T00:00:02.000Z") == ["early", "late"]
+    assert (store.due("late"), store.due("signal"), store.due("missing")) == (about["late"][2], None, None)
+    store.save_due("early", None)
+    assert store.list_due("ours", "2025-01-01T00:00:02.000Z") == ["late"]
+    store.forget("late")
+    assert store.list_due("ours", "2025-01-01T00:00:02.000Z") == []
 
 
 def test_runs_that_nobody_drives_are_those_of_the_host_that_were_handed_in_and_go_on(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core import ProtocolError, parse
-from agent_core.effects import SourceRecord
+from agent_core.inherited import SourceRecord
 from agent_core.loop.judge import judge
 from agent_core.origins.arguments import Place, leaves_of_arguments
 from agent_core.origins.earlier import TrustedTexts, fold, occurs
