@@ -219,7 +219,7 @@ def read_config(config: Any, *, where: str = "config") -> AgentConfig:
 def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
     """Yield what is wrong with values that fit the schema."""
     if isinstance(config.agent, str):
-        message = "names an agent, and there is no catalogue here: agents are in workflows of a host with agents/*.yaml"
+        message = "names an agent, and there is no catalogue here: only workflows of a host with agents/*.yaml have one"
         yield Problem(f"{where}/agent", str(DefinitionError(message, value=config.agent)))
     for index, document in enumerate(config.documents):
         if (document.uri is None) == (document.name is None):
@@ -240,7 +240,7 @@ def _problems_within(config: AgentConfig, where: str) -> Iterator[Problem]:
         yield Problem(f"{where}/tool_choice", str(DefinitionError(message, value=config.tool_choice)))
     bound = [entry for entry in config.allowed_tools if isinstance(entry, AllowedTool) and entry.provenance]
     if config.approval == "on_unproven" and config.allowed_tools and not bound:
-        message = "asks only for what provenance does not prove: say in a tool's provenance which origins will do"
+        message = "asks only for what provenance does not prove: list the accepted origins in a tool's provenance"
         yield Problem(f"{where}/approval", str(DefinitionError(message, value=config.approval)))
     if config.messages_json is None and config.prompt is None:
         yield Problem(where, "give messages_json or prompt: the agent has nothing to answer")

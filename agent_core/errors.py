@@ -64,7 +64,7 @@ class Abandoned(JournalError):
     """This process has let go of a run, and writes nothing more into it."""
 
     def __init__(self, run: str) -> None:
-        super().__init__(f"this process has let go of run {run!r}; a resumed run continues from its records")
+        super().__init__(f"this process no longer drives run {run!r}; resume it, and it continues from its records")
 
 
 class Divergence(AgentCoreError):

@@ -130,7 +130,7 @@ def has_wildcard(name: str) -> bool:
 def _check_same_binding(one: AllowedTool, other: AllowedTool, code: str, where: str) -> None:
     """Two globs may match one tool only when neither binds it, else one would loosen what the other tightens."""
     if one.model_copy(update={"tool": ""}) != other.model_copy(update={"tool": ""}):
-        message = f"the pattern {one.tool!r} fits this tool too, and binds it otherwise; list the tool by its own code"
+        message = f"the pattern {one.tool!r} fits this tool too, and binds it differently; list it by its own code"
         raise DefinitionError(message, where=where, value=code)
 
 

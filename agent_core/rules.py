@@ -99,7 +99,7 @@ def unknown_rule(started: Mapping[str, Any]) -> str | None:
     """Return the first set of rules that this version does not know, as a sentence; None when it knows all."""
     named = started.get("rules") or {}
     if not isinstance(named, Mapping):
-        return "it names no rules that can be read"
+        return "its rules cannot be read"
     for name, version in named.items():
         known = CURRENT.get(name)
         if not isinstance(known, int) or not isinstance(version, int) or version > known:

@@ -43,7 +43,7 @@ def find_program(name: str, base: Path) -> str | None:
 def check_program(name: str, base: Path, owner: str) -> None:
     """DefinitionError for a program that its owner cannot start on this host."""
     if find_program(name, base) is None:
-        why = "there is no such file that may be run" if os.sep in name else "it is not installed on this host"
+        why = "there is no such executable file" if os.sep in name else "it is not installed on this host"
         raise DefinitionError(f"{owner} starts the program {name!r}: {why}")
 
 

@@ -48,7 +48,7 @@ def from_function(
 ) -> Tool:
     """Return the Tool that calls `function`; DefinitionError for a signature that cannot be described."""
     if not callable(function):
-        raise DefinitionError("@tool stands above a function, and its options are named", where="tools", value=function)
+        raise DefinitionError("@tool goes above a function; give its options by name", where="tools", value=function)
     code = str(code or getattr(function, "__name__", ""))
     where = f"tools.{code}"
     text, about = read_docstring(inspect.getdoc(function) or "")
@@ -129,7 +129,7 @@ def _explain_unnamed(parameter: inspect.Parameter) -> str:
         case inspect.Parameter.VAR_KEYWORD:
             return f"'**{name}' stands for any number of arguments; write {name}: dict[str, {kind}]"
         case _:
-            return f"{name!r} must have a name that a call can give; leave out the / behind it"
+            return f"{name!r} is positional-only, and calls give arguments by name; remove the / after it"
 
 
 def _is_context(hint: Any) -> bool:

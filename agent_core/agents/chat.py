@@ -65,7 +65,7 @@ class Conversations:
         max_conversation_tokens: int | None = None,
     ) -> None:
         if max_conversation_tokens is not None and executor.journal is None:
-            what = "needs an executor with a journal, which knows what each turn cost"
+            what = "needs an executor with a journal, which records what each turn cost"
             raise DefinitionError(what, where="max_conversation_tokens", value=max_conversation_tokens)
         self._executor, self._store, self._agent = executor, store, agent
         self._budget = max_conversation_tokens
@@ -213,8 +213,8 @@ class Conversations:
         names = [each.name for each in self._executor.catalog.list()]
         chosen = agent or self._agent or (names[0] if len(names) == 1 else None)
         if chosen is None:
-            known = f"name one of {', '.join(names)}" if names else "the catalogue has none"
-            raise DefinitionError(f"who is to answer? {known}", where="agent")
+            known = f"name one of {', '.join(names)}" if names else "the catalogue has no agent"
+            raise DefinitionError(f"no agent is named; {known}", where="agent")
         return self._executor.catalog.get(chosen).name
 
     async def _tape(self, run: str) -> Tape:

@@ -81,7 +81,7 @@ class AgentDefinition(_Strict):
         """Names the keys that are not of a runtime policy."""
         known = [key for key in AgentConfig.model_fields if key not in OWN_KEYS]
         if unknown := sorted(set(keys) - set(known)):
-            raise ValueError(f"{unknown[0]!r} is none of its keys, which are {', '.join(known)}")
+            raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(known)}")
         return keys
 
 

@@ -35,8 +35,8 @@ class AgentNotFound(AgentError):
         known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
         if not names:
             known = (
-                "this host has none; a file agents/NAME.yaml makes one, which a server reads when it starts, and one "
-                "that is started with --model has an assistant"
+                "this host has none. Write one as agents/NAME.yaml, which a server reads when it starts, or start the "
+                "server with --model, which adds an assistant"
             )
         super().__init__(f"there is no agent {name!r}; {known}" if name else f"no agent is named; {known}")
 

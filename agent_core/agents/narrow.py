@@ -70,9 +70,9 @@ def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], ke
     for key, value in keys.items():
         own: Any = config.get(key, defaults.get(key))
         if key == "system_prompt":
-            yield Problem(key, f"is the agent's own; what this node adds goes into developer_prompt (got {value!r})")
+            yield Problem(key, f"belongs to the agent; write what this node adds in developer_prompt (got {value!r})")
         elif key == "documents":
-            yield Problem(key, f"are the agent's own, by its mcp_policy (got {value!r})")
+            yield Problem(key, f"belong to the agent, by its mcp_policy; leave them out (got {value!r})")
         elif key == "allowed_tools":
             yield from _unfit_tools(agent, value, kept)
         elif key == "deny_tools":
@@ -100,7 +100,7 @@ def _unfit_tools(agent: AgentDefinition, value: Any, kept: Sequence[str]) -> Ite
         return
     for index, entry in enumerate(value):
         if not isinstance(entry, str):
-            what = f"must be a code or a glob: how a tool is bound is said by agent {agent.name!r} alone"
+            what = f"must be a code or a glob: only agent {agent.name!r} itself says how a tool is bound"
             yield Problem(f"allowed_tools/{index}", str(DefinitionError(what, value=entry)))
         elif not any(fnmatchcase(code, entry) for code in kept):
             known = ", ".join(kept) or "none"

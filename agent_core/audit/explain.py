@@ -85,7 +85,7 @@ def _explain_origins(call: JudgedCall, rules: Mapping[str, Any]) -> str:
 def explain_difference(recorded: Any, now: Any) -> str:
     """Return what differs first between a record and what comes in its place."""
     if not (isinstance(recorded, dict) and isinstance(now, dict)) or recorded["kind"] != now["kind"]:
-        return f"recorded is {_describe(recorded)}, now comes {_describe(now)}"
+        return f"recorded: {_describe(recorded)}; now: {_describe(now)}"
     for pointer, before, after in _differences(recorded, now, ""):
         return f"{pointer} is {_show(before)} in the record, and now {_show(after)}"
     return "the same fields come in another order"

@@ -43,7 +43,7 @@ def find_question(run: str, tape: Tape, asked: Question, loops: Loops = AGENT_LO
     replay_tape(run, tape, loops={name: _listening(loop, composed) for name, loop in loops.items()})
     found = composed.get(asked.digest)
     if found is None:
-        message = "this version composes other questions than the run asked; `agent-core replay` says where it parts"
+        message = "this version asks other questions than the run did; `agent-core replay` shows the first difference"
         raise JournalError(f"{asked.strand}:{asked.n}: {message}")
     messages = [orjson.loads(each) for each in found.messages]
     return AskedQuestion(asked.strand, asked.n, asked.step, asked.model, messages, dict(found.options))

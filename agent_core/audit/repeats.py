@@ -83,7 +83,7 @@ def before_approval(tape: Tape, place: Place) -> list[Place]:
         return [place]
     since = [fact for fact in step if fact.n > decided]
     if any(_is_write(asked) and isinstance(answered, Answered) for asked, answered in pairwise(since)):
-        message = f"these calls were approved together, and one that writes was made; fork at {strand}:{decided}"
+        message = f"these calls were approved together, and a write among them was made; fork at {strand}:{decided}"
         raise DefinitionError(f"{message}, where all of them are decided again", where=f"{strand}:{n}")
     waiting = facts[decided - 1]
     together = waiting.tools if isinstance(waiting, Waiting) else ()

@@ -92,7 +92,7 @@ def _shortfall(contents: Contents, tape: Tape, has_proof: bool, matching: list[E
     """Return what is missing from a run in which no record is damaged. `has_proof`: its end, a head or a seal says
     so."""
     if contents.torn:
-        return "the last line has no newline: its writer died, and resuming the run drops it"
+        return "the last line has no newline: its writer died, and resuming the run drops this line"
     if not tape:
         return "there are no records"
     if not matching:

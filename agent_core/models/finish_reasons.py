@@ -72,7 +72,9 @@ def settle_finish_reason(model: str, given: str) -> str:
     """Return the reason of a model's reply in our words; one that is not known is logged."""
     reason = read_finish_reason(given)
     if not is_known(reason):
-        log.warning("a reply of %s ended by %r, which is not known: it counts as cut unless it is whole", model, reason)
+        log.warning(
+            "a reply of %s has the unknown finish reason %r: it counts as cut unless it is whole", model, reason
+        )
     return reason
 
 

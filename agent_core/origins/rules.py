@@ -128,7 +128,7 @@ def rule_problems(
 
 def _faults(rule: Rule, argument: Json, outputs: Mapping[str, Json | None]) -> Iterator[str]:
     if not rule.any_of:
-        yield "no origin will do, so no call can have this argument; preset it, or narrow it by args"
+        yield "no origin is accepted, so no call can have this argument; preset it, or narrow it by args"
     tools = [name for name in rule.any_of if name not in WORDS and not name.startswith("nodes.")]
     for name in tools:
         tool, path = split_name(name)
@@ -139,7 +139,8 @@ def _faults(rule: Rule, argument: Json, outputs: Mapping[str, Json | None]) -> I
         elif path and all(not _leads_somewhere(outputs[code], path[1:].split("/")) for code in reached):
             yield f"{name!r} can never be met: the answer of {reached[0]} has no {path}"
     if argument.get("type") == "boolean" and rule.any_of and not tools and "any" not in rule.any_of:
-        yield "true and false stand in no text, so this can never be met; preset it, narrow it by args, or name a tool"
+        never = "true and false are not copied from text, so this can never be met"
+        yield f"{never}; preset the argument, narrow it by args, or name a tool"
 
 
 def _leads_somewhere(schema: Any, path: Sequence[str]) -> bool:

@@ -144,7 +144,7 @@ def _read_parts(
         tools = tool_policies(config, registry, inherited.get("fills", ()))
     problems += _secret_presets(tools, clean)
     if config.mode == "plan" and PLAN in tools:
-        message = "in plan mode this code stands for the plan itself, where it waits for a person; rename the tool"
+        message = "in plan mode this code is reserved for the plan that waits for a person; rename the tool"
         problems.append(Problem("allowed_tools", str(DefinitionError(message, value=PLAN))))
     problems += _unknown_servers(config, registry)
     with gathering(problems):

@@ -90,7 +90,7 @@ class _Attempts:
                 has_waited = True
             else:
                 if has_waited:
-                    log.warning("run %s goes on: its journal is back", self.run)
+                    log.warning("run %s continues: its journal is back", self.run)
                 return result
             await retry_if_cancelled(partial(sleep, pause), self._hear_cancellation)
 

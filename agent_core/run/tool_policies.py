@@ -121,7 +121,7 @@ def _origin_problems(
         value = str(DefinitionError(fault, value=policy["provenance"][key]))
         yield Problem(f"{where}/provenance" if is_whole else f"{where}/provenance/{key}", value)
     if allowed.approval == "on_unproven" and not policy["provenance"]:
-        message = "asks only for what provenance does not prove: say in provenance which origins will do"
+        message = "asks only for what provenance does not prove: list the accepted origins in provenance"
         yield Problem(f"{where}/approval", str(DefinitionError(message, value=allowed.approval)))
 
 

@@ -28,7 +28,7 @@ from engine_shim.service.metrics import write_metrics
 from engine_shim.service.principal import SCOPES
 from engine_shim.service.service import Service
 
-NO_ROUTE: Final = "there is nothing at this path; /openapi.json has all that can be asked"
+NO_ROUTE: Final = "there is nothing at this path; /openapi.json lists every path"
 NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
 NOT_RUNNING: Final = Refusal(
     503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
@@ -102,7 +102,7 @@ def _system_routes(access: Access) -> APIRouter:
         own."""
         metrics, tenants = service.telemetry.metrics, service.tenants.values()
         if metrics is None:
-            raise HTTPException(503, "nothing is counted here: pip install 'agent-core[web]'")
+            raise HTTPException(503, "this server counts nothing: pip install 'agent-core[web]'")
         reader = caller.principal.tenant
         text = await caller.tenant.runs.store.run_blocking(write_metrics, metrics, tenants, reader)
         return Response(text, media_type=metrics.content_type)
@@ -116,7 +116,7 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))  # below a program that mounts the app
     allowed = ", ".join(_allowed_methods(request)) if refusal.status == 405 else ""
     if allowed:
-        refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json has all that can be asked")
+        refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json lists every path")
     elif refusal.status == 404:
         refusal = replace(refusal, detail=NO_MCP if path.startswith("/mcp") else NO_ROUTE)
     answer = write_refusal(refusal) if path.startswith("/v1/") else refusal.response()

@@ -30,8 +30,8 @@ RETRY_HEADER: Final = "X-Stainless-Retry-Count"
 NO_KEY: Final = Refusal(
     409,
     "retry_without_key",
-    "nobody knows what came of the first attempt, and another one might repeat what it did; "
-    "a request with an Idempotency-Key can be sent again",
+    "it is unknown what the first attempt did, and another one might do it again; "
+    "a request with an Idempotency-Key can be sent again safely",
 )
 KEEP_ALIVE: Final = b": still here\n\n"
 TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "server_error"}

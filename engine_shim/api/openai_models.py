@@ -99,7 +99,7 @@ class ChatCompletionRequest(_Lenient):
         given = [message.write_neutral() for message in self.messages]
         late = [at for at, each in enumerate(self.messages) if each.role in SYSTEM and self._is_late(at)]
         if late:
-            raise DefinitionError("system messages stand before all others", where=f"messages/{late[0]}/role")
+            raise DefinitionError("system messages come before all others", where=f"messages/{late[0]}/role")
         if self.messages[-1].role != "user":
             raise DefinitionError("the last message must be the user's", where=f"messages/{len(given) - 1}/role")
         read = read_messages(given, where="messages")

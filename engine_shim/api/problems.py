@@ -83,16 +83,16 @@ class Problem(BaseModel):
 
 TITLES: Final = {
     400: "Bad request",
-    401: "Not proven who calls",
+    401: "Caller not authenticated",
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     408: "Request too slow",
-    409: "In conflict with how things stand",
+    409: "In conflict with the current state",
     413: "Request too large",
     415: "Media type not supported",
     422: "Cannot be processed",
-    429: "Too much at a time",
+    429: "Too many requests",
     500: "Internal error",
     503: "Not available now",
 }

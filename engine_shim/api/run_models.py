@@ -46,7 +46,7 @@ class Run(BaseModel):
     waiting: list[WaitingCall]
     error: RunError | None
     journal: JournalEnd | None
-    why_paused: str | None = Field(description="Why no server takes it up by itself any more.")
+    why_paused: str | None = Field(description="Why no server resumes it by itself any more.")
     nodes: Json = Field(default={}, description="The outputs of all nodes, with `?nodes=true` alone.")
 
 

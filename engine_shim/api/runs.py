@@ -60,9 +60,9 @@ def run_routes(access: Access) -> APIRouter:
         since: Annotated[datetime | None, BeforeValidator(_check_date)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         reason: Annotated[str | None, Query(max_length=64, description="Why one of its agents ended.")] = None,
-        tool: Annotated[str | None, Query(max_length=128, description="A tool that it asked.")] = None,
+        tool: Annotated[str | None, Query(max_length=128, description="A tool that it called.")] = None,
         text: Annotated[str | None, Query(min_length=1, max_length=200, description="What was recorded.")] = None,
-        before: Annotated[str | None, Query(max_length=2048, description="`next` of the page before.")] = None,
+        before: Annotated[str | None, Query(max_length=2048, description="`next` of the previous page.")] = None,
         caller: Caller = read,
     ) -> Response:
         """Return the newest runs, those of a status, of a workflow, begun since a time; and those with something in
@@ -108,7 +108,9 @@ def run_routes(access: Access) -> APIRouter:
     )
     async def export_journal(
         run_id: str,
-        after: Annotated[int, Query(ge=0, le=2**53, description="A `Journal-Position`: what came later.")] = 0,
+        after: Annotated[
+            int, Query(ge=0, le=2**53, description="A `Journal-Position`: only later records are sent.")
+        ] = 0,
         caller: Caller = read,
     ) -> Response:
         """Return the run's records as a journal file: what `agent-core verify FILE` and `replay FILE` take."""

@@ -159,7 +159,7 @@ def _misplaced_ends(graph: Graph) -> Iterator[Problem]:
     for name in graph.order:
         edges = graph.outgoing[name]
         if name in graph.ends and any(not edge.conditional for edge in edges):
-            what = f"no execution ends at {name!r}, as a plain edge leads on; give the edge a condition, or remove one"
+            what = f"no execution ends at {name!r}, as a plain edge leaves it; give the edge a condition, or remove one"
             yield Problem("ends", what)
         elif name not in graph.ends and not edges:
-            yield Problem("ends", f"no edge leads on from {name!r}, which is no end point; add an edge, or list it")
+            yield Problem("ends", f"no edge leaves {name!r}, and it is not an end point; add an edge, or list it")

@@ -80,7 +80,7 @@ Flows = Annotated[
         metavar="FLOW", help="Workflow definitions, JSON or YAML.", autocompletion=complete_flow, callback=check_files
     ),
 ]
-Model = Annotated[str | None, typer.Option(metavar="<model>", help="Ask this model alone in every agent node instead.")]
+Model = Annotated[str | None, typer.Option(metavar="<model>", help="Ask only this model, in every agent node.")]
 RunId = Annotated[
     str,
     typer.Argument(metavar="RUN", help="A run's id, the beginning of it, or `last`.", autocompletion=complete_run),
@@ -128,7 +128,7 @@ Config = Annotated[
 ]
 EngineKind = Annotated[
     Literal["process", "temporal"] | None,
-    typer.Option("--engine", help="Who drives runs; else as the host says.", envvar="AGENT_CORE_ENGINE"),
+    typer.Option("--engine", help="What drives runs; by default as the host says.", envvar="AGENT_CORE_ENGINE"),
 ]
 Temporal = Annotated[
     str | None,

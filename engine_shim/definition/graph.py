@@ -193,7 +193,7 @@ def _loops_entered_beside_the_head(
         by_target.setdefault(edge.target, []).append(edge)
     for loop in loops:
         inner = loop.body - {loop.head}
-        message = f"enters the loop of {loop.head!r} and {loop.edge.source!r} beside its head {loop.head!r}"
+        message = f"enters the loop of {loop.head!r} and {loop.edge.source!r} elsewhere than at its head {loop.head!r}"
         entering = [edge for name in inner for edge in by_target[name] if edge.source not in loop.body]
         for edge in sorted(entering, key=lambda edge: edge.index):
             yield Problem(f"edges/{edge.index}", f"{message}; let it lead to {loop.head!r}, or out of the loop")

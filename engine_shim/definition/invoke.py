@@ -71,9 +71,7 @@ def load_invoked(config: Mapping[str, Any], base: Path, bounds: Bounds = UNBOUND
             path = hold_path(named, bounds.within, bounds.without)
         found = load_workflow(path, base=named.parent, shown=file)
         if bounds.is_foreign(path):
-            message = (
-                "this came over HTTP: what the host's own files may do is not lent to it until somebody reviews it"
-            )
+            message = "this came over HTTP: it may not do what the host's own files may do until a person reviews it"
             raise DefinitionErrors([Problem(file, message)])
     except SandboxError:
         raise DefinitionError(f"{file!r} is not below the directory of the workflows", where=file) from None

@@ -100,6 +100,6 @@ def unvouched_text(node: Node, where: str, definition: Definition) -> Iterator[P
             read = of_item if found.path[0] == "item" else [found]
             each = next((each for each in read if each.path[0] == "nodes"), None)
             if each is not None and tools.get(each.path[1]) not in KEEPS_ROLES:
-                message = f"takes the output of {each.path[1]!r}, so say in trusted_text what provenance may rest on"
+                message = f"takes the output of {each.path[1]!r}, so list in trusted_text what provenance may trust"
                 yield Problem(f"{where}/{location}", message)
                 return

@@ -242,7 +242,9 @@ class _Checker:
         yield from self._check_foreach(node, f"{where}/foreach")
         where = f"{where}/config"
         if node.tool == FORMATTER and (half := find_placeholder_inside(node.config.get(TEMPLATE))):
-            message = f"{half}: nothing is filled in within a template; give the value in data, and use its name there"
+            message = (
+                f"{half}: placeholders are not filled in inside a template; give the value in data, and use its name"
+            )
             yield Problem(f"{where}/{TEMPLATE}", message)
             return
         unknown = list(unknown_references(workflow.definition, where, nodes))

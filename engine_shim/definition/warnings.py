@@ -66,7 +66,7 @@ def _unpriced_models(node: Node, where: str, is_priced: IsPriced) -> Iterator[Pr
     """Yield the models of a node with a budget whose replies may not count towards it."""
     for _, model, options in model_refs_of(node, where):
         if not _has_price(model, options, is_priced):
-            message = f"is no limit where {model} is asked and does not say what it costs: its price is not known"
+            message = f"does not limit the replies of {model} that state no cost: its price is not known"
             yield Problem(f"{where}/cost_budget", f"{message}; set total_token_budget as well")
 
 

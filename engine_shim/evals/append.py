@@ -57,7 +57,7 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
     try:
         beside.write_bytes(insert_case(text, case, path).encode())
         if _read(beside) != {**before, "cases": [*(before.get("cases") or ()), case]}:
-            message = "the case cannot be added to a file that is written so; add it by hand"
+            message = "the case cannot be added to a file of this form; add it by hand"
             raise DefinitionError(message, where=str(path))
         open_cases(beside, shown=path).choose([case["name"]])
         if path.exists():

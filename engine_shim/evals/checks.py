@@ -62,7 +62,7 @@ def _key_problems(case: Case, where: str, suite: Suite) -> Iterator[Problem]:
     for key in sorted({*FIXED, "max_steps"} & case.config.keys()):
         yield Problem(f"{where}/config/{key}", "does not belong here: the case or --model decides it")
     if suite.tools is not None and suite.agent is None and case.tools is None:
-        yield Problem("tools", "name those of the host's tools that are offered, for all cases or in each")
+        yield Problem("tools", "name the host's tools that are offered, once for all cases or in each case")
 
 
 def _unfilled(case: Case, where: str, suite: Suite) -> Iterator[Problem]:

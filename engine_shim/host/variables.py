@@ -24,7 +24,7 @@ class Variables:
             message = "this definition may not read this variable; the operator lists those it may in env"
             raise DefinitionError(message, value=name)
         if self.is_own(name):
-            raise DefinitionError("this variable is the host's own, and no definition reads it", value=name)
+            raise DefinitionError("this variable is the host's own, and no definition may read it", value=name)
 
     def read(self, name: str, environment: Mapping[str, str] = os.environ) -> str:
         """Return the value. DefinitionError for a variable that may not be read, or that is not set."""

@@ -141,6 +141,6 @@ class Sessions:
 
 def _refuse(error: OverShare) -> Response:
     """Return the answer to a caller who wants more than their share: problem details, as the API has them."""
-    told = {"type": "about:blank", "title": "Too much at a time", "status": 429, "detail": str(error)}
+    told = {"type": "about:blank", "title": "Too many requests", "status": 429, "detail": str(error)}
     body = orjson.dumps({**told, "kind": "over_share", "errors": []})
     return Response(body, 429, {"Retry-After": str(RETRY_AFTER_S)}, "application/problem+json")

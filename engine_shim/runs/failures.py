@@ -32,7 +32,7 @@ def find_failures(run: str, tape: Tape) -> list[Place]:
         case _:
             raise DecisionError(f"run {run!r} has not failed, so there is nothing to try again")
     if not places:
-        raise DecisionError(f"run {run!r} failed over none of its calls, so that there is nothing to try again")
+        raise DecisionError(f"run {run!r} failed, but not because of a call, so there is nothing to try again")
     return places
 
 
@@ -85,7 +85,7 @@ class _Failures:
         if not isinstance(asked, Question | Call | Batch) or not isinstance(answered, Answered):
             raise self._refuse(path, "a person ended it there")
         if not _is_failed_call(answered):
-            raise self._refuse(path, "its call succeeded, and the run failed over what followed from it")
+            raise self._refuse(path, "its call succeeded, and the run failed later")
         match asked:
             case Batch():
                 yield from self._of_items(path, n - 1)
@@ -110,7 +110,7 @@ class _Failures:
                 yield from self.of_strand(each)
 
     def _refuse(self, path: str, why: str) -> DecisionError:
-        advice = "`agent-core fork` goes on from a record of your choice"
+        advice = "`agent-core fork` continues from a record of your choice"
         return DecisionError(f"run {self.run!r} cannot be tried again at {path}: {why}; {advice}")
 
 

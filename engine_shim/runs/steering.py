@@ -275,7 +275,7 @@ class Steering:
             async with self._leases.driving(run):
                 await self._runs.note_late_answers(run)
         except (EngineError, JournalError) as error:
-            log.debug("run %s was left as the index has it: %s", run, error)
+            log.debug("late answers of run %s are not noted in the index: %s", run, error)
 
     def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
         """Return what is to be driven of a run, by its journal."""

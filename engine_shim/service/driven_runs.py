@@ -127,7 +127,7 @@ class DrivenRuns:
         if isinstance(error, EngineAway):
             log.warning("run %s waits: %s", run, error)
         else:
-            log.error("run %s cannot be driven on: %s", run, error_words(error), exc_info=error)
+            log.error("run %s cannot continue: %s", run, error_words(error), exc_info=error)
 
     def _keep(self, result: RunResult) -> None:
         """Keep the result of a run that has ended, which nothing changes any more: as a rule somebody asks for it."""
@@ -152,7 +152,7 @@ class DrivenRuns:
         if late:
             _, late = await asyncio.wait(late, timeout=until - monotonic())
         if late:
-            log.warning("%d runs are left in the middle of a call; the next start takes them up", len(late))
+            log.warning("%d runs are left in the middle of a call; the next start resumes them", len(late))
             self._engine.abandon()
             for task in late:
                 task.cancel()

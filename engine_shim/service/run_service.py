@@ -231,7 +231,7 @@ class RunService:
         """RunNotFound when the store has no such run; DecisionError for one that was recorded without an engine."""
         if await self.store.run_blocking(self.engine.store.entry, run) is None:
             await self.check_exists(run)
-            raise DecisionError(f"run {run!r} was recorded without an engine; go on with it where it began")
+            raise DecisionError(f"run {run!r} was recorded without an engine; continue it in the program that began it")
 
     def _check_exists(self, run: str) -> None:
         store = self.engine.store
@@ -258,7 +258,7 @@ class RunService:
                 continue
             except Exception as error:  # one run that cannot go on must not keep the others from it
                 self.driven.backoff.note_failure(run)
-                log.error("run %s cannot be taken up: %s", run, error_words(error))
+                log.error("run %s cannot be resumed: %s", run, error_words(error))
         return taken
 
     async def _find_left(self) -> list[str]:
@@ -278,7 +278,7 @@ class RunService:
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: no caller was told of it."""
         if self.engine.forget_unbegun(run):
-            log.warning("run %s was handed in, and could not begin; it is forgotten", run)
+            log.warning("run %s was submitted, and could not begin; it is forgotten", run)
 
     def let_go(self) -> None:
         """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""

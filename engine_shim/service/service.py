@@ -149,7 +149,7 @@ class Service:
         while True:
             for tenant in self.tenants.values():
                 if taken := await tenant.runs.recover():
-                    log.info("took up %d runs that another process had left", taken)
+                    log.info("resumed %d runs that another process had left", taken)
             await asyncio.sleep(RECOVERY_INTERVAL_S)
 
 
@@ -166,7 +166,7 @@ async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except JournalAway as error:
-            log.warning("work in the background of the server waits for its store: %s", error)
+            log.warning("the background work of the server waits for its store: %s", error)
         except Exception:  # one that only the log can be told of
-            log.exception("work in the background of the server failed, and begins again")
+            log.exception("the background work of the server failed, and begins again")
         await asyncio.sleep(RECOVERY_INTERVAL_S)

@@ -15,7 +15,7 @@ from utools.sources.mcp.servers import McpServers
 from utools.sources.pinned_source import Review
 from utools.sources.tool_lock_file import Change, Definition
 
-CHANGED = "what the sources offer is not what you looked at: look at the changes again"
+CHANGED = "the sources have changed since you looked at them: look at the changes again"
 
 
 class ChangedMeanwhile(EngineError):
@@ -29,7 +29,7 @@ class HostOnly(EngineError):
     """What a tenant's caller may not do, since it is about the whole host."""
 
     def __init__(self) -> None:
-        super().__init__("the approved tools are those of the whole host; a token of a tenant does not reach them")
+        super().__init__("tools are approved for the whole host; a tenant's token does not allow that")
 
 
 class _Found(NamedTuple):

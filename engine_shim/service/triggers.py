@@ -43,7 +43,7 @@ class NotSigned(EngineError):
     """A webhook without the signature of its trigger's secret, or with one that is too old."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the signature does not hold: {reason}")
+        super().__init__(f"the signature is not valid: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class TriggerSecrets:
         digest = sha256(read_secret(variable, f"{path}: webhook/secret_env")).digest()
         owner, where = self._owners.setdefault(digest, (tenant, str(path)))
         if owner != tenant:
-            told = f"{where} of {owner or 'the host'} has the same secret: what is signed for one would hold for both"
+            told = f"{where} of {owner or 'the host'} has the same secret: what is signed for one is valid for both"
             raise file_error(path, told, "webhook/secret_env")
 
 
@@ -125,7 +125,7 @@ class Triggers:
             try:
                 self.load()
             except DefinitionError as error:
-                log.error("the triggers in %s have faults, and stay as they were: %s", self._files.directory, error)
+                log.error("the triggers in %s have faults; the old ones stay in use: %s", self._files.directory, error)
             await self.start_due()
             await asyncio.sleep(TRIGGER_INTERVAL_S)
 
@@ -163,7 +163,7 @@ class Triggers:
             return
         reason = await self._reason_to_skip(trigger, planned, now, last)
         if reason is not None:
-            log.warning("trigger %s lets the run of %s fall out: %s", name, planned.isoformat(), reason)
+            log.warning("trigger %s skips the run of %s: %s", name, planned.isoformat(), reason)
             await self._save(name, _Last(planned, last.run))
             return
         run, moment = last.run, planned.astimezone(UTC).isoformat()

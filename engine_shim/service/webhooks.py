@@ -90,9 +90,11 @@ class WebhookSender:
         if problem is None:
             await run_blocking(self._database, self._deliveries.finish, delivery.event)
         elif await run_blocking(self._database, self._deliveries.postpone, delivery):
-            log.warning("webhook %s %s; run %s is told again later", self._hook.url, problem, delivery.run)
+            log.warning(
+                "webhook %s %s; the delivery for run %s is sent again later", self._hook.url, problem, delivery.run
+            )
         else:
-            log.error("webhook %s %s; that run %s is %s is told no more", *self._given_up(problem, delivery))
+            log.error("webhook %s %s; the delivery for run %s (%s) is given up", *self._given_up(problem, delivery))
 
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:
         """Return what is wrong with the answer, of which the status alone counts; None where it was taken."""

@@ -42,7 +42,9 @@ class SharedDirectory(EngineError):
     """A directory of workflows that others use as well."""
 
     def __init__(self) -> None:
-        super().__init__("this tenant shares the directory of its workflows with others; the operator saves there")
+        super().__init__(
+            "this tenant shares the directory of its workflows with others; only the operator can save there"
+        )
 
 
 class TooMuchStored(OverShare):
@@ -50,7 +52,7 @@ class TooMuchStored(OverShare):
 
     def __init__(self, whose: str, most: int) -> None:
         EngineError.__init__(
-            self, f"the versions that {whose} has saved may have {most:,} bytes together; the operator deletes some"
+            self, f"{whose} may save versions of {most:,} bytes in all; ask the operator to delete some"
         )
 
 
@@ -98,7 +100,9 @@ class WorkflowFiles:
             raise SharedDirectory
         definition = self.drafts.load(text, form, identity).definition
         if definition.id != identity:
-            raise DefinitionError(f"must be {identity!r}, as it is saved under", where="id", value=definition.id)
+            raise DefinitionError(
+                f"must be {identity!r}, the id under which it is saved", where="id", value=definition.id
+            )
         if not VERSION.fullmatch(definition.version):
             allowed = "must be 1 to 64 letters, digits or any of _ . + -, not starting with a sign, to name a file"
             raise DefinitionError(allowed, where="version", value=definition.version)

@@ -92,7 +92,7 @@ class WorkflowCatalog:
         try:
             self.load()
         except DefinitionError as error:
-            told = "the workflows in %s have faults, and stay as they were (new tools and agents need a restart): %s"
+            told = "the workflows in %s have faults; the old ones stay in use (new tools and agents need a restart): %s"
             log.error(told, self._files.directory, error)
 
     def _add(self, path: Path, found: dict[str, dict[str, CheckedWorkflow]]) -> None:

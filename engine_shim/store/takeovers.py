@@ -16,8 +16,8 @@ _SAVE: Final = f"""INSERT INTO {TABLE} (run, records, taken) VALUES (?, ?, ?)
 def describe_takeovers(taken: int) -> str:
     """Return why a run that was taken up so often is paused."""
     return (
-        f"it was taken up {taken} times in a row, and each time the server ended before it had a new record: one of "
-        "its steps may end the server; `resume` lets it go on"
+        f"it was resumed {taken} times in a row, and each time the server ended before it had a new record: one of "
+        "its steps may end the server; `resume` continues it"
     )
 
 

@@ -401,8 +401,8 @@ def test_only_what_the_author_vouches_for_is_trusted_where_he_says_so() -> None:
 
 NEVER_MET: list[tuple[Any, str]] = [
     ({"to": "usr"}, "'usr' is no origin: write author, user, person, trusted, any, or a tool of this run"),
-    ({"to": []}, "no origin will do"),
-    ({"urgent": "user"}, "true and false stand in no text"),
+    ({"to": []}, "no origin is accepted"),
+    ({"urgent": "user"}, "true and false are not copied from text"),
     ({"where": "user"}, "the tool has no such argument; it has to, amount"),
     ({"body": "user"}, "the author presets this argument"),
     ({"to": "ask:/secret"}, "the answer of ask has no /secret"),
@@ -423,7 +423,7 @@ def test_a_policy_that_can_never_be_met_is_refused(rules: Any, fault: str) -> No
 def test_to_ask_for_the_unproven_needs_a_provenance(where: str) -> None:
     asking = {"approval": "on_unproven"}
     allowed = [{"tool": "send", **asking}] if where == "tool" else ["send"]
-    with pytest.raises(DefinitionError, match=r"approval.*say in.*provenance which origins will do"):
+    with pytest.raises(DefinitionError, match=r"approval.*list the accepted origins in.*provenance"):
         Hand([final()], tools=[MAIL], allowed_tools=allowed, **(asking if where == "node" else {}))
 
 

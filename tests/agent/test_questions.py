@@ -73,5 +73,5 @@ def test_question_that_this_version_composes_otherwise_is_told() -> None:
     output = run_agent_sync(given, registry=ToolRegistry(), model=model, journal=journal)
     tape = journal.load(output.run_id)
     (asked,) = list_questions(tape)
-    with pytest.raises(JournalError, match="composes other questions"):
+    with pytest.raises(JournalError, match="asks other questions"):
         find_question(output.run_id, tape, type(asked)(asked.strand, asked.n, None, 1, "m", 2, "0" * 64))

@@ -122,11 +122,11 @@ async def test_an_end_that_comes_earlier_names_its_limit() -> None:
 
 
 DIFFERENCES: list[tuple[Any, Any, str]] = [
-    ({"kind": "asked", "tool": "a"}, "nothing more", "recorded is asked a, now comes nothing more"),
+    ({"kind": "asked", "tool": "a"}, "nothing more", "recorded: asked a; now: nothing more"),
     (
         {"kind": "asked", "ask": "model", "model": "m"},
         {"kind": "run_finished", "finish_reason": "timeout"},
-        "recorded is asked m, now comes run_finished timeout",
+        "recorded: asked m; now: run_finished timeout",
     ),
     (
         {"kind": "decided", "calls": [{"tool": "a", "args": {"q": 1}}], "step": 1},

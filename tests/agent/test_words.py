@@ -56,8 +56,8 @@ FOR_PEOPLE = {
     "single_call_timeout in the node's config gives a reply more of them, timeout the run",
     "X was cut off: X",
     "a person ended the run here: the write is in doubt",
-    "the kept answers cannot be read: %s",  # the log
-    "the answer of %s cannot be kept: %s",
+    "cached answers cannot be read: %s",  # the log
+    "the answer of %s cannot be cached: %s",
     "the tool %s was called, and its result could not be kept; the record says why",
     "X is a required property",  # jsonschema's words, which tell what is missing
     "there are X",  # what an author reads of a definition

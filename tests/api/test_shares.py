@@ -154,10 +154,10 @@ def test_stored_versions(host: Served, tokens: dict[str, Header], monkeypatch: p
         return host.client.put("/workflows/own", json=body, headers=own[who])
 
     assert [save("ada", version).status_code for version in (1, 2)] == [201, 201]
-    assert_over(save("ada", 3), "this token has saved may have 400 bytes")
+    assert_over(save("ada", 3), "this token may save versions of 400 bytes")
     assert not (host.folder / "acme" / "own@3.json").exists()
     assert [save("bob", version).status_code for version in (3, 4)] == [201, 201]
-    assert_over(save("cal", 5), "this tenant has saved may have 800 bytes")
+    assert_over(save("cal", 5), "this tenant may save versions of 800 bytes")
     (host.folder / "acme" / "own@1.json").unlink()
     assert save("ada", 5).status_code == 201
     assert_over(save("ada", 6), "this token has saved")

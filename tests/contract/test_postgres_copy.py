@@ -127,7 +127,7 @@ def test_conversations_move_with_the_runs(
     asyncio.run(open_context_store().append("nobody's", "t", [{"role": "user", "content": "Of another project."}]))
     agent_core("run", "tell.json", "--input", "m=And here.", "--store", "runs.db")
     told = agent_core("store", "copy", "runs.db", url)
-    assert "left out: the conversation s, which went on in the store to copy to" in told
+    assert "left out: the conversation s, which has continued in the store to copy to" in told
     assert "nobody" not in told
     assert "Only there." in agent_core("run", "read.json", "--json", "--store", url)
 

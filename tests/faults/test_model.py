@@ -134,5 +134,5 @@ async def test_run_outlasts_half_a_minute_without_its_model_and_says_so(caplog: 
         done = await at.run()
         assert (done.status, done.outputs["agent"]["final_answer"], at.paid) == ("completed", "paid", 1)
         assert len(at.endpoint.requests) == 2
-        assert f"model m1 at 127.0.0.1:{at.link.port} is away" in caplog.text
+        assert f"model m1 at 127.0.0.1:{at.link.port} is unavailable" in caplog.text
         assert at.is_sound("r")

@@ -283,7 +283,7 @@ async def test_event_loop_goes_on_while_a_run_waits_for_its_store(
     assert not running.done()
     link.become("pass")
     assert (await running).status == "waiting"
-    assert "run r goes on: its journal is back" in caplog.text
+    assert "run r continues: its journal is back" in caplog.text
 
 
 async def test_run_that_is_cancelled_while_it_waits_for_its_store_ends_cancelled(

@@ -95,7 +95,7 @@ def test_closed_stdin_ends_the_server_at_once_and_its_run_goes_on_at_the_next_st
     server.communicate(timeout=PATIENCE_S)
     assert time.monotonic() - since < 10
     assert server.returncode == 0
-    assert "interrupted: `agent-core resume` goes on" in host.command("runs")
+    assert "interrupted: `agent-core resume` continues it" in host.command("runs")
     host.let_go("hold")
     again = start(host)
     asyncio.run(until(lambda: host.command("runs").split()[1] == "completed"))
@@ -108,7 +108,7 @@ def test_signal_ends_a_server_whose_client_still_holds_its_streams(host: McpHost
     server.send_signal(word)
     assert server.wait(PATIENCE_S) == 0
     server.communicate()
-    assert "interrupted: `agent-core resume` goes on" in host.command("runs")
+    assert "interrupted: `agent-core resume` continues it" in host.command("runs")
 
 
 @pytest.mark.parametrize(

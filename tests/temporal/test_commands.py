@@ -255,7 +255,7 @@ def test_interrupted_command_lets_the_run_go_on(shop: Project, cli: Cli) -> None
     following, run_id = start_waiting(shop, "interrupted")
     following.process.send_signal(signal.SIGINT)
     assert following.end() == 130
-    assert "the run goes on at its workers; to follow it: agent-core resume" in following.err
+    assert "its workers continue the run; to follow it: agent-core resume" in following.err
     (shop.folder / "interrupted").touch()
     resumed = cli("resume", run_id, "--json", *driving(shop))
     assert (resumed.code, resumed.json["outputs"]["after"]) == (OK, "interrupted")

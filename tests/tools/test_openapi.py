@@ -229,12 +229,12 @@ BAD: dict[str, tuple[str, str, str]] = {
     "cookie": ("in: cookie,", "in: cookie, required: true,", "a cookie parameter cannot be sent"),
     "header": ("X-Trace", "Host", "the header Host cannot be an argument"),
     "schema": ("type: number, ", "type: numbr, ", "shop.yaml:28: paths//search/get: /properties/max/type"),
-    "server": ("default: https", "default: ftp", "does not say at which http(s) address"),
+    "server": ("default: https", "default: ftp", "names no http(s) address of its server"),
     "twice": ("operationId: note", "operationId: order", "another operation is called 'order'"),
     "no_list": (
         "parameters:\n        - {name: q",
         "parameters: 5\n      x-other:\n        - {name: q",
-        "as OpenAPI has it",
+        "not valid OpenAPI",
     ),
     "body": ("text/plain", "multipart/form-data", "a body can be JSON, a form or text"),
 }

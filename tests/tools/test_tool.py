@@ -205,7 +205,7 @@ WAYS_OUT: dict[Callable[..., Any], str] = {
     untyped: "the parameter 'a' needs a type, such as a: str",
     unlisted: "the parameter '*a' stands for any number of arguments; write a: list[int]",
     named: "the parameter '**a' stands for any number of arguments; write a: dict[str, int]",
-    by_position: "the parameter 'a' must have a name that a call can give; leave out the / behind it",
+    by_position: "the parameter 'a' is positional-only, and calls give arguments by name; remove the / after it",
     unreadable: "the type of the parameter 'a' cannot be read: name 'Missing' is not defined; import it, or correct it",
     opaque: "the parameter 'a' has a type without a JSON form, collections.abc.Callable[[], None]; take a str, int",
     connected: f"the parameter 'a' has a type without a JSON form, {__name__}.Database; take a str, int, float, bool",
@@ -230,7 +230,7 @@ def test_decorator_shows_its_options() -> None:
 MISUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "misspelt": (lambda: tool(efect="read"), "@tool has no option 'efect'; did you mean effect?"),
     "unknown": (lambda: tool(x=1), "there are code, description, effect, idempotent, output_schema, cache, check"),
-    "no function": (lambda: tool("stock"), "tools: @tool stands above a function, and its options are named"),
+    "no function": (lambda: tool("stock"), "tools: @tool goes above a function; give its options by name"),
 }
 
 

@@ -170,7 +170,7 @@ async def test_an_answer_that_the_tool_could_not_have_given_is_not_taken(
     look.answer = lambda: "fresh"
     output = await run(look, ask())
     assert (output.finish_reason, seen(output)) == ("final", [("fresh", False)])
-    assert "the kept answers cannot be read" in caplog.text
+    assert "cached answers cannot be read" in caplog.text
 
 
 async def test_an_answer_as_deep_as_one_may_be_is_kept() -> None:
@@ -408,7 +408,7 @@ async def test_cache_that_cannot_be_asked_costs_only_the_calls_that_it_would_sav
         await run(look, ask())
     output = await run(look, ask(), ask())
     assert [cached for _, cached in seen(output)] == [False, False]
-    assert "the kept answers cannot be read: Redis (REDIS_URL) cannot be reached" in caplog.text
+    assert "cached answers cannot be read: Redis (REDIS_URL) cannot be reached" in caplog.text
 
 
 async def test_what_another_program_put_there_is_not_an_answer(redis_server: RealServer) -> None:

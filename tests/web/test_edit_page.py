@@ -236,7 +236,7 @@ def test_the_graph_is_drawn_and_edited(tab: Tab, flow: str) -> None:
     page.mouse.up()
     page.get_by_label("When the edge to done is taken").select_option(label="when a condition holds")
     page.get_by_label("when", exact=True).fill("output.pieces > `3`")
-    page.get_by_label("Lead on to").select_option("sorry")
+    page.get_by_label("Add an edge to").select_option("sorry")
     page.get_by_role("button", name="Connect").click()
     page.get_by_role("button", name="Remove the edge to sorry").click()
     page.get_by_role("button", name=re.compile("^check, agent_core")).click()
@@ -325,7 +325,7 @@ def test_unsaved_work_is_kept_and_files_come_and_go(tab: Tab, flow: str, tmp_pat
     with page.expect_download() as download:
         page.get_by_role("button", name="Export").click()
     assert download.value.suggested_filename == f"{flow}@1.yaml"
-    page.get_by_role("button", name="Throw it away").click()
+    page.get_by_role("button", name="Discard it").click()
     assert at(page, "nodes/3/config/text").input_value() == "{{nodes.write.final_answer}}"
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"id": "given", "nodes": [{"id": EVIL, "tool": "echo", "config": {"text": EVIL}}]}))

@@ -56,7 +56,7 @@ def test_open_page_of_a_run_goes_on_when_its_server_comes_back(browser: Any, tmp
         is_away = True
         page.route("**/runs/**", lambda route: route.abort() if is_away else route.fallback())
         (tmp_path / "go").touch()
-        page.get_by_text("The connection is lost; it is sought again.").wait_for()
+        page.get_by_text("The connection is lost; reconnecting…").wait_for()
         assert page.get_by_role("alert").count() == 0
         is_away = False
         page.locator(".run-head .badge", has_text="completed").wait_for(timeout=20_000)
@@ -110,7 +110,7 @@ def test_damaged_runs_are_shown_with_what_is_wrong(browser: Any, tmp_path: Path)
             db.execute("UPDATE rows SET data = 'text' WHERE n = 1 AND run = ?", (runs[1],))
             db.execute("DELETE FROM rows WHERE run = ?", (runs[2],))
         page = tab.open(f"runs/{runs[0]}?view=proof")
-        page.get_by_text("Some of these records are not what was written").wait_for()
+        page.get_by_text("Some of these records differ from what was written").wait_for()
         page.get_by_role("button", name="Verify").click()
         page.get_by_text("The records are not whole.").wait_for()
         (tmp_path / "page.html").write_text(host.client.get(f"/runs/{runs[0]}/page").text)

@@ -321,7 +321,7 @@ def test_tool_is_found_read_and_executed(host: Served, tab: Tab) -> None:
     assert "node=agent_core" in users.get_by_role("link", name=re.compile("desk@2")).get_attribute("href")
     assert users.get_by_role("link", name="clerk").count() == 1
     page.get_by_label("Arguments as JSON").fill('{"article": ')
-    page.get_by_role("alert").get_by_text("This is no JSON").wait_for()
+    page.get_by_role("alert").get_by_text("This is not JSON").wait_for()
     page.get_by_label("Arguments as JSON").fill('{"article": "A-17"}')
     page.get_by_role("button", name="Execute").click()
     page.get_by_text('"pieces": 12').wait_for()

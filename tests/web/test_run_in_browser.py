@@ -155,7 +155,7 @@ def test_run_is_paused_gone_on_with_cancelled_and_forked(host: Served, tab: Tab)
     run = host.submit("buy", article="D-1")["run_id"]
     page = tab.open(f"runs/{run}")
     page.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     page.get_by_role("button", name="Cancel…").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel the run").click()
     page.get_by_role("heading", name="Ends: cancelled").wait_for()

@@ -110,7 +110,7 @@ def test_request_that_is_not_answered_says_so_and_what_to_do(tab: Tab) -> None:
     read, wrote = [page.evaluate(script, method) for method in ("GET", "POST")]
     assert read[:2] == wrote[:2] == [0, "timeout"]
     assert "try again" in read[2]
-    assert "look before you ask again" in wrote[2]
+    assert "check before you ask again" in wrote[2]
 
 
 def test_refused_edit_is_told_as_it_is_and_keeps_what_was_written(host: Served, tab: Tab) -> None:
@@ -139,7 +139,7 @@ def test_decision_that_comes_too_late_says_that_somebody_else_has_decided(host: 
     host.client.post(f"/runs/{run}/decide", json={"decision": "approve", "at": at})
     host.await_status(run, "completed")
     page.get_by_role("button", name="Approve").click()
-    page.get_by_text("Somebody else may have decided already").wait_for()
+    page.get_by_text("Another person may have decided already").wait_for()
     answer = host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "at": at})
     assert (answer.status_code, answer.json()["kind"]) == (409, "already_decided")
     tab.errors[:] = [told for told in tab.errors if "409" not in told and "ERR_FAILED" not in told]

@@ -97,7 +97,7 @@ class AnswerCache:
                 return None
             return ToolResult(output=_checked_output(tool, record["output"]), metadata={"cached": True})
         except (UtoolsError, OSError, ValueError) as error:
-            context.log.warning("the kept answers cannot be read: %s", error)
+            context.log.warning("cached answers cannot be read: %s", error)
             return None
 
     async def _save(self, tool: Tool, key: str, output: Any, context: ToolContext) -> None:
@@ -108,7 +108,7 @@ class AnswerCache:
         try:
             await store.put(key, text, float(tool.cache["ttl"]))
         except (UtoolsError, OSError) as error:
-            context.log.warning("the answer of %s cannot be kept: %s", tool.code, error)
+            context.log.warning("the answer of %s cannot be cached: %s", tool.code, error)
 
 
 def key_of(tool: Tool, request: Any) -> str:

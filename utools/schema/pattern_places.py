@@ -179,7 +179,7 @@ class _Builder:
             return self._add_condition(_at_position(_compile(op, value, flags)), begin)
         if op in AHEAD:
             return self._add_condition(_look(op, value, flags), begin)
-        raise Unsupported("it refers back, or takes what it has read for good; say it otherwise")
+        raise Unsupported("it has a backreference, or an atomic or possessive part; write it without")
 
     def _add_repeat(self, least: int, most: Any, items: list[Any], flags: int, begin: int) -> int:
         for _ in range(least):

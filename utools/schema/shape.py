@@ -112,12 +112,12 @@ def check_author_marks(root: Schema, *, where: str) -> None:
         if id(schema) in effective:
             continue
         if is_marked(schema):
-            message = "x-author counts on a property at the top level of the schema only; move what it hides up there"
+            message = "x-author works only on properties at the top level of the schema; move the hidden property there"
             raise DefinitionError(message, where=f"{where}{pointer}/x-author")
         for key in REFERENCES:
             if key in schema and is_marked(follow(schema[key])):
                 message = (
-                    "this refers to an x-author property; write out the schema here, with a mark of its own if need be"
+                    "this refers to an x-author property; write out the schema here, with its own x-author if needed"
                 )
                 raise DefinitionError(message, where=f"{where}{pointer}/{key}", value=schema[key])
 

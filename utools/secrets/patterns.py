@@ -42,7 +42,7 @@ def check_pattern(pattern: str) -> str:
             if any(found.start() == found.end() for found in compiled.finditer(text, timeout=SECONDS)):
                 raise ValueError(f"the pattern {pattern!r} fits an empty part of a text, and so every text")
         except TimeoutError:
-            how = f"takes more than {SECONDS:g} s for {SIZE:,} characters; say it without a repetition in a repetition"
+            how = f"takes more than {SECONDS:g} s for {SIZE:,} characters; write it without nested repetition"
             raise ValueError(f"the pattern {pattern!r} {how}") from None
     return pattern
 

@@ -98,7 +98,7 @@ def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
     for own, each in found.items():
         try:
             if own not in codes:
-                raise document.error("its code is that of another operation", each.position)
+                raise document.error("another operation has the same code", each.position)
             loaded.tools.append(_make_tool_of(each, codes[own], config, document))
         except DefinitionError as error:
             loaded.left_out.append(_leave_out(codes.get(own, f"{name}.{own}"), error))
@@ -124,9 +124,9 @@ def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document)
         return _make_tool(code, config, document, found.path, found.item, found.method)
     except DefinitionError as error:
         where = f"{document.where(found.position)}: {error.where}".removesuffix(": ")
-        raise DefinitionError(f"{error.message}; or leave it out by `operations`", where=where) from None
+        raise DefinitionError(f"{error.message}; or leave the operation out by `operations`", where=where) from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # a list where an object belongs, and the like
-        fault = f"this operation is not written as OpenAPI has it: {describe(error)}"
+        fault = f"this operation is not valid OpenAPI: {describe(error)}"
         raise document.error(fault, found.position) from None
 
 
@@ -179,7 +179,7 @@ def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fiel
     try:
         read_origin(url)
     except ValueError:
-        unknown = "the document does not say at which http(s) address its server is; say it by `server`"
+        unknown = "the document names no http(s) address of its server; give one by `server`"
         raise DefinitionError(unknown, where="servers", value=url) from None
     return url.rstrip("/")
 

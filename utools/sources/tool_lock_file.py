@@ -104,7 +104,7 @@ class ToolLockFile:
                 merged = {**self._read(), **entries}
                 replace_file(self._path, _to_bytes({name: merged[name] for name in sorted(merged)}))
         except OSError as error:
-            why = f"the approved tools cannot be written down: {error.strerror}; do it once where that is possible"
+            why = f"the approved tools cannot be saved: {error.strerror}; approve them where this file can be written"
             raise DefinitionError(why, where=str(self._path)) from None
 
     def _read(self) -> "dict[str, list[_Entry]]":

@@ -196,7 +196,7 @@ class OpenAICompatible:
         if pause > attempts.seconds_left():
             raise self._error(refusal, attempts.requests, waited=False)
         if attempts.count >= MAX_ATTEMPTS:
-            message = "model %s at %s is away: it %s; asked again, for %.0f seconds more"
+            message = "model %s at %s is unavailable: it %s; retrying for %.0f more seconds"
             log.warning(message, self._model, self._host, refusal.message, attempts.seconds_left())
         await asyncio.sleep(pause)
         attempts.count += 1

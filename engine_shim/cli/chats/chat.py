@@ -139,7 +139,7 @@ class Chat:
 
     def _show_end(self) -> None:
         if self._attended and self._state.last_run() is not None:
-            self._view.note(f"to go on: {self._going_on()}")
+            self._view.note(f"to continue: {self._going_on()}")
 
     def _going_on(self) -> str:
         return self._options.command("chat", "--conversation", self._state.conversation)
@@ -151,7 +151,7 @@ class Chat:
 def _only_agent(host: HostConversations) -> str:
     names = [agent.name for agent in host.catalog.list()]
     if len(names) > 1:
-        raise typer.BadParameter(f"several agents are here: name one by --agent, of {', '.join(names)}")
+        raise typer.BadParameter(f"this host has several agents: choose one by --agent, of {', '.join(names)}")
     return names[0]
 
 

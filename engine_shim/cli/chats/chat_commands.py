@@ -14,14 +14,14 @@ QUIT = "/quit"
 COMMANDS = {
     "/tools": "the tools of this agent",
     "/trace": "the steps of the last turn",
-    "/agent": "the agents of this host; /agent NAME goes on with another one",
+    "/agent": "the agents of this host; /agent NAME switches to another one",
     "/cost": "the tokens of this conversation, and what they cost",
     "/files": "the files that tools of this host can see",
     "/undo": "takes the last turn back, or withdraws the one that waits; what its tools did stays",
     "/help": "these commands",
     QUIT: "ends; so do Ctrl-D, and Ctrl-C on an empty line. Ctrl-C cancels a turn",
 }
-KEYS = "Alt-Enter begins a new line, Ctrl-R searches what was asked before, Tab completes a command"
+KEYS = "Alt-Enter begins a new line, Ctrl-R searches earlier questions, Tab completes a command"
 MOST_FILES = 20
 LONGEST = 100
 """How many characters of a description are shown."""

@@ -12,7 +12,7 @@ def chat(
     agent: Annotated[str | None, typer.Option(metavar="<name>", help="Which agent of this host answers.")] = None,
     model: Annotated[str | None, typer.Option(metavar="<model>", help="Ask this model instead of the agent's.")] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="<id>", help="Go on with this conversation; else a new one begins.")
+        str | None, typer.Option(metavar="<id>", help="Continue this conversation; else a new one begins.")
     ] = None,
     store: Store = None,
     config: Config = None,

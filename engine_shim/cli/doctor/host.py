@@ -26,8 +26,8 @@ def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
     except DefinitionError as error:
         return find_faults(PART, error), None
     if file is None:
-        message = f"no {NAME} here or above, so that there are the built-in tools alone"
-        return [Finding(PART, "ok", message, "`agent-core init DIR` writes a beginning")], config
+        message = f"no {NAME} here or above: only the built-in tools are there"
+        return [Finding(PART, "ok", message, "`agent-core init DIR` writes one to start with")], config
     facts = {"path": str(file.resolve()), "tenants": list(config.tenants)}
     return [Finding(PART, "ok", str(file), facts=facts), *_find_unset(config)], config
 
@@ -80,7 +80,7 @@ def _check_source(name: str, lock: ToolLockFile, away: str | None) -> Finding:
     if approved is None and away is not None:
         return Finding(name, "problem", f"its tools are left out: {away}")
     if approved is None:
-        return Finding(name, "warning", "nobody has looked at its tools yet", f"`agent-core tools approve {name}`")
+        return Finding(name, "warning", "its tools are not approved yet", f"`agent-core tools approve {name}`")
     facts = {"tools": [each.name for each in approved]}
     if away is not None:
         return Finding(name, "problem", f"tools approved: {len(approved)}; it cannot be used now: {away}", facts=facts)

@@ -30,10 +30,10 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
         return
     match state:
         case "missing":
-            yield Finding(part, "warning", f"{database.name}: no tables yet", "the first run makes them", facts)
+            yield Finding(part, "warning", f"{database.name}: no tables yet", "the first run creates them", facts)
         case "older":
-            message = f"{database.name}: of an older version, not looked into"
-            yield Finding(part, "warning", message, "the next run brings it up", facts)
+            message = f"{database.name}: has an older layout, and was not examined"
+            yield Finding(part, "warning", message, "the next run upgrades it", facts)
         case "current":
             yield Finding(part, "ok", database.name, facts=facts)
 

@@ -41,7 +41,7 @@ def check_redis(store: StoreAddress, *, seconds: float = ANSWER_S) -> Finding:
         why = reason_of(error)
     else:
         return Finding("Redis", "ok", "it answers")
-    return Finding("Redis", "problem", why, f"start the server that {REDIS} names, or name another")
+    return Finding("Redis", "problem", why, f"start the server that {REDIS} names, or name another there")
 
 
 async def _ping(server: RedisServer, seconds: float) -> None:
@@ -111,7 +111,9 @@ def judge_tokens(tokens: Collection[Token], tenants: Collection[str], now: datet
         bearer = token.principal
         revoke = f"`agent-core token revoke {bearer.id}`"
         if token.expires_at is not None and token.expires_at <= now:
-            yield Finding("tokens", "warning", f"that of {bearer.name} expired on {token.expires_at:%Y-%m-%d}", revoke)
+            yield Finding(
+                "tokens", "warning", f"the token of {bearer.name} expired on {token.expires_at:%Y-%m-%d}", revoke
+            )
         elif bearer.tenant is not None and bearer.tenant not in tenants:
-            message = f"that of {bearer.name} is of the tenant {bearer.tenant}, which the configuration lacks"
+            message = f"the token of {bearer.name} is for the tenant {bearer.tenant}, which the configuration lacks"
             yield Finding("tokens", "warning", message, revoke)

@@ -40,7 +40,7 @@ def _judge(name: str, faults: Iterator[str], sound: str, advice: str) -> Finding
 
 def _find_open(database: Database | None) -> Iterator[str]:
     if database is None or not Tokens(database).any_existed():
-        yield "nobody has made a token, so that the server is open, or refuses to start"
+        yield "there is no token, so the server is open, or refuses to start"
 
 
 def _find_shared_directories(config: HostConfig) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _find_shared_directories(config: HostConfig) -> Iterator[str]:
         for name, each in _all_of(config):
             directory = (config.base / getattr(each, part)).resolve()
             if directory in owners:
-                yield f"{part} of {name} are those of {owners[directory]}"
+                yield f"{name} and {owners[directory]} share the directory of their {part}"
             owners.setdefault(directory, name)
 
 
@@ -86,7 +86,7 @@ def _find_shared_secrets(config: HostConfig) -> Iterator[str]:
 def _find_open_endpoints(config: HostConfig) -> Iterator[str]:
     for name, each in config.tenants.items():
         if each.model_endpoints is None and config.model_endpoints is None:
-            yield f"nobody has said which models {name} may ask"
+            yield f"the configuration does not say which models {name} may ask"
 
 
 def _find_commands(config: HostConfig) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _find_commands(config: HostConfig) -> Iterator[str]:
 
 def _find_unsigned(config: HostConfig) -> Iterator[str]:
     if verifying_keys() is None:
-        yield "no key seals runs, so that whoever can write the store can rewrite them"
+        yield "no key seals runs, so anyone who can write to the store can rewrite them"
 
 
 def _find_files(config: HostConfig, address: StoreAddress) -> Iterator[Path]:
@@ -129,7 +129,7 @@ def _find_readable(config: HostConfig, stores: Sequence[Path]) -> Iterator[str]:
 HOST: Final = "the host"
 CHECKS: Final[tuple[tuple[str, Check, str, str], ...]] = (
     ("directories", _find_shared_directories, "each has its own", "give each tenant its own in agent-core.yaml"),
-    ("roots", _find_overlapping_roots, "each tenant's files are its own", "give each tenant a root apart"),
+    ("roots", _find_overlapping_roots, "each tenant's files are its own", "give each tenant a separate root"),
     ("variables", _find_given_variables, "no list gives away the host's own", "take it off the list"),
     ("secrets", _find_shared_secrets, "each has its own list", "give each tenant its secret_env"),
     ("models", _find_open_endpoints, "each tenant's endpoints are named", "name them in model_endpoints"),

@@ -31,7 +31,7 @@ def check_runs(path: Path, part: str, *, newest: int | None = None) -> Iterator[
     if not found.exists or found.fault:
         return
     if found.version != LAYOUT.version:
-        yield Finding("runs", "warning", "not looked at: the store has an older layout", "the next run brings it up")
+        yield Finding("runs", "warning", "not examined: the store has an older layout", "the next run upgrades it")
         return
     with closing(SqliteRunStore(path, patience=PATIENCE_S)) as store:
         yield from look_into(store, part, newest=newest)
@@ -74,7 +74,7 @@ def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
             part, "problem", f"{text}; it cannot be written", f"its owner's `chmod u+w`, or {other}", found.facts
         )
     if found.version != layout.version:
-        return Finding(part, "ok", f"{text}, brought to {layout.version} when it is next written", facts=found.facts)
+        return Finding(part, "ok", f"{text}, upgraded to {layout.version} by the next write", facts=found.facts)
     return Finding(part, "ok", text, facts=found.facts)
 
 

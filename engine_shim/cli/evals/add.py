@@ -75,6 +75,6 @@ def _write_summary(case: Json, file: Path) -> None:
     if "answer" in case:
         expected = {key: value for key, value in case["answer"].items() if key != "example"}
         output.line(f"  answer   {output.as_text(expected)}")
-        output.line("Look at the answer: it has to hold for everyone who is right, and for nobody else.")
+        output.line("Check the expected answer: each right answer must match it, and no wrong one.")
     if REDACTED in output.as_text(case):
-        output.line("Secrets of the run are redacted; where the case has their marks, no call can be the same.")
+        output.line("Secrets of the run are masked; where the case holds a mask, no call can match: edit it.")

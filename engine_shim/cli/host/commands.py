@@ -47,7 +47,9 @@ def show_help(
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; here if it is left out.")] = Path(),
+    directory: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="The directory to write; by default this one.")
+    ] = Path(),
     example: Annotated[Example | None, typer.Option(help="Write this example instead.")] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -143,7 +145,7 @@ def schema(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FLOW]", autocompletion=complete_flow, callback=check_files)
     ] = None,
-    node: Annotated[str | None, typer.Option(help="The agent node whose legal next step is wanted.")] = None,
+    node: Annotated[str | None, typer.Option(help="The agent node whose next step is described.")] = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -183,7 +185,7 @@ def validate(
     files: Flows,
     model: Model = None,
     show_prompt: Annotated[
-        bool, typer.Option("--show-prompt", help="Print what the agents read before the conversation, too.")
+        bool, typer.Option("--show-prompt", help="Also print what the agents read before the conversation.")
     ] = False,
     config: Config = None,
     verbose: Verbose = False,
@@ -203,9 +205,9 @@ def validate(
 
 
 def doctor(
-    quick: Annotated[bool, typer.Option("--quick", help="Verify the newest 100 runs alone.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Verify only the newest 100 runs.")] = False,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Look at what tenants need who do not trust each other, and no more.")
+        bool, typer.Option("--shared", help="Check only what is needed where tenants do not trust each other.")
     ] = False,
     store: Store = None,
     config: Config = None,

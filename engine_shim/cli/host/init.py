@@ -72,7 +72,7 @@ def _write_next(directory: Path, contents: dict[str, bytes], example: str | None
         output.line("At the end of flow.yaml are ten patterns of nodes and edges to copy.")
         output.line("--model openai:gpt-4o-mini lets a real model answer; put its key, OPENAI_API_KEY=…, into .env.")
     else:
-        output.line(f"{README} says what it shows, and how it goes on with a real model and your own services.")
+        output.line(f"{README} says what it shows, and how to use a real model and your own services.")
 
 
 def _first_commands() -> list[str]:

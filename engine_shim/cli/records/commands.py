@@ -21,7 +21,7 @@ FINISHED = "completed,failed,cancelled"
 
 
 def runs(
-    limit: Annotated[int | None, typer.Option(metavar="<n>", min=1, help="So many at most.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="<n>", min=1, help="At most this many runs.")] = None,
     status: Annotated[
         str | None, typer.Option(help="Of these statuses, separated by commas.", autocompletion=complete_statuses)
     ] = None,
@@ -48,7 +48,7 @@ def runs(
 
 def show(
     run: Recorded,
-    trace: Annotated[bool, typer.Option("--trace", help="What its agents emitted as their trace, instead.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show the trace of its agents instead.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the prompts of agents.")] = False,
     as_example: Annotated[
         bool, typer.Option("--as-example", help="As an entry of an agent's `examples`, in YAML, instead.")
@@ -137,8 +137,8 @@ def store(
 def verify(
     run: RecordedIfAny = None,
     strand: Annotated[str | None, typer.Option(help="This strand and those below it.")] = None,
-    head: Annotated[str | None, typer.Option(help="The head that the run or node emitted.")] = None,
-    count: Annotated[int | None, typer.Option(help="How many records stood under that head.")] = None,
+    head: Annotated[str | None, typer.Option(help="The head that the run or node gave.")] = None,
+    count: Annotated[int | None, typer.Option(help="How many records that head covers.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All runs of the store, and that none is missing.")] = False,
     ledger: Annotated[str | None, typer.Option(metavar="HEAD", help="With --all: what `ledger` printed.")] = None,
     store: ExistingStore = None,
@@ -155,7 +155,7 @@ def verify(
         from engine_shim.cli.records.ledger import verify_store
 
         if run is not None or not every or (strand or head or count) is not None:
-            raise typer.BadParameter("--all is by itself, or with --ledger; --ledger needs --all")
+            raise typer.BadParameter("--all takes no RUN, --strand, --head or --count; --ledger needs --all")
         return verify_store(store, ledger, as_json=as_json)
     if run is None:
         raise typer.BadParameter("name a RUN, or --all")
@@ -167,9 +167,9 @@ def verify(
 def export(
     run: Recorded,
     html: Annotated[
-        bool, typer.Option("--html", help="A page that needs no server and proves itself; as usual.")
+        bool, typer.Option("--html", help="A page that needs no server and proves itself (the default).")
     ] = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="The journal alone, for verify and replay.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Only the journal, for verify and replay.")] = False,
     to: Annotated[str | None, typer.Option(metavar="<path>", help="The file; - is stdout.")] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
@@ -183,7 +183,7 @@ def export(
       agent-core export last --jsonl --to run.jsonl
     """
     if html and jsonl:
-        raise typer.BadParameter("--html and --jsonl are two files; export twice")
+        raise typer.BadParameter("--html and --jsonl write two files; export twice")
     from engine_shim.cli.records.export import export_run
 
     return export_run(run, store, as_html=not jsonl, target=to, as_json=as_json)
@@ -191,7 +191,7 @@ def export(
 
 def replay(
     run: RecordedIfAny = None,
-    every: Annotated[bool, typer.Option("--all", help="Every run of the store, and a table of them.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Replay every run of the store, and print a table.")] = False,
     since: Annotated[str | None, typer.Option(help="With --all: begun since a date, or in the last 7d.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A policy to judge the run by instead, JSON or YAML.", callback=check_files)
@@ -219,7 +219,7 @@ def replay(
 
         return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
     if every or run is None or since is not None:
-        raise typer.BadParameter("replay takes one run, or --all, which --since goes with")
+        raise typer.BadParameter("replay takes one run, or --all; --since needs --all")
     return replay_run(run, store, varied, as_json=as_json)
 
 
@@ -263,9 +263,9 @@ def stats(
 
 
 def retention(
-    older_than: Annotated[str, typer.Option(help="How long ago a run ended, at the least: 30d, 12h, 30m.")],
-    status: Annotated[str, typer.Option(help="Which runs, separated by commas.")] = FINISHED,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    older_than: Annotated[str, typer.Option(help="How long ago a run ended at least: 30d, 12h, 30m.")],
+    status: Annotated[str, typer.Option(help="Statuses of the runs, separated by commas.")] = FINISHED,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

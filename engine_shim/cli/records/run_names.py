@@ -23,7 +23,7 @@ def find_workflow_run(name: str, options: Options) -> str:
     with closing(open_named_store(options.store, options.config)) as store:
         run = find_run(name, store, find_newest=_find_newest_workflow)
         if store.entry(run) is None and store.journal.load(run):
-            raise typer.BadParameter(f"run {run!r} is no workflow's: the program that began it goes on with it")
+            raise typer.BadParameter(f"run {run!r} is not a workflow's: only the program that began it can continue it")
     return run
 
 

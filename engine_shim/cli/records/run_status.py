@@ -13,7 +13,7 @@ OPEN: Final[Mapping[OpenStatus, str]] = {
     "waiting": "it waits for a person, a time or a signal",
     "paused": "it is paused",
     "running": "it is running",
-    "interrupted": "nobody drives it; `agent-core resume` goes on",
+    "interrupted": "no process drives it; `agent-core resume` continues it",
     "unfinished": "it has not ended",
 }
 """By the status of a run without an end, what a person reads."""

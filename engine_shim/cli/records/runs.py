@@ -68,7 +68,7 @@ def _as_line(entry: RunEntry, about: RunOutline, *, is_interrupted: bool) -> str
     if about.agent not in (None, entry.workflow):  # a turn is listed under its agent's name
         line = f"{line} {output.in_line(str(about.agent))}"
     if is_interrupted:
-        return f"{line}  interrupted: `agent-core resume` goes on"
+        return f"{line}  interrupted: `agent-core resume` continues it"
     origin = f"  {origin_as_text(about.forked)}" if about.forked else ""
     inputs = ", ".join(map(output.as_text, about.external.values()))
     return output.flatten_end(f"{line}{origin}  ", inputs, WIDTH)

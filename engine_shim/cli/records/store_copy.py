@@ -29,7 +29,7 @@ from utools.databases.store_address import StoreAddress, describe_address
 from utools.defaults import host_context_store
 
 _LEDGER: Final = {
-    "carried": "the ledger goes on there, with each head that it had",
+    "carried": "the ledger continues there, with each head that it had",
     "noted": "the ledger there notes the head of this one, and its deleted runs",
 }
 
@@ -101,13 +101,13 @@ def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversatio
     if conversations.new:
         output.line(f"copied: {output.count(len(conversations.new), 'conversation')} of these runs")
     for session in conversations.parted:
-        output.line(f"left out: the conversation {session}, which went on in the store to copy to")
+        output.line(f"left out: the conversation {session}, which has continued in the store to copy to")
     if copied.ledger is not None:
         output.line(_LEDGER[copied.ledger])
     for run in copied.driven:
-        output.line(f"left out: {run}, which somebody drives; copy it when it rests")
+        output.line(f"left out: {run}, which a process drives; copy it once it has ended or waits")
     for run in copied.other:
-        output.line(f"left out: {run}, which went on in the store to copy to; both keep what they have")
+        output.line(f"left out: {run}, which has continued in the store to copy to; both keep what they have")
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")

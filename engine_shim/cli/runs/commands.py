@@ -231,7 +231,7 @@ def fork(
     at: Annotated[
         str | None, typer.Option(help="STRAND:N, the first record that is not taken over; `show` lists them.")
     ] = None,
-    node: Annotated[str | None, typer.Option("--from", metavar="NODE", help="Where this node began last.")] = None,
+    node: Annotated[str | None, typer.Option("--from", metavar="NODE", help="Fork where this node began last.")] = None,
     repeat_writes: Annotated[
         bool, typer.Option("--repeat-writes", help="The new run may make the writes after it again; do not ask.")
     ] = False,

@@ -35,7 +35,7 @@ def serve(
     model: Model = None,
     max_conversation_tokens: Annotated[
         int | None,
-        typer.Option(min=1, metavar="<n>", help="Tokens of a whole conversation; else as the host says."),
+        typer.Option(min=1, metavar="<n>", help="Tokens of a whole conversation; by default the host's."),
     ] = None,
     store: Store = None,
     config: Config = None,
@@ -45,7 +45,7 @@ def serve(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
 ) -> int:
-    """Serve the workflows and agents of this host over HTTP. Ctrl-C ends it; unfinished runs go on at the next start.
+    """Serve the workflows and agents of this host over HTTP. Ctrl-C ends it; unfinished runs resume at the next start.
 
     \b
     Examples:
@@ -119,15 +119,19 @@ def check_extra(command: str) -> None:
 def token(
     action: Annotated[Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke")],
     identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="With revoke: the token's id.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="With new: what records call its bearer.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With new: the name of its bearer in records.")
+    ] = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[read|run|decide|admin]", help="With new: what its bearer may do; repeat it. admin is all."
         ),
     ] = None,
-    tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With new: whose it is.")] = None,
-    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="With new: how long it holds.")] = None,
+    tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With new: the tenant that it is for.")] = None,
+    days: Annotated[
+        float | None, typer.Option(min=0.001, max=36_500, help="With new: the days until it expires.")
+    ] = None,
     store: Store = None,
     config: Config = None,
     as_json: AsJson = False,

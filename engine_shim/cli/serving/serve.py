@@ -160,7 +160,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
     except OSError as error:
         raise typer.BadParameter(
-            f"{host}:{port} cannot be listened at: {error.strerror}; --port names another"
+            f"cannot listen at {host}:{port}: {error.strerror}; choose another port by --port"
         ) from None
 
 
@@ -178,5 +178,5 @@ def describe_served(host: str, port: int, service: Service) -> str:
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
         f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
-        f"agent-core: its page: http://{host}:{port}/ui/, what can be asked: http://{host}:{port}/openapi.json{mcp}\n{hint}"
+        f"agent-core: its page: http://{host}:{port}/ui/, its API: http://{host}:{port}/openapi.json{mcp}\n{hint}"
     )

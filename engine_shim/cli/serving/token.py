@@ -26,7 +26,7 @@ def make_token(name: str, scopes: Sequence[str], tenant: str | None, days: float
         output.document({"token": token, "id": token.split("_")[1], "name": name, "scopes": list(scopes)})
     else:
         output.line(token)
-        sys.stderr.write("it is shown this once; the store has its hash alone\n")
+        sys.stderr.write("the token is shown only this once; the store has only its hash\n")
     return output.OK
 
 

@@ -36,7 +36,7 @@ function App() {
   if (error && !me) return html`<main class="alone"><${Failure} error=${error} again=${load} /></main>`;
   if (!me) return html`<main class="alone"><${Loading} /></main>`;
   return html`<${Shell} me=${me} onSignOut=${() => (token.forget(), location.reload())} onLanguage=${() => redraw((n) => n + 1)} />
-    ${signIn && html`<${Dialog} title=${t("Sign in again")} onClose=${null}><p>${t("What is on the page stays as it is.")}</p>${signIn}<//>`}`;
+    ${signIn && html`<${Dialog} title=${t("Sign in again")} onClose=${null}><p>${t("The page stays as it is.")}</p>${signIn}<//>`}`;
 }
 
 function Shell({ me, onSignOut, onLanguage }) {

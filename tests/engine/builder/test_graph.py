@@ -118,15 +118,15 @@ FAULTS: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
     ),
     "an unknown entry": (lambda b: node(b, "a").set_entry_point("b"), "entry/0: there is no node 'b'"),
     "an unknown end": (lambda b: node(b, "a").set_entry_point("a").set_end_points(["b"]), "ends/0: there is no node"),
-    "an end that a plain edge leads on from": (
+    "an end that a plain edge leaves": (
         lambda b: (
             node(b, "a", "b", "c").add_edge("a", "b").add_edge("b", "c").set_entry_point("a").set_end_points(["b", "c"])
         ),
-        "ends: no execution ends at 'b', as a plain edge leads on",
+        "ends: no execution ends at 'b', as a plain edge leaves it",
     ),
     "a last node that is no end": (
         lambda b: node(b, "a", "b").add_conditional_edge("a", "b", "So?").set_entry_point("a").set_end_points(["a"]),
-        "ends: no edge leads on from 'b', which is no end point",
+        "ends: no edge leaves 'b', and it is not an end point",
     ),
     "no entry": (lambda b: node(b, "a"), "entry: the graph has no entry point; name one by set_entry_point"),
     "a key twice": (lambda b: node(b, "a", "a").set_entry_point("a"), "another node is called 'a' already"),

@@ -317,7 +317,7 @@ def test_replay_takes_a_run_or_all_of_them(cli: Cli, words: list[str]) -> None:
     ran = cli("replay", *words)
     assert (ran.code, ran.err) == (
         2,
-        "agent-core: replay takes one run, or --all, which --since goes with\n",
+        "agent-core: replay takes one run, or --all; --since needs --all\n",
     )
 
 

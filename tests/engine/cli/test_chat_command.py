@@ -102,7 +102,7 @@ def test_a_turn_shows_its_steps_dimly_and_then_its_answer(start: Start) -> None:
     terminal = ask(start("--agent", "desk", "--conversation", "c"), "What is 2 + 3?")
     terminal.expect("\x1b[2mcalculator {").expect("\x1b[2m→ 5").expect("desk> It is 5.\r\n")
     assert leave(terminal) == 0
-    assert "to go on: agent-core chat --conversation c" in terminal.shown
+    assert "to continue: agent-core chat --conversation c" in terminal.shown
     assert terminal.shown.count("It is 5.") == 1
 
 

@@ -346,8 +346,8 @@ def test_expired_token_and_one_of_no_tenant_are_told() -> None:
     found = list(judge_tokens([token("ci"), token("old", days=-1), token("far", "acme")], ["shop"], now))
     assert [(each.status, each.message) for each in found] == [
         ("ok", "3 tokens"),
-        ("warning", "that of old expired on 2025-12-31"),
-        ("warning", "that of far is of the tenant acme, which the configuration lacks"),
+        ("warning", "the token of old expired on 2025-12-31"),
+        ("warning", "the token of far is for the tenant acme, which the configuration lacks"),
     ]
     assert found[1].advice == "`agent-core token revoke old`"
 

@@ -77,20 +77,20 @@ def test_sound_host_has_no_fault(folder: Path, capsys: pytest.CaptureFixture[str
     write(folder, {"workflows": "workflows"})
     with pytest.raises(SystemExit, match="1"):
         main(["doctor", "--shared", *options])
-    assert "workflows of acme are those of the host" in capsys.readouterr().out
+    assert "acme and the host share the directory of their workflows" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("name", "tenant", "keys", "told"),
     [
-        ("directories", {"agents": "globex/agents"}, {}, "agents of globex are those of acme"),
-        ("directories", {"triggers": "triggers"}, {}, "triggers of acme are those of the host"),
+        ("directories", {"agents": "globex/agents"}, {}, "globex and acme share the directory of their agents"),
+        ("directories", {"triggers": "triggers"}, {}, "acme and the host share the directory of their triggers"),
         ("roots", {"root": "globex"}, {}, "the roots of acme and globex overlap"),
         ("roots", {"root": "acme"}, {}, "the root of acme holds workflows of acme"),
         ("variables", {"env": ["PGPASSWORD"]}, {}, "env of acme lists PGPASSWORD, which is the host's own"),
         ("variables", {}, {"secret_env": ["AGENT_CORE_JOURNAL_KEYS"]}, "secret_env lists AGENT_CORE_JOURNAL_KEYS"),
         ("secrets", {"secret_env": None}, {}, "acme has every secret of the host"),
-        ("models", {}, {"model_endpoints": None}, "nobody has said which models acme may ask"),
+        ("models", {}, {"model_endpoints": None}, "the configuration does not say which models acme may ask"),
         ("commands", {"presets": {"shell_command": {"allow": ["ls"]}}}, {}, "acme has shell_command"),
         ("stores", {}, {"root": "."}, "runs.db lies in the root of the host"),
     ],
@@ -104,7 +104,7 @@ def test_host_without_token_or_keys_is_told(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("AGENT_CORE_JOURNAL_KEYS")
     assert "no key seals runs" in faults(folder)["seals"]
     (folder / "runs.db").unlink()
-    assert "nobody has made a token" in faults(folder)["tokens"]
+    assert "there is no token" in faults(folder)["tokens"]
 
 
 def test_files_that_others_read_are_told(folder: Path) -> None:

@@ -54,7 +54,7 @@ def test_an_agents_own_run_is_listed_counted_and_looked_at(cli: Cli, bare: str) 
 
 def test_an_agents_own_run_is_not_driven_from_here(cli: Cli, bare: str, write: Write) -> None:
     ran = cli("resume", bare)
-    assert (ran.code, "is no workflow's: the program that began it goes on with it" in ran.err) == (2, True)
+    assert (ran.code, "is not a workflow's: only the program that began it can continue it" in ran.err) == (2, True)
     assert "holds no run yet" in cli("pause", "last").err
     write("w.json", {"id": "w", "nodes": [{"tool": "echo", "config": {"text": "x"}}]})
     cli("run", "w.json")

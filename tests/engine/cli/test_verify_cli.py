@@ -30,7 +30,7 @@ def test_a_run_that_died_or_is_driven_is_intact_and_not_ok(cli: Cli) -> None:
         db.execute("DELETE FROM rows WHERE strand = 'flow/agent_core.1' AND n > 2")
         db.execute("UPDATE run_hosts SET records = 0")
     ran = cli("verify", "last")
-    assert (ran.code, "; nobody drives it; `agent-core resume` goes on: " in ran.out) == (5, True)
+    assert (ran.code, "; no process drives it; `agent-core resume` continues it: " in ran.out) == (5, True)
     store = SqliteRunStore(STORE)
     (entry,) = store.entries()
     store.leases.acquire(entry.run, "another:1:a")

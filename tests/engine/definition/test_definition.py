@@ -131,8 +131,8 @@ MEANING = {
     "a value within a Jinja template": (
         {"nodes": [{"tool": "formatter", "config": {"template": "Hi {{external.name}}!"}}]},
         [
-            "nodes/0/config/template: {{external.name}}: nothing is filled in within a template; "
-            "give the value in data, and use its name there"
+            "nodes/0/config/template: {{external.name}}: placeholders are not filled in inside a template; "
+            "give the value in data, and use its name"
         ],
     ),
     "placeholder to no node": (
@@ -201,7 +201,7 @@ MEANING = {
                 agent(prompt="{{nodes.a}}", allowed_tools=[{"tool": "echo", "provenance": {"text": "trusted"}}]),
             ]
         },
-        ["nodes/1/config/prompt: takes the output of 'a', so say in trusted_text what provenance may rest on"],
+        ["nodes/1/config/prompt: takes the output of 'a', so list in trusted_text what provenance may trust"],
     ),
     "several at once": (
         {"nodes": [{"tool": "ecko"}, {"id": "b", "tool": "echo"}], "outputs": {"o": "{{nodes.z}}"}},

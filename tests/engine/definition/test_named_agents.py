@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "denials in a text": ({"agent": "support", "deny_tools": "calculator"}, "deny_tools: must be a list of codes"),
     "another system prompt": (
         {"agent": "support", "system_prompt": "x"},
-        "system_prompt: is the agent's own;",
+        "system_prompt: belongs to the agent;",
     ),
     "no approval": (
         {"agent": "support", "approval": "sometimes"},

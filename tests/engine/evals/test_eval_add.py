@@ -343,7 +343,7 @@ def test_a_secret_of_the_run_stays_out_and_is_told(cli: Cli, write: Write, monke
     monkeypatch.setenv("DESK_TOKEN", "desk-token-0123456789")
     write("agent-core.yaml", {"tools": ["desk.py:find_order", "desk.py:remind"], "secret_env": ["DESK_TOKEN"]})
     record(cli, write, final("ok"), prompt="My token is desk-token-0123456789")
-    assert "Secrets of the run are redacted" in cli("eval", "add", "last").out
+    assert "Secrets of the run are masked" in cli("eval", "add", "last").out
     assert "0123456789" not in Path("cases.yaml").read_text()
 
 

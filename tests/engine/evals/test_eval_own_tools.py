@@ -270,7 +270,7 @@ TYPO = {"tool": "echo", "args": {"text": {"mtches": "x"}}}
 FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({**HOST, "tools": ["stok"]}, "tools/0", "did you mean stock"),
     ({**HOST, "tools": ["http_request"]}, "tools/0", "it is in deny_tools"),
-    ({"host": HOST["host"]}, "tools", "name those of the host's tools"),
+    ({"host": HOST["host"]}, "tools", "name the host's tools"),
     ({**HOST, "host": "nowhere.yaml"}, "nowhere.yaml", "cannot be read"),
     ({**HOST, "canned": {"stok": {}}}, "canned/stok", "needs a config_schema"),
     ({"canned": {"echo": {"answers": [{"output": 3}]}}}, "canned/echo/answers/0/output", "gives no such output"),

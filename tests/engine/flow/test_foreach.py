@@ -301,7 +301,7 @@ FAULTS: dict[str, tuple[list[Any], str]] = {
             {"id": "search", "tool": "look", "config": {}},
             {**agent({"tool": "pay", "provenance": {"q": "trusted"}}), "foreach": "{{nodes.search.found}}"},
         ],
-        "nodes/1/config/prompt: takes the output of 'search', so say in trusted_text",
+        "nodes/1/config/prompt: takes the output of 'search', so list in trusted_text",
     ),
 }
 

@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[Edges, dict[str, Any], str]] = {
     "loop entered beside its head": (
         [*LOOP, ("start", "check")],
         {},
-        "edges/4: enters the loop of 'draft' and 'check' beside its head 'draft'; let it lead to 'draft'",
+        "edges/4: enters the loop of 'draft' and 'check' elsewhere than at its head 'draft'; let it lead to 'draft'",
     ),
     "entry inside a loop": ([*LOOP], {"entry": ["start", "check"]}, "entry/1: 'check' enters the loop of 'draft'"),
     "fork across a loop's border": (

@@ -156,7 +156,7 @@ PROGRAMS: dict[str, tuple[str, str | None]] = {
     ),
     "no such file": (
         "./no-such-program",
-        "'./no-such-program': there is no such file that may be run",
+        "'./no-such-program': there is no such executable file",
     ),
     "installed": (sys.executable, None),
 }
@@ -216,7 +216,7 @@ def test_mcp_server_whose_program_is_not_there_is_a_problem_where_its_tool_is_us
     assert cli("validate", flow).code == 0
     program.unlink()
     ran = cli("validate", flow, "--json")
-    why = "the MCP server 'own' starts the program './server': there is no such file that may be run"
+    why = "the MCP server 'own' starts the program './server': there is no such executable file"
     assert places(ran.json["problems"]) == [(f"{NODE}/allowed_tools/0", why)]
     assert cli("run", flow).code == 3
 

@@ -101,7 +101,7 @@ def test_plain_node_that_writes_waits_as_well(host: Any, write: Write) -> None:
 def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     run = killed(host(action("pay"), final("Paid.")))
     assert "  running  " in cli("runs", "--store", "runs.db").out
-    assert "interrupted: `agent-core resume` goes on" in cli("runs", "--store", "runs.db").out
+    assert "interrupted: `agent-core resume` continues it" in cli("runs", "--store", "runs.db").out
     (listed,) = cli("runs", "--store", "runs.db", "--json").json
     assert (listed["status"], listed["interrupted"]) == ("running", True)
     waits = cli("resume", run, "--store", "runs.db")
@@ -142,7 +142,7 @@ def test_interrupted_run_says_how_to_go_on_and_does(host: Any, cli: Cli) -> None
     code, out, err = interrupted("run", host(action("look"), final("Seen.")))
     run = SqliteRunStore(Path("runs.db")).entries()[0].run
     assert (code, out) == (130, "")
-    assert err.splitlines()[-1] == f"agent-core: interrupted; to go on: agent-core resume {run} --store runs.db"
+    assert err.splitlines()[-1] == f"agent-core: interrupted; to continue: agent-core resume {run} --store runs.db"
     resumed = cli("resume", run, "--store", "runs.db")
     assert (resumed.code, ledger()) == (0, ["look", "look"])
     assert resumed.out.startswith("agent_core: Seen.\n")

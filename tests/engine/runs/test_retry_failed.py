@@ -237,7 +237,7 @@ def test_calls_that_were_approved_together_are_not_forked_apart(world: World) ->
     tape = [row.record() for row in world.store.journal.load("r")[AGENT]]
     resolved = next(n for n, record in enumerate(tape) if record["kind"] == "resolved")
     first, second = (n for n, record in enumerate(tape) if record["kind"] == "answered" and record["reply"] == "did")
-    with pytest.raises(DefinitionError, match=f"approved together, and one that writes was made; fork at {AGENT}:"):
+    with pytest.raises(DefinitionError, match=f"approved together, and a write among them was made; fork at {AGENT}:"):
         asyncio.run(world.engine(script).fork("r", (AGENT, second)))
     with pytest.raises(WritesRepeated):
         asyncio.run(world.engine(script).fork("r", (AGENT, first)))

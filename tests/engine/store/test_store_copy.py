@@ -63,7 +63,7 @@ def test_copying_again_takes_what_is_new_and_leaves_out_what_parted(cli: Cli, ho
     assert (copied.new, copied.known, copied.other) == ([], runs[:2], [runs[2]])
     assert target.journal.load(runs[2]) == before
     told = cli("store", "copy", "runs.db", "other.db")
-    assert (told.code, f"left out: {runs[2]}, which went on in the store to copy to" in told.out) == (5, True)
+    assert (told.code, f"left out: {runs[2]}, which has continued in the store to copy to" in told.out) == (5, True)
     with pytest.raises(RunNotFound):
         copy_runs(source, target, ["none"])
 
@@ -73,8 +73,8 @@ def test_run_that_somebody_drives_is_left_out(cli: Cli, home: Path, runs: list[s
     source.save(RunEntry("busy", "w", "1", "running", "2026-01-01T00:00:00Z", str(home)))
     assert source.leases.acquire("busy", "elsewhere:1:x") is None
     told = cli("store", "copy", "runs.db", "other.db")
-    assert "the ledger goes on there, with each head that it had" in told.out
-    assert "left out: busy, which somebody drives" in told.out
+    assert "the ledger continues there, with each head that it had" in told.out
+    assert "left out: busy, which a process drives" in told.out
     assert open_store(home / "other.db").entry("busy") is None
 
 

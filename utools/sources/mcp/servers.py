@@ -102,7 +102,7 @@ class McpServers(PinnedSource):
                 yield self._make_tool(codes[own], name, server, each)
             else:
                 code, place = f"{self.prefix}{name}.{own}", f"{where}/{own}"
-                yield LeftOut(code, place, "its code is that of another tool; take one of them by `tools`")
+                yield LeftOut(code, place, "another tool has the same code; choose one of them by `tools`")
 
     def _make_tool(self, code: str, name: str, server: McpServer, usable: UsableTool) -> Tool:
         trusted, approved = server.trust_annotations, usable.definition

@@ -49,6 +49,6 @@ function ToolsField({ schema, value, path, edit, root, required }) {
 /** What others read of the agent: its place as they write it. It is not changed here. */
 function PrimaryOutput({ schema, value, name, path, edit }) {
   const output = value ?? schema.default ?? "final_answer";
-  return html`<${Slot} edit=${edit} path=${path} label="primary_output" help="What this agent gives; other nodes read it by this placeholder"
+  return html`<${Slot} edit=${edit} path=${path} label="primary_output" help="The output of this agent; other nodes read it by this placeholder"
     render=${(props) => html`<input type="text" ...${props} class="code" readonly value=${`{{${joinPath(["nodes", name, String(show(output))])}}}`} />`} />`;
 }

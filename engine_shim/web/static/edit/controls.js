@@ -49,7 +49,7 @@ export function ChoiceField({ value, options, schema, required, onValue, variabl
     return html`<div class="row nowrap"><${TextField} ...${props} label=${label} value=${value ?? ""} onText=${onValue} variables=${variables} />
       <${Button} kind="quiet small" onClick=${() => (setText(false), onValue(undefined))}>${t("Choose from the list")}<//></div>`;
   const at = options.findIndex((each) => sameJson(each, value));
-  const preset = schema.default === undefined || schema.default === null ? t("not set") : t("as by default: {value}", { value: showDefault(schema) || "—" });
+  const preset = schema.default === undefined || schema.default === null ? t("not set") : t("default: {value}", { value: showDefault(schema) || "—" });
   const onChange = ({ target }) => (target.value === "text" ? setText(true) : onValue(target.value === "" ? undefined : options[Number(target.value)]));
   return html`<select ...${props} value=${at < 0 ? (value === undefined ? "" : "other") : String(at)} onChange=${onChange}>
     <option value="">${required && schema.default === undefined ? t("choose…") : preset}</option>
@@ -75,7 +75,7 @@ function readJson(text) {
   try {
     return checkDigits(parseJson(trimmed));
   } catch (error) {
-    return { fault: t("This is no JSON yet: {why}", { why: error.message }) };
+    return { fault: t("This is not JSON yet: {why}", { why: error.message }) };
   }
 }
 

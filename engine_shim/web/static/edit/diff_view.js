@@ -15,7 +15,7 @@ export function DiffView({ before, after }) {
   return html`<div class="diff-view">
     <p class="row"><span class="badge good">${count(added, "{n} line added", "{n} lines added")}</span><span class="badge bad">${count(removed, "{n} line removed", "{n} lines removed")}</span></p>
     <div class="scroll-x diff-box" tabindex="0" role="region" aria-label=${t("Changes")}><table class="diff"><tbody>
-      ${foldSame(rows).map((row, at) => (row.kind === "gap" ? html`<tr key=${at} class="gap"><td colspan="4">${count(row.count, "{n} line as before", "{n} lines as before")}</td></tr>` : html`<${Row} key=${at} row=${row} />`))}
+      ${foldSame(rows).map((row, at) => (row.kind === "gap" ? html`<tr key=${at} class="gap"><td colspan="4">${count(row.count, "{n} line unchanged", "{n} lines unchanged")}</td></tr>` : html`<${Row} key=${at} row=${row} />`))}
     </tbody></table></div>
   </div>`;
 }

@@ -55,7 +55,7 @@ function OneEdge({ found: { index, to, from, edge }, isBack, isChosen, edit, onC
 function Connect({ name, edit }) {
   const [to, setTo] = useState("");
   const add = () => (edit.apply((target) => connect(target, name, to)), setTo(""));
-  return html`<div class="row nowrap end"><${Field} label=${t("Lead on to")} render=${(props) => html`<select ...${props} value=${to} disabled=${edit.disabled} onChange=${(event) => setTo(event.target.value)}>
+  return html`<div class="row nowrap end"><${Field} label=${t("Add an edge to")} render=${(props) => html`<select ...${props} value=${to} disabled=${edit.disabled} onChange=${(event) => setTo(event.target.value)}>
       <option value="">${t("choose a node…")}</option>${edit.names.map((each) => html`<option value=${each}>${show(each)}${each === name ? ` (${t("itself")})` : ""}</option>`)}</select>`} />
     <${Button} disabled=${edit.disabled || !to} onClick=${add}>${t("Connect")}<//></div>`;
 }

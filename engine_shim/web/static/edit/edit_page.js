@@ -105,8 +105,8 @@ function Told({ draft }) {
   const [isSeen, setSeen] = useState(false);
   useEffect(() => setSeen(false), [draft.wasKept]);
   return html`${draft.wasKept && draft.isDirty && !isSeen && html`<${Notice} tone="wait" live title=${t("Your unsaved work from before is here again.")}>
-      ${draft.wasKept === "older" && html`<p>${t("The saved text is another one since; “Changes” shows what is different from it now.")}</p>`}
-      <div class="row"><${Button} kind="small" onClick=${() => setSeen(true)}>${t("Go on with it")}<//><${Button} kind="small bad" onClick=${draft.discard}>${t("Throw it away")}<//></div><//>`}
+      ${draft.wasKept === "older" && html`<p>${t("The saved text has changed since; “Changes” shows how yours differs from it.")}</p>`}
+      <div class="row"><${Button} kind="small" onClick=${() => setSeen(true)}>${t("Continue editing")}<//><${Button} kind="small bad" onClick=${draft.discard}>${t("Discard it")}<//></div><//>`}
     ${draft.refusal && html`<${Notice} tone="bad" title=${t("This part cannot be changed by the form: {why}. Change it in the text.", { why: show(draft.refusal) })} />`}`;
 }
 

@@ -41,7 +41,7 @@ function Head({ chosen: { name, index, node }, tool, edit, onChoose }) {
     ${tool && html`<p class="help">${show(t(tool.description))}</p>`}
     ${isRenaming && html`<${Rename} name=${name} index=${index} edit=${edit} onChoose=${onChoose} onClose=${() => setRenaming(false)} />`}
     ${isDeleting && html`<${Dialog} title=${t("Delete {name}?", { name: show(name) })} onClose=${() => setDeleting(false)}>
-      <p>${t("Its edges go with it. What other nodes read of it becomes a fault there. Undo brings it back.")}</p>
+      <p>${t("Its edges are deleted too. Nodes that read its output then have a fault. Undo brings it back.")}</p>
       <div class="row"><${Button} kind="bad" onClick=${remove}>${t("Delete")}<//><${Button} onClick=${() => setDeleting(false)}>${t("Cancel")}<//></div><//>`}`;
 }
 
@@ -55,7 +55,7 @@ function Rename({ name, index, edit, onChoose, onClose }) {
     onClose();
   };
   return html`<${Dialog} title=${t("Rename {name}", { name: show(name) })} onClose=${onClose}><form class="stack" onSubmit=${submit}>
-    <${Field} label=${t("Id")} fault=${fault} help=${t("What names it follows: edges, placeholders, conditions.")} render=${(props) => html`<input type="text" ...${props} value=${id} onInput=${(event) => setId(event.target.value)} />`} />
+    <${Field} label=${t("Id")} fault=${fault} help=${t("Edges, placeholders and conditions that name it are changed too.")} render=${(props) => html`<input type="text" ...${props} value=${id} onInput=${(event) => setId(event.target.value)} />`} />
     <div class="row"><${Button} kind="main" type="submit" disabled=${fault !== ""}>${t("Rename")}<//></div>
   </form><//>`;
 }

@@ -30,9 +30,9 @@ export const NODE_SCHEMA = {
 export const NAME_SCHEMA = {
   type: "object",
   properties: {
-    id: { type: "string", description: "What runs and files call it: letters, digits, _ and -" },
+    id: { type: "string", description: "Its name in runs and files: letters, digits, _ and -" },
     version: { type: "string", default: "1", description: "Each saved version has its own; saving proposes the next" },
-    name: { type: "string", description: "What people call it" },
+    name: { type: "string", description: "Its name for people" },
     description: { type: "string", description: "What it is for" },
   },
   required: ["id"],

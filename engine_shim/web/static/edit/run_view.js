@@ -30,10 +30,10 @@ export function RunView({ draft, me, faults, given, onGiven }) {
   const scope = isDirty || !source.id ? "admin" : "run";
   const problems = faults.filter(({ kind }) => kind === "bad").length;
   const missing = fieldsOf(inputs ?? {}).filter(({ required }) => required).map(({ key }) => key).filter((name) => given[name] === undefined);
-  const reason = !me.scopes.includes(scope) ? t("Your token lacks the scope {scope}.", { scope }) : problems ? t("There are faults; mend them first.") : Object.values(bad).some(Boolean) ? t("What a field says cannot be sent as it is; mend it first.") : "";
+  const reason = !me.scopes.includes(scope) ? t("Your token lacks the scope {scope}.", { scope }) : problems ? t("There are faults; mend them first.") : Object.values(bad).some(Boolean) ? t("A field has a value that cannot be sent; mend it first.") : "";
   return html`<form class="panel stack run-form" onSubmit=${(event) => (event.preventDefault(), reason || act())}>
     <header class="panel-head"><h2>${isDirty || !source.id ? t("Run the draft") : t("Run version {version}", { version: source.version })}</h2></header>
-    <p class="help">${isDirty || !source.id ? t("It runs as it stands here, and is not saved by that. Its tools are called for real.") : t("Its tools are called for real.")}</p>
+    <p class="help">${isDirty || !source.id ? t("It runs as shown here, and is not saved. Its tools are called for real.") : t("Its tools are called for real.")}</p>
     ${inputs ? html`<${SchemaForm} schema=${inputs} root=${inputs} value=${given} path=${["external"]} edit=${form} />` : html`<${Slot} edit=${form} path=${["external"]} label=${t("Inputs")} help="Any JSON object; the workflow does not say what it takes"
       render=${(props) => html`<div><${JsonField} ...${props} label=${t("Inputs")} value=${Object.keys(given).length ? given : undefined} variables=${[]} onFault=${(fault) => tellFault(["external"], fault)} onValue=${(value) => onGiven(isObject(value) ? value : {})} /></div>`} />`}
     ${reason && html`<${Notice} tone="wait" title=${reason} />`}

@@ -47,7 +47,7 @@ function Conflict({ error, rebase }) {
   if (error.status !== 409) return html`<${Failure} error=${error} />`;
   return html`<${Notice} tone="bad" title=${t("Somebody has saved this workflow meanwhile.")}>
     <p class="soft">${show(error.message)}</p>
-    <p>${t("Nothing of yours is lost. Compare with the newest version, take over what you want by hand, and save yours as the version after it.")}</p>
+    <p>${t("Your text is not lost. Compare it with the newest version, take over by hand what you want, and save yours as the next version.")}</p>
     <div class="row"><${Button} busy=${rebase.busy} onClick=${rebase.act}>${t("Compare with the newest version")}<//></div><${Failure} error=${rebase.error} />
   <//>`;
 }

@@ -64,7 +64,7 @@ function Inputs({ edit }) {
 /** What it gives, each a name and a text with placeholders, or any JSON. */
 function Outputs({ edit }) {
   const outputs = isObject(edit.data.outputs) ? edit.data.outputs : {};
-  return html`<section class="group" aria-label=${t("Outputs")} data-path="outputs" tabindex="-1"><h3>${t("Outputs")}</h3><p class="help">${t("What a run gives. A workflow that runs this one, and a caller over HTTP, get these alone.")}</p><${Said} edit=${edit} path=${["outputs"]} />
+  return html`<section class="group" aria-label=${t("Outputs")} data-path="outputs" tabindex="-1"><h3>${t("Outputs")}</h3><p class="help">${t("The outputs of a run. A workflow that runs this one, and a caller over HTTP, get only these.")}</p><${Said} edit=${edit} path=${["outputs"]} />
     ${Object.entries(outputs).map(([name, value]) => html`<div class="row nowrap top" key=${name}><div class="grow"><${Slot} edit=${edit} path=${["outputs", name]} below label=${name} render=${(props) =>
       typeof value === "string" ? html`<${TextField} ...${props} label=${name} value=${value} variables=${edit.variables} onText=${(text) => edit.write(["outputs", name], text)} />` : html`<div><${JsonField} ...${props} label=${name} value=${value} variables=${edit.variables} onValue=${(wanted) => edit.write(["outputs", name], wanted)} /></div>`} /></div>
       <${Button} kind="quiet small" disabled=${edit.disabled} aria-label=${t("Remove {name}", { name: show(name) })} onClick=${() => edit.write(["outputs", name], undefined)}>✕<//></div>`)}
@@ -78,7 +78,7 @@ function Variables({ edit }) {
   const nameOf = (entry) => (typeof entry === "string" ? entry : String(entry?.name ?? ""));
   const setPlain = (at, on) => edit.write(["env", at], on ? { name: nameOf(env[at]), plain: true } : nameOf(env[at]));
   const remove = (at) => edit.write(["env"], env.length > 1 ? env.filter((_, n) => n !== at) : undefined);
-  return html`<section class="group" aria-label=${t("Environment variables")} data-path="env" tabindex="-1"><h3>${t("Environment variables")}</h3><p class="help">${t("What it may read of the host's environment. Secrets reach tools alone; plain ones are recorded.")}</p>
+  return html`<section class="group" aria-label=${t("Environment variables")} data-path="env" tabindex="-1"><h3>${t("Environment variables")}</h3><p class="help">${t("Environment variables of the host that it may read. Secrets reach only tools; plain values are recorded.")}</p>
     ${env.map((entry, at) => html`<div class="row nowrap" key=${at}><code class="grow">${show(nameOf(entry))}</code>
       <label class="row nowrap"><input type="checkbox" checked=${typeof entry === "object" && entry?.plain === true} disabled=${edit.disabled} aria-label=${t("{name} is plain, no secret", { name: show(nameOf(entry)) })} onChange=${(event) => setPlain(at, event.target.checked)} />${t("plain")}</label>
       <${Button} kind="quiet small" disabled=${edit.disabled} aria-label=${t("Remove {name}", { name: show(nameOf(entry)) })} onClick=${() => remove(at)}>✕<//></div>`)}

@@ -49,8 +49,8 @@ const unreachable = () => new Problem(0, { detail: t("The server cannot be reach
 function describeTimeout(limit, method) {
   const seconds = number(limit);
   return method === "GET"
-    ? t("The server has not answered within {n} seconds. It may be busy, or away: look whether it runs, and try again.", { n: seconds })
-    : t("The server has not answered within {n} seconds. What was asked may have been done all the same: look before you ask again.", { n: seconds });
+    ? t("The server has not answered within {n} seconds. It may be busy or stopped: check whether it runs, and try again.", { n: seconds })
+    : t("The server has not answered within {n} seconds. It may have done what you asked all the same: check before you ask again.", { n: seconds });
 }
 
 /** The text of an answer as it was sent: bytes that are no text, or a mark before it, are not passed over. */

@@ -12,7 +12,7 @@ export function checkDigits(value) {
 function describeLossy({ text, read }) {
   return read === null
     ? t("{text} is larger than a number can be.", { text })
-    : t("{text} has more digits than a number with a point can have: it would be read as {read}. A text keeps them all.", { text, read });
+    : t("{text} has more digits than a decimal number can keep: it would be read as {read}. A text keeps them all.", { text, read });
 }
 
 /** The value of a JSON text that is to be sent as it was typed. An Error for what cannot be. */
@@ -33,6 +33,6 @@ export function readObjectToSend(text) {
 export function readNumberToSend(text) {
   const { value, fault } = checkDigits(readNumber(text));
   if (fault) throw new Error(fault);
-  if (typeof value === "string") throw new Error(t("{text} is no number.", { text: value }));
+  if (typeof value === "string") throw new Error(t("{text} is not a number.", { text: value }));
   return value;
 }

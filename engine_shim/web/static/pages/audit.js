@@ -32,7 +32,7 @@ export function AuditPage({ query }) {
   const isAtWork = job?.state === "seeking" || job?.state === "running";
   const start = () => (move({ verdict: "" }), startAudit(filters, policy));
   return html`<div class="page-head"><h1>${t("Audit")}</h1></div>
-    <p class="soft audit-about">${t("Of each run that fits, the records are verified and its decisions made again by the same rules, offline.")}</p>
+    <p class="soft audit-about">${t("The records of each run that fits are verified, and its decisions are made again by the same rules, offline.")}</p>
     <${FilterBar} filters=${{ ...filters, text: "", reason: "", tool: "" }} names=${NAMES} onChange=${narrow} />
     <${PolicyForm} form=${form} fault=${fault} onForm=${change} />
     <div class="row audit-start">

@@ -67,7 +67,7 @@ function Head({ agents, agent, conversation, talk, me, onDeleted }) {
       ${agents.map((each) => html`<option key=${each.name} value=${each.name}>${onOneLine(each.name)}</option>`)}</select>`} />
     ${conversation && html`<${Button} kind="quiet" disabled=${Boolean(mayNot) || talk.isBusy} title=${mayNot} onClick=${() => setAsked(true)}>${t("Delete…")}<//>`}
     ${isAsked && html`<${Dialog} title=${t("Delete this conversation?")} onClose=${() => setAsked(false)}>
-      <p>${t("Its messages are gone then. The records of its runs stay.")}</p><${Failure} error=${remove.error} />
+      <p>${t("Its messages are deleted. The records of its runs stay.")}</p><${Failure} error=${remove.error} />
       <div class="row"><${Button} kind="bad" busy=${remove.busy} onClick=${remove.act}>${t("Delete")}<//><${Button} onClick=${() => setAsked(false)}>${t("Back")}<//></div><//>`}
   </div>`;
 }
@@ -101,7 +101,7 @@ function Messages({ talk, me, agent }) {
       ${!talk.isLoaded && html`<${Loading} />`}
       ${talk.isLoaded && talk.turns.length === 0 && !talk.error && (agent ? html`<${Begin} agent=${agent} />` : html`<${NoAgent} />`)}
       ${talk.turns.map((turn) => html`<${TurnView} key=${turn.trace} turn=${turn} me=${me} onShowSteps=${talk.showSteps} />`)}
-      ${!talk.isConnected && html`<${Notice} tone="wait" live title=${t("The server does not answer; it is asked again.")} />`}
+      ${!talk.isConnected && html`<${Notice} tone="wait" live title=${t("The server does not answer; trying again…")} />`}
     </div></div>
     ${isAway && html`<${Button} class="to-end" aria-label=${t("To the end")} onClick=${toEnd}>↓<//>`}
   </div>`;

@@ -45,7 +45,7 @@ function Listed({ feed, filters, now, onClear }) {
   const n = runs.length;
   return html`<div class="runs-line">
       <p class="soft" role="status">${next && n > 0 ? t("the newest {n} runs", { n: number(n) }) : count(n, "{n} run", "{n} runs")}</p>
-      ${isAway(feed) && html`<span class="runs-away" role="status">${t("The server does not answer; it is asked again.")}</span>`}
+      ${isAway(feed) && html`<span class="runs-away" role="status">${t("The server does not answer; trying again…")}</span>`}
       ${countFilters(filters) > 0 && html`<${Button} kind="quiet small" onClick=${onClear}>${t("Clear filters")}<//>`}
       ${fresh.length > 0 && html`<${Button} kind="quiet small" onClick=${() => (scrollTo(0, 0), feed.showFresh())}>↑ ${count(fresh.length, "{n} new run", "{n} new runs")}<//>`}
     </div>

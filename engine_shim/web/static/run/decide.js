@@ -30,8 +30,8 @@ export function Decide({ run, call, me, onDecided }) {
       onClick=${() => choose(decision)}>${t(label)}<//>`)}</div>
     ${form === "deny" && html`<${Deny} busy=${busy} onDeny=${(message) => act("deny", message ? { message } : {})} />`}
     ${form === "edit" && html`<${Edit} args=${call.args} busy=${busy} onEdit=${(args) => act("edit", { args })} />`}
-    ${wasDecided && html`<p class="help">${t("Somebody else may have decided already; what stands is shown above.")}</p>`}
-    ${isRefused && html`<p class="help">${t("Your decision was refused; the call waits on, and what you wrote is still here.")}</p>`}
+    ${wasDecided && html`<p class="help">${t("Another person may have decided already; the decision that counts is shown above.")}</p>`}
+    ${isRefused && html`<p class="help">${t("Your decision was refused; the call still waits, and your text is still here.")}</p>`}
     <${Failure} error=${error} />
   </div>`;
 }

@@ -13,7 +13,7 @@ export function Proof({ verdict }) {
   const { ok, complete, head, count: records, kid, faults } = verdict;
   const tone = ok ? "good" : faults.length > 0 ? "bad" : "wait";
   const title = ok
-    ? t("Whole: each of {n} records follows from the one before it, and the end is there.", { n: number(records) })
+    ? t("Whole: each of {n} records follows from the one before it, and the run has its end.", { n: number(records) })
     : faults.length > 0
       ? `${t("Damaged.")} ${count(faults.length, "Not whole: {n} fault.", "Not whole: {n} faults.")}`
       : t("Whole so far, and not finished.");
@@ -21,10 +21,10 @@ export function Proof({ verdict }) {
     ${faults.length > 0 && html`<ul>${faults.slice(0, MOST_FAULTS).map((fault) => html`<li class="fault">${show(describe(fault))}</li>`)}</ul>`}
     ${faults.length > MOST_FAULTS && html`<p class="fault">${t("and {n} more", { n: number(faults.length - MOST_FAULTS) })}</p>`}
     ${faults.length > 0
-      ? html`<p class="help">${t("Not everything below is what was written: do not rely on it.")}</p>`
+      ? html`<p class="help">${t("Some records below differ from what was written: do not rely on them.")}</p>`
       : html`<p class="head-line">${t("head")} <code>${head}</code>, ${t("count")} ${number(records)} <${Copy} text=${head} label=${t("Copy the head")} /></p>
           <p>${t("seal")}: ${show(sayUnchecked(kid))}</p>
-          <p class="help">${t("This page has checked the records itself. Whoever rewrote all of them would get another head: compare it with the one that was kept elsewhere.")}</p>`}
+          <p class="help">${t("This page has checked the records itself. If someone had rewritten all of them, the head would be another: compare it with the head that was kept elsewhere.")}</p>`}
   <//>`;
 }
 

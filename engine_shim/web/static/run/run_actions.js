@@ -21,7 +21,7 @@ export function RunActions({ run, me, status, isTurn, onChange }) {
   const button = (verb, label, onClick) => html`<${Button} key=${verb} busy=${busy} disabled=${!mayRun} title=${title} onClick=${onClick ?? (() => act(verb))}>${label}<//>`;
   return html`<div class="row run-actions">
     ${!isTurn && ["running", "waiting", "pending"].includes(status) && button("pause", t("Pause"))}
-    ${!isTurn && status === "paused" && button("resume?wait=false", t("Go on"))}
+    ${!isTurn && status === "paused" && button("resume?wait=false", t("Resume"))}
     ${!isTurn && ["running", "waiting", "paused", "pending"].includes(status) && button("cancel", t("Cancel…"), () => setDialog("cancel"))}
     ${!isTurn && status === "failed" && button("retry", t("Try again from the failure"), () => setDialog("retry"))}
     <${TakeAlong} run=${run} />
@@ -38,7 +38,7 @@ function Cancel({ run, onClose, onDone }) {
     onClose();
   });
   return html`<${Dialog} title=${t("Cancel the run?")} onClose=${onClose}>
-    <p>${t("What is under way is aborted, what waits is withdrawn, and the run ends for good. Its records stay.")}</p>
+    <p>${t("Calls under way are aborted, calls that wait are withdrawn, and the run ends for good. Its records stay.")}</p>
     <${Failure} error=${error} />
     <div class="row"><${Button} kind="bad" busy=${busy} onClick=${act}>${t("Cancel the run")}<//><${Button} onClick=${onClose}>${t("Leave it")}<//></div>
   <//>`;

@@ -31,7 +31,7 @@ const SIDE = 276;
 
 /** The page of a run. The query has `view`, `at` (a record, as "strand:n"), `node`, `only` and `text`. */
 export function RunPage({ run, query, me }) {
-  if (run.includes("/")) return html`<${Notice} title=${t("The id of this run has a slash and can stand in no address; agent-core export writes it as a file.")} />`;
+  if (run.includes("/")) return html`<${Notice} title=${t("The id of this run has a slash, so no address can name it; agent-core export writes the run to a file.")} />`;
   return html`<${Run} run=${run} query=${query} me=${me} />`;
 }
 
@@ -48,7 +48,7 @@ function Run({ run, query, me }) {
     <${Head} ...${shared} />
     <div class="run-body">
       <div class="run-main">
-        ${live.view?.why_paused && html`<${Notice} tone="wait" title=${t("The server takes this run up no more.")}><p>${live.view.why_paused}</p><//>`}
+        ${live.view?.why_paused && html`<${Notice} tone="wait" title=${t("The server no longer resumes this run.")}><p>${live.view.why_paused}</p><//>`}
         <${OpenCalls} ...${shared} />
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${query.get("view") ?? "steps"}
           onChoose=${(view) => go(place({ view: view === "steps" ? null : view, at: null }), { replace: true })} />
@@ -68,10 +68,10 @@ function Head({ run, me, live, reading, status }) {
       <h1>${workflow ? html`<a class="plain-link" href=${link(["workflows", workflow])}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
       <${RunActions} run=${run} me=${me} status=${status} isTurn=${workflow === null} onChange=${live.refresh} />
     </div>
-    ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; it is sought again.")}<//>`}
+    ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; reconnecting…")}<//>`}
     ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
     ${live.text === "" && !["pending", "running"].includes(status) && html`<${Notice} tone="bad" title=${t("There are no records of this run.")} />`}
-    ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records are not what was written: “Proof” says which.")} />`}
+    ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records differ from what was written: “Proof” says which.")} />`}
     ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
     ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
       <${Answer} value=${summary.answer} /></div>`}
@@ -170,7 +170,7 @@ function Filter({ filter, place, shown, all }) {
   return html`<div class="filter row" role="search" aria-label=${t("Filter of the steps")}>
     <input type="search" class="grow" aria-label=${t("Text in the steps")} placeholder=${t("Text in the steps")} value=${text} onInput=${(event) => setText(event.target.value)} />
     <label class="check"><input type="checkbox" checked=${filter.only === "problems"}
-      onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("problems alone")}</label>
+      onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("only problems")}</label>
     ${filter.node && html`<a class="button small" href=${place({ node: null })}>${t("node {name}", { name: show(filter.node) })} ✕</a>`}
     <span class="soft" role="status">${isFiltered ? t("{shown} of {all} steps", { shown, all }) : count(all, "{n} step", "{n} steps")}</span>
   </div>`;

@@ -10,7 +10,7 @@ const KINDS = { model: "model", tool: "tool", failed: "failed", wait: "waits for
 /** The spans of a run on lanes. A click on one goes to its step. */
 export function TimeBar({ spans, hrefOf }) {
   const length = Math.max(1, spans.end - spans.begin);
-  if (spans.lanes.length === 0) return html`<p class="soft">${t("Nothing has taken time yet.")}</p>`;
+  if (spans.lanes.length === 0) return html`<p class="soft">${t("No step has taken time yet.")}</p>`;
   return html`<div class="time">
     <ul class="time-key">${Object.entries(KINDS).map(([kind, name]) => html`<li><span class="swatch ${kind}"></span>${t(name)}</li>`)}</ul>
     ${spans.lanes.map((lane) => html`<${Lane} key=${lane.name} lane=${lane} begin=${spans.begin} length=${length} hrefOf=${hrefOf} />`)}

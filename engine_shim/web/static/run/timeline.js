@@ -42,7 +42,7 @@ function Card({ item, before, isChosen, context }) {
         <a class="card-link" href=${context.hrefOf(item)} aria-label=${show(t("Address of {place}", { place: `${item.strand}:${item.n}` }))} title=${show(`${item.strand}:${item.n}`)}>#</a>
       </span>
     </header>
-    ${isBad && html`<p class="fault">${t("A record of this step is not what was written.")}</p>`}
+    ${isBad && html`<p class="fault">${t("A record of this step differs from what was written.")}</p>`}
     <${Body} item=${item} context=${context} />
     ${isOpen && html`<${Records} refs=${item.refs} rowOf=${context.rowOf} />`}
   </li>`;

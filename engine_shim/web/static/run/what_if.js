@@ -46,7 +46,7 @@ export function WhatIf({ run, rows, hrefOf }) {
       <${Choice} label=${t("Writes after untrusted text")} value=${form.afterUntrusted} options=${["run", "ask", "refuse"]} onChange=${(afterUntrusted) => set({ afterUntrusted })} />
     </div>
     <details><summary>${t("Whitelist and narrowing as JSON")}</summary>
-      <${Field} label="allowed_tools" fault=${faults.allowed_tools} help=${t("The whole list takes the place of the recorded one.")} render=${(props) => html`<textarea ...${props} class="code" rows="5" spellcheck=${false}
+      <${Field} label="allowed_tools" fault=${faults.allowed_tools} help=${t("The whole list replaces the recorded one.")} render=${(props) => html`<textarea ...${props} class="code" rows="5" spellcheck=${false}
         placeholder=${writeJson(agents[0].tools)} value=${form.narrowing} onInput=${(event) => set({ narrowing: event.target.value })}></textarea>`} />
     </details>
     <div class="row"><${Button} kind="main" type="submit" busy=${busy}>${t("Judge again")}<//></div>
@@ -72,7 +72,7 @@ function Choice({ label, value, options, onChange }) {
 function Outcome({ result, hrefOf }) {
   const { outcome, decisions, why } = result;
   const changed = decisions.filter(({ recorded, now }) => recorded !== now);
-  const title = outcome === "identical" ? t("Nothing would have changed.") : outcome === "outlived" ? t("The run would have gone on where it ended.") : count(changed.length, "{n} decision would have changed.", "{n} decisions would have changed.");
+  const title = outcome === "identical" ? t("Nothing would have changed.") : outcome === "outlived" ? t("The run would have continued where it ended.") : count(changed.length, "{n} decision would have changed.", "{n} decisions would have changed.");
   return html`<${Notice} tone=${outcome === "identical" ? "good" : "wait"} title=${title} live=${true}>${why && html`<p>${show(why)}</p>`}<//>
     <div class="scroll-x"><table class="table side-by-side">
       <thead><tr><th>${t("Call")}</th><th>${t("Tool")}</th><th>${t("As it was")}</th><th>${t("Under this policy")}</th><th>${t("Why")}</th></tr></thead>
@@ -80,7 +80,7 @@ function Outcome({ result, hrefOf }) {
         <td><a href=${hrefOf(each)}>${show(`${nameOfStrand(each.strand)}:${number(each.n)}`)}</a></td>
         <td><code>${show(toolOf(each))}</code></td>
         <td><${Badge} word=${each.recorded} tone=${own(TONES, each.recorded)} /></td>
-        <td><${Badge} word=${each.now} tone=${own(TONES, each.now)} />${each.counterfactual && html` <span class="soft">${t("would not have come here")}</span>`}</td>
+        <td><${Badge} word=${each.now} tone=${own(TONES, each.now)} />${each.counterfactual && html` <span class="soft">${t("would not have been reached")}</span>`}</td>
         <td>${show(each.why ?? "")}</td>
       </tr>`)}</tbody>
     </table></div>`;

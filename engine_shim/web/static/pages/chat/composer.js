@@ -32,7 +32,7 @@ export function Composer({ onSend, why, isWaiting }) {
     <div class="composer-row">
       <textarea ref=${box} rows="1" aria-label=${t("Message")} placeholder=${why || t("Message")} disabled=${Boolean(why)} value=${text}
         onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
-      <${Button} kind="main" type="submit" busy=${busy} disabled=${Boolean(cannot)} title=${isWaiting ? t("The turn before has not ended.") : why || undefined}>${t("Send")}<//>
+      <${Button} kind="main" type="submit" busy=${busy} disabled=${Boolean(cannot)} title=${isWaiting ? t("The previous turn has not ended.") : why || undefined}>${t("Send")}<//>
     </div>
     <details class="composer-limits"><summary>${t("Limits of a turn")}</summary><div class="row">
       ${limit("max_tokens", t("Most tokens"))} ${limit("max_tool_calls", t("Most calls"))}</div></details>

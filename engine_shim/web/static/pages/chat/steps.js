@@ -48,7 +48,7 @@ function Call({ call, trace, me }) {
 function Waiting({ call, trace, me }) {
   const waiting = { tool: call.tool, args: call.args, reason: call.state, waits: call.at };
   return html`<div class="turn-decision">
-    <p>${call.state === "in_doubt" ? t("Nobody knows whether this call was made. Look, then decide:") : t("This call waits for your decision.")}</p>
+    <p>${call.state === "in_doubt" ? t("It is not known whether this call was made. Check, then decide:") : t("This call waits for your decision.")}</p>
     ${call.why && html`<p class="why wait">${show(call.why)}</p>`}
     <${Decide} run=${trace} call=${waiting} me=${me} onDecided=${() => {}} />
   </div>`;

@@ -11,8 +11,8 @@ import { waitingIn } from "./turn.js";
 
 const LONG = 20_000;
 const HINTS = {
-  token_budget: "Raise the most tokens of a turn beside the message, and send it again.",
-  max_tool_calls: "Raise the most calls of a turn beside the message, and send it again.",
+  token_budget: "Raise “Most tokens” beside the message, and send it again.",
+  max_tool_calls: "Raise “Most calls” beside the message, and send it again.",
   conversation_budget: "Begin a new conversation.",
 };
 
@@ -28,7 +28,7 @@ export function TurnView({ turn, me, onShowSteps }) {
 
 function Answer({ turn }) {
   if (turn.status === "failed") return html`<${Ended} turn=${turn} />`;
-  if (turn.status === "lost") return html`<${Notice} tone="wait" title=${t("This turn did not end: nothing more comes of it. Send the message again.")} />`;
+  if (turn.status === "lost") return html`<${Notice} tone="wait" title=${t("This turn did not end, and it does not continue. Send the message again.")} />`;
   const text = turn.answer ?? turn.draft;
   if (text) return html`<${Text} text=${text} isDraft=${turn.answer === null} />`;
   if (turn.status === "waiting") return html`<p class="soft">${waitingIn(turn).length > 0 ? t("A call waits for your decision.") : t("The run waits for a time or a signal.")}</p>`;

@@ -20,7 +20,7 @@ export function useChanges() {
 export function LookButton({ changes, me }) {
   const mayNot = me.scopes.includes("admin") ? undefined : t("This needs a token with the scope {scope}.", { scope: "admin" });
   return html`<${Button} busy=${changes.busy} disabled=${Boolean(mayNot)} onClick=${changes.look}
-    title=${mayNot ?? t("Asks every server of tools what it offers now; this starts them.")}>${t("Look for changes")}<//>`;
+    title=${mayNot ?? t("Starts every tool server, and asks what it offers now.")}>${t("Look for changes")}<//>`;
 }
 
 export function Changes({ changes, onApproved }) {

@@ -19,7 +19,7 @@ export function ExecuteForm({ tool, me }) {
   const { act, busy, error } = useAct(async () => setDone(await ask(`tools/${encodeURIComponent(tool.code)}/execute`, { body: { args }, limit: LONG_S })));
   const submit = (event) => (event.preventDefault(), fault || mayNot || act());
   return html`<form class="stack execute" onSubmit=${submit}>
-    <${Field} label=${t("Arguments as JSON")} fault=${fault} help=${tool.effect === "read" ? "" : t("It may write: whatever it does is done when it returns.")}
+    <${Field} label=${t("Arguments as JSON")} fault=${fault} help=${tool.effect === "read" ? "" : t("It may write: when it returns, its work is already done.")}
       render=${(props) => html`<textarea ...${props} class="code" rows=${Math.min(14, text.split("\n").length + 1)} spellcheck=${false} value=${text}
         onInput=${(event) => setText(event.target.value)} />`} />
     <div class="row"><${Button} kind="main" type="submit" busy=${busy} disabled=${Boolean(fault || mayNot)} title=${mayNot ?? undefined}>${t("Execute")}<//>
@@ -42,6 +42,6 @@ function readArgs(text) {
   try {
     return { args: readObjectToSend(text), fault: "" };
   } catch (error) {
-    return { args: null, fault: error instanceof SyntaxError ? t("This is no JSON: {why}", { why: error.message }) : error.message };
+    return { args: null, fault: error instanceof SyntaxError ? t("This is not JSON: {why}", { why: error.message }) : error.message };
   }
 }
