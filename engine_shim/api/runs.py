@@ -38,7 +38,7 @@ from engine_shim.service.feed_merge import Position
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
-from utools.builtin.wait import SIGNAL_NAME
+from utools.signal_name import SIGNAL_NAME
 
 EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {

@@ -37,9 +37,9 @@ from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from engine_shim.telemetry.run_telemetry import RunTelemetry
-from utools.builtin.wait import check_signal
 from utools.limiter import Line
 from utools.schema.json_value import NotJson, as_json
+from utools.signal_name import check_signal
 
 RECOVERY = "recovery"
 """Who resumes a run that a server has left, without a request."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from agent_core.statuses import RunStatus
 from engine_shim.evals.cases import CannedAnswer, Refused, name_of
 from engine_shim.evals.matching import Expected
-from utools.builtin.wait import SIGNAL_NAME
+from utools.signal_name import SIGNAL_NAME
 
 Replies = list[str | dict[str, Any]]
 

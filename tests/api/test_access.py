@@ -40,6 +40,7 @@ ROUTES = [
     ("POST", "/runs/x/cancel", "run"),
     ("POST", "/runs/x/fork", "run"),
     ("POST", "/runs/x/messages", "run"),
+    ("POST", "/runs/x/signals/s", "run"),
     ("GET", "/agents", "read"),
     ("POST", "/agent/chat", "run"),
     ("GET", "/agent/conversations", "read"),

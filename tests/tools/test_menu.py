@@ -46,6 +46,7 @@ def test_default_registry_has_the_built_in_tools_with_a_word_on_each() -> None:
         "redis_context",
         "respond",
         "set",
+        "wait",
         "write_file",
     ]
     assert [each.code for each in registry.all()] == codes

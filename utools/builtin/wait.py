@@ -1,17 +1,15 @@
 """`wait`: holds a branch of a workflow until a time, or until somebody sends its run a signal."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from utools.errors import DefinitionError, ToolError
+from utools.signal_name import SIGNAL_NAME
 from utools.tool import Args, Tool, ToolContext
 
 LONGEST_S: Final = 315_360_000
 """The longest wait in seconds: ten years."""
-SIGNAL_NAME: Final = r"^[A-Za-z0-9_.:\-]{1,128}$"
-"""A signal's name, which is part of the path that it is sent to."""
 FORM: Final = "write a time with its zone, as in 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00"
 EVENT: dict[str, Any] = {
     "type": "object",
@@ -22,17 +20,11 @@ EVENT: dict[str, Any] = {
         "at": {"type": "string"},
         "until": {"type": ["string", "null"]},
     },
-    "required": ["signal", "until"],
+    "required": ["signal"],
     "additionalProperties": False,
 }
 """What came: the `signal` with its `data`, and the caller who sent it `by` their name; the three are null where the
 time has come. `at` is when, `until` the end of the wait."""
-
-
-def check_signal(name: str) -> None:
-    """DefinitionError for a name that no signal can have."""
-    if not isinstance(name, str) or not re.fullmatch(SIGNAL_NAME, name):
-        raise DefinitionError("is 1 to 128 letters, digits, or any of _ . : -", where="signal", value=name)
 
 
 def wait(*, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Tool:

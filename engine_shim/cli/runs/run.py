@@ -204,7 +204,7 @@ def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
             return calls[0]["strand"], calls[0]["n"]
         if not calls:
             raise DecisionError(
-                "nothing waits in this run; if it stopped in the middle, `agent-core resume` continues it"
+                "no call waits for a decision; if the run stopped in the middle, `agent-core resume` continues it"
             )
         locations = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
         raise DecisionError(f"several calls wait, choose one by --at: {locations}")

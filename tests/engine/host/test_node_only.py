@@ -73,7 +73,7 @@ def test_effect_of_a_function_is_to_read_unless_it_says_otherwise(cli: Cli) -> N
         "book": "write",
         "set": "read",
     }
-    assert {code for code, each in tools.items() if each["node_only"]} == {"net", "book", "respond", "set"}
+    assert {code for code, each in tools.items() if each["node_only"]} == {"net", "book", "respond", "set", "wait"}
     assert not {"_own", "mean"} & tools.keys()
 
 

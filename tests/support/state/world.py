@@ -305,6 +305,10 @@ class Line:
     def entries(self) -> list[RunEntry]:
         return self.store.entries()
 
+    def save_due(self, run: str, due: str | None) -> None:
+        if self.store.due(run) != due:
+            self._write(lambda: self.store.save_due(run, due))
+
     def forget(self, run: str) -> bool:
         return self.store.forget(run)
 
