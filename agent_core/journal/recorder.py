@@ -33,6 +33,7 @@ from agent_core.errors import Divergence
 from agent_core.journal.acts import append_pending, record_act, record_question, reply_of
 from agent_core.journal.approvals import wait_for_person
 from agent_core.journal.awaiting import await_event
+from agent_core.journal.causes import causes_of
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
@@ -245,7 +246,7 @@ def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tup
     """One visit in its own strand: (the visit, its reply or nested outcome, a nested run's journal)."""
     run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
     strand.visited.append(path)
-    run.causes[path] = _causes_of(strand, visit)
+    run.causes[path] = causes_of(strand, visit)
     if visit.delay and path not in run.tape:
         stopped = yield Sleep(path, visit.delay)
         if isinstance(stopped, Suspended):
@@ -318,19 +319,3 @@ def _record_nested_visit(
     if isinstance(ended, Failed) and not run.strands[path].n:
         run.strands[path].write(encode_answer(ended))
     return ended, None
-
-
-def _causes_of(strand: Strand, visit: Visit) -> tuple[str, ...]:
-    """Return the strands whose ends let this visit begin."""
-    own = child(strand.path, visit.node, visit.n)
-    if visit.attempt:
-        return (attempt(own, visit.attempt - 1),)
-    earlier = [child(strand.path, node, n) for node, n in visit.after]
-    return tuple(_last_attempt(strand, path) for path in earlier)
-
-
-def _last_attempt(strand: Strand, path: str) -> str:
-    k = 0
-    while attempt(path, k + 1) in strand.run.strands:
-        k += 1
-    return attempt(path, k)

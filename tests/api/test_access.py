@@ -85,7 +85,13 @@ def test_every_route_is_in_the_table_of_this_test(host: Served) -> None:
 
 def _template(path: str) -> str:
     """The path as the document has it: what follows these words is a name."""
-    names = {"workflows": "{name}", "runs": "{run_id}", "conversations": "{conversation_id}", "tools": "{code}"}
+    names = {
+        "workflows": "{name}",
+        "runs": "{run_id}",
+        "conversations": "{conversation_id}",
+        "tools": "{code}",
+        "signals": "{name}",
+    }
     words = path.split("/")
     if words[1] == "drafts" or words[-1] in ("changes", "approve"):
         return path

@@ -17,7 +17,7 @@ def test_a_waiting_run_is_intact_and_not_complete(cli: Cli) -> None:
     run = cli("run", APPROVAL, "--json").json["run_id"]
     ran = cli("verify", run)
     assert (ran.code, ran.out.startswith("intact: ")) == (6, True)
-    assert ran.out.endswith("; it waits for a person: not complete yet\n")
+    assert ran.out.endswith("; it waits for a person, a time or a signal: not complete yet\n")
     found = cli("verify", run, "--json")
     assert (found.code, found.json["ok"], found.json["status"]) == (6, False, "waiting")
     cli("pause", run)

@@ -82,7 +82,7 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     lines = cli("store", "copy", "runs.db", "other.db").out.splitlines()
     head = cli("ledger", "--store", "runs.db", "--json").json["head"]
     assert lines[-1] == f"to prove it: agent-core verify --all --store other.db --ledger {head}"
-    assert lines[-2].startswith(f"waiting for a person in both stores: {runs[2]}; decide there or here")
+    assert lines[-2].startswith(f"waiting in both stores: {runs[2]}; go on with each in one of them")
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
