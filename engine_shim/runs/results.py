@@ -1,14 +1,18 @@
 """read_result(): the result of a run by its journal alone."""
 
+from collections.abc import Set
+from functools import partial
 from typing import Any
 
 from agent_core.effects import Classify, Suspended
+from agent_core.journal.control import untaken_signals
 from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
 from agent_core.outputs import WaitingCall
+from agent_core.run.clock import now
 from engine_shim.definition.model import ROOT
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.loops import LOOPS
@@ -23,8 +27,9 @@ def read_result(run: str, tape: Tape) -> RunResult | None:
 
     Divergence for records that this version of the loops does not understand.
     """
+    sent = {each.name for each in untaken_signals(tape)}
     try:
-        ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), _perform_nothing)
+        ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), partial(_wait_on, sent))
     except _GoesOn:
         return None
     assert isinstance(ended, Ended)
@@ -52,8 +57,9 @@ def _suspend(operation: Operation) -> Any:
     return Suspended("paused", (waiting,))
 
 
-def _perform_nothing(operation: Operation) -> Any:
-    """Wait for what has not come; anything else is left to do."""
-    if isinstance(operation, Listen) and not operation.rows:
-        return None
-    raise _GoesOn
+def _wait_on(sent: Set[str], operation: Operation) -> None:
+    """Wait for what has not come, neither its time nor a signal that was sent; anything else is left to do."""
+    if not isinstance(operation, Listen) or operation.rows:
+        raise _GoesOn
+    if operation.signal in sent or (operation.until is not None and operation.until <= now()):
+        raise _GoesOn

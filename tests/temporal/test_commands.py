@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +177,72 @@ def test_fork_goes_on_from_a_record_in_a_run_of_its_own(shop: Project, cli: Cli)
     assert forked.json["run_id"] != first["run_id"]
     assert forked.json["outputs"]["agent_core"]["final_answer"] == "There are 12."
     assert_proven(cli, shop, forked.json["run_id"])
+
+
+# ── waiting for a time or a signal ───────────────────────────────────────────────────────────────
+
+
+def write_flow(project: Project, name: str, *nodes: dict[str, Any]) -> None:
+    edges = [{"from": a["id"], "to": b["id"]} for a, b in pairwise(nodes)]
+    flow = {"id": name, "nodes": nodes, "edges": edges}
+    (project.folder / "workflows" / f"{name}.json").write_text(json.dumps(flow))
+
+
+def test_signal_reaches_a_run_that_rests_and_the_worker_continues_it(shop: Project, cli: Cli) -> None:
+    paid = {"id": "paid", "tool": "wait", "config": {"signal": "paid"}}
+    write_flow(shop, "pay", paid, {"id": "end", "tool": "echo", "config": {"text": "{{nodes.paid.by}} paid"}})
+    waits = run(cli, shop, "pay").json
+    assert (waits["status"], waits["waiting"][0]["signal"]) == ("waiting", "paid")
+    sent = cli("signal", waits["run_id"], "paid", "--data", "5", "--json", *driving(shop))
+    assert (sent.code, sent.json["outputs"]["paid"]["data"]) == (OK, 5), sent
+    assert_proven(cli, shop, waits["run_id"])
+
+
+def test_signal_before_its_node_waits_is_taken_and_one_beside_a_call_is_heard(shop: Project, cli: Cli) -> None:
+    linger = {"id": "linger", "tool": "linger", "config": {"until": "gate"}, "timeout": 60}
+    beside = {"id": "beside", "tool": "wait", "config": {"signal": "beside"}}
+    later = {"id": "later", "tool": "wait", "config": {"signal": "later"}}
+    noted = {"id": "noted", "tool": "order", "config": {"article": "noted", "pieces": 1}}
+    flow: dict[str, Any] = {"id": "hear", "nodes": [linger, beside, later, noted]}
+    flow["edges"] = [{"from": "linger", "to": "later"}, {"from": "beside", "to": "noted"}]
+    (shop.folder / "workflows" / "hear.json").write_text(json.dumps(flow))
+    following = shop.start("run", "workflows/hear.json", "--engine", "temporal", "--json")
+    shop.await_file("gate.begun")
+    run_id = shop.last_run()
+    for name in ("later", "beside"):
+        assert cli("signal", run_id, name, *driving(shop)).code == OK
+    book = shop.folder / "orders.txt"
+    until(lambda: book.exists() and "noted" in book.read_text(), "the node after the signal runs")
+    (shop.folder / "gate").touch()
+    assert following.end() == OK, following.err
+    assert_proven(cli, shop, run_id)
+
+
+def start_later(project: Project, cli: Cli, name: str) -> str:
+    """The id of a run that waits for a time, and that no command follows."""
+    write_flow(project, name, {"id": "later", "tool": "wait", "config": {"seconds": 6}})
+    following = project.start("run", f"workflows/{name}.json", "--engine", "temporal", "--json")
+    listed = ("runs", "--json", "--store", str(project.store), "--workflow", name, "--status", "waiting")
+    until(lambda: cli(*listed).json, "it rests")
+    following.kill()
+    return str(cli(*listed).json[0]["run_id"])
+
+
+def test_worker_continues_a_run_whose_time_has_come(shop: Project, cli: Cli) -> None:
+    run_id = start_later(shop, cli, "later")
+    until(lambda: status(cli, shop, run_id) == "completed", "the worker continues it by itself")
+    assert_proven(cli, shop, run_id)
+
+
+def test_paused_run_is_not_continued_by_its_time(shop: Project, cli: Cli) -> None:
+    run_id = start_later(shop, cli, "paused")
+    assert cli("pause", run_id, *driving(shop)).code == OK
+    with closing(SqliteRunStore(shop.store)) as store:
+        due = datetime.fromisoformat(str(store.due(run_id)))
+    until(lambda: datetime.now(UTC) > due + timedelta(seconds=1), "its time is over")
+    assert "resolved" not in [row.kind for row in tape_of(shop, run_id)["flow/later.1"]]
+    resumed = cli("resume", run_id, "--json", *driving(shop))
+    assert (resumed.code, resumed.json["status"]) == (OK, "completed")
 
 
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,8 @@ class RunActivities:
         return self._store.journal
 
     def all(self) -> list[Any]:
-        return [self.load, self.read_strand, self.begin, self.classify, self.append, self.act, self.rest, self.withdraw]
+        steps = [self.load, self.read_strand, self.begin, self.classify, self.append, self.act]
+        return [*steps, self.rest, self.is_paused, self.withdraw]
 
     # ── before and after a drive ──────────────────────────────────────────────────────────────────
 
@@ -93,6 +94,11 @@ class RunActivities:
             self._index.set_status(run, "running")
             return "running"
         return status
+
+    @activity.defn
+    async def is_paused(self, run: str, _: None) -> bool:
+        """Return whether a run was paused that waits for a time which has come."""
+        return await asyncio.to_thread(self._index.status, run) == "paused"
 
     @activity.defn
     async def withdraw(self, run: str, _: None) -> None:

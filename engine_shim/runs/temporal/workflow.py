@@ -79,18 +79,18 @@ class AgentRun:
             if self._stop.requested == "cancel":
                 await perform("withdraw", run)
                 continue
-            await self._wait_until_woken(due_of(self._waiting))
+            await self._wait_until_woken(run, due_of(self._waiting))
             self._stop = StopSignal(None if self._stop.requested == "pause" else self._stop.requested)
             if workflow.info().is_continue_as_new_suggested():
                 self._continue_as_new(run)
 
-    async def _wait_until_woken(self, due: str | None) -> None:
+    async def _wait_until_woken(self, run: str, due: str | None) -> None:
         """Wait for a signal, or until nodes wait no longer, unless the run is paused then."""
         if due is not None and self._status == "waiting":
             left = max(datetime.fromisoformat(due) - workflow.now(), timedelta(milliseconds=1))
             with suppress(TimeoutError):
                 return await workflow.wait_condition(lambda: self._is_woken, timeout=left)
-            if self._stop.requested != "pause":
+            if not await perform("is_paused", run):
                 return None
         return await workflow.wait_condition(lambda: self._is_woken)
 
