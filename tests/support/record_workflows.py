@@ -26,7 +26,7 @@ ANY = {"type": "object", "additionalProperties": True}
 
 @dataclass(frozen=True)
 class Case:
-    """One run. `script` has the replies by strand; `decisions` are given one after another."""
+    """One run. `script` has the replies by strand; `decisions` are given, and `signals` sent, one after another."""
 
     nodes: Sequence[Any]
     edges: Sequence[tuple[Any, ...]] | None = None
@@ -34,6 +34,7 @@ class Case:
     keys: Mapping[str, Any] = field(default_factory=dict)
     decisions: Sequence[Any] = ()
     stop: str = ""
+    signals: Mapping[str, Any] = field(default_factory=dict)
 
 
 def action(tool: str, **args: Any) -> str:
@@ -172,6 +173,21 @@ CASES: Mapping[str, Case] = {
         keys={"env": ["TOKEN"]},
     ),
     "cancelled": Case([agent("a", PAY), work("side")], script={"flow/a.1": [action("pay", amount=5)]}, stop="cancel"),
+    "waits": Case(
+        [
+            work("a"),
+            {"id": "moment", "tool": "wait", "config": {"seconds": 0.01}},
+            {"id": "paid", "tool": "wait", "config": {"signal": "paid-{{nodes.a.round}}", "seconds": 86400}},
+            {"id": "each", "tool": "wait", "config": {"signal": "s{{item}}"}, "foreach": [1, 2]},
+            work("b", config={"x": ["{{nodes.paid.data}}", "{{nodes.each.results}}"]}),
+        ],
+        [("a", "moment"), ("a", "paid"), ("moment", "each"), ("paid", "b"), ("each", "b")],
+        signals={"other": None, "s2": [2], "paid-1": {"amount": 5}, "s1": 1},
+    ),
+    "signal_not_sent_yet": Case(
+        [{"id": "paid", "tool": "wait", "config": {"signal": "paid", "until": "2999-01-01T00:00:00Z"}}, work("side")],
+        [],
+    ),
     "paused_and_resumed": Case(
         [agent("a", PAY), work("side")],
         script={"flow/a.1": [action("pay", amount=5), final("paid")]},
@@ -228,6 +244,9 @@ async def run(name: str, journal: JsonlJournal) -> RunResult:
         if case.stop:
             await getattr(host, case.stop)(run_id, by="ann")
             result = await host.resume(run_id, by="bob")
+        for signal, data in case.signals.items():
+            if host.send_signal(run_id, signal, data, by="bob"):
+                result = await host.resume(run_id, by="bob")
         for decision in case.decisions:
             place = (result.waiting[0]["strand"], result.waiting[0]["n"])
             result = await host.resume(run_id, decisions={place: decision}, by="bob")

@@ -38,6 +38,13 @@ SHOP = {
         action("order", article="A-17", pieces=3),
         final("Three A-17 are on their way."),
     ],
+    "pay.json": {
+        "id": "pay",
+        "nodes": [
+            {"id": "paid", "tool": "wait", "config": {"signal": "paid", "seconds": 86400}},
+            {"id": "thanks", "tool": "echo", "config": {"text": "{{nodes.paid.data.amount}} were paid"}},
+        ],
+    },
     "evil.json": {
         "id": "evil",
         "nodes": [
@@ -130,6 +137,22 @@ def test_call_is_denied_edited_and_approved_in_place(host: Served, tab: Tab) -> 
     assert (host.folder / "orders.txt").read_text().splitlines()[-1] == "B-4 1"
     page.get_by_role("tab", name="Decisions").click()
     assert "edit" in page.locator("table").inner_text()
+
+
+def test_signal_is_sent_in_place(host: Served, tab: Tab) -> None:
+    page = tab.open(f"runs/{host.submit('pay')['run_id']}")
+    page.get_by_text("waits for the signal paid").first.wait_for()
+    tab.check_accessible()
+    tab.check_fits()
+    page.get_by_label("Data of the signal").fill("{")
+    page.get_by_role("button", name="Send paid").click()
+    assert page.get_by_role("alert").count() == 1
+    page.get_by_label("Data of the signal").fill('{"amount": 12}')
+    page.get_by_role("button", name="Send paid").click()
+    page.get_by_role("heading", name="Ends: completed").wait_for()
+    assert "local sends the signal paid" in page.locator(".timeline").inner_text()
+    assert "12 were paid" in page.locator(".timeline").inner_text()
+    assert page.get_by_role("button", name="Send paid").count() == 0
 
 
 def test_two_people_who_decide_at_once_see_one_decision(host: Served, browser: Any, tab: Tab) -> None:

@@ -71,7 +71,7 @@ function WaitingLine() {
   }, []);
   const n = waiting?.runs.length ?? 0;
   if (n === 0) return null;
-  const text = waiting.next ? t("more than {n} runs wait for a decision", { n }) : count(n, "{n} run waits for a decision", "{n} runs wait for a decision");
+  const text = waiting.next ? t("more than {n} runs wait", { n }) : count(n, "{n} run waits", "{n} runs wait");
   return html`<a class="badge wait waiting-line" href=${link("runs", { status: "waiting" })}>${text}</a>`;
 }
 

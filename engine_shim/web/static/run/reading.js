@@ -4,9 +4,9 @@ import { useMemo } from "../vendor/preact.js";
 import { indexItems, isProblem, readSteps } from "./steps.js";
 import { readEdges } from "./graph_layout.js";
 import { readNodeStates, readTaken } from "./node_states.js";
-import { openCalls, readBudgets, readDecisions, readSummary } from "./summary.js";
+import { openCalls, openWaits, readBudgets, readDecisions, readSummary } from "./summary.js";
 
-/** {items, index, rowOf, summary, budgets, decisions, open, states, taken, fault}. Records that are none of ours may say
+/** {items, index, rowOf, summary, budgets, decisions, open, waits, states, taken, fault}. Records that are none of ours may say
  *  anything: where they cannot be read, `fault` says why, and the rest is empty. */
 export function useReading(rows) {
   return useMemo(() => {
@@ -32,6 +32,7 @@ function readAll(rows) {
     budgets: readBudgets(rows),
     decisions: readDecisions(items),
     open: openCalls(items),
+    waits: openWaits(items),
     states: readNodeStates(items),
     fault: "",
     taken: summary.definition ? readTaken(path, readEdges(summary.definition)) : new Set(),

@@ -50,6 +50,7 @@ function Run({ run, query, me }) {
       <div class="run-main">
         ${live.view?.why_paused && html`<${Notice} tone="wait" title=${t("The server no longer resumes this run.")}><p>${live.view.why_paused}</p><//>`}
         <${OpenCalls} ...${shared} />
+        <${OpenWaits} ...${shared} />
         <${Tabs} label=${t("Views of the run")} tabs=${TABS.map(([key, label]) => [key, t(label)])} chosen=${query.get("view") ?? "steps"}
           onChoose=${(view) => go(place({ view: view === "steps" ? null : view, at: null }), { replace: true })} />
         ${reading.fault && html`<${Notice} tone="bad" title=${t("These records cannot be read as a run.")}><p>${show(reading.fault)}</p><//>`}
@@ -78,13 +79,20 @@ function Head({ run, me, live, reading, status }) {
   </header>`;
 }
 
+/** The nodes that wait for a time or a signal. */
+function OpenWaits({ run, me, live, reading }) {
+  if (reading.waits.length === 0) return null;
+  const context = { signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} />` };
+  return html`<section class="open-calls" aria-label=${t("Waiting for a time or a signal")}>
+    <h2>${count(reading.waits.length, "{n} node waits for a time or a signal", "{n} nodes wait for a time or a signal")}</h2>
+    ${reading.waits.map((call) => html`<${Call} key=${`${call.awaits.strand}:${call.awaits.n}`} call=${call} context=${context} />`)}
+  </section>`;
+}
+
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
   if (reading.open.length === 0) return null;
-  const context = {
-    decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />`,
-    signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} />`,
-  };
+  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
   return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}

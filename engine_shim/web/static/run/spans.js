@@ -40,13 +40,16 @@ function* spansOfCall(call, item, before, now) {
     const decided = time(call.decisions.at(-1)?.at);
     yield { kind: "wait", label: call.tool, from: first, to: decided ?? now, ...place, open: decided === null };
   }
+  const since = time(call.awaits?.since);
+  if (since !== null)
+    yield { kind: "wait", label: call.tool, from: since, to: time(call.awaits.came) ?? now, ...place, open: call.awaits.came === null };
   const answered = time(call.answeredAt);
   if (answered !== null)
     yield { kind: call.state === "failed" ? "failed" : "tool", label: call.tool, from: answered - 1000 * call.seconds, to: answered, ...place, open: false };
 }
 
 function latest(item, last) {
-  const times = [item.at, ...callsOf(item).map((call) => call.answeredAt)].map(time).filter((each) => each !== null);
+  const times = [item.at, ...callsOf(item).flatMap((call) => [call.answeredAt, call.awaits?.came])].map(time).filter((each) => each !== null);
   return times.length ? Math.max(last ?? 0, ...times) : last;
 }
 

@@ -177,18 +177,19 @@ function answerCall(call, record) {
   else Object.assign(call, { state: record.success ? "done" : "failed", output: record.output, error: record.error });
 }
 
-/** A node waits: `awaits` has the time, `until`, and the name of the signal, each null where it waits for none. */
+/** A node waits: `awaits` has the time, `until`, and the name of the signal, each null where it waits for none; and when
+ *  it began to wait, `since`, and what it waited for `came`. */
 function awaitEvent(reader, state, record, place) {
   const last = [...state.calls.values()].at(-1);
   const { item, call } = last ?? beginAnswered(reader, place);
-  Object.assign(call, { tool: record.tool, args: record.args, state: "awaiting", output: null, awaits: { until: record.until ?? null, signal: record.signal ?? null } });
+  Object.assign(call, { tool: record.tool, args: record.args, state: "awaiting", output: null, awaits: { until: record.until ?? null, signal: record.signal ?? null, since: call.answeredAt ?? null, came: null, ...place } });
   state.open = { item, call };
   return item;
 }
 
 function noteEvent(call, { decision, signal, data, by, at }) {
   const came = decision === "signalled" ? { signal, data, by, at } : { signal: null, at };
-  Object.assign(call, { state: "done", output: came, answeredAt: at });
+  Object.assign(call, { state: "done", output: came, awaits: { ...call.awaits, came: at } });
 }
 
 function judgeCall(state, item, judged) {

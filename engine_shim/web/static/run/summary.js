@@ -28,9 +28,15 @@ export function readSummary(rows, items) {
 
 /** The calls that wait for a person, in a run that has not ended. */
 export function openCalls(items) {
-  if (items.some((item) => item.kind === "end" && item.depth === 0 && item.node === null)) return [];
-  return items.flatMap(callsOf).filter((call) => isOpen(call) && call.waits);
+  return hasEnded(items) ? [] : items.flatMap(callsOf).filter((call) => isOpen(call) && call.waits);
 }
+
+/** The calls that wait for a time or a signal, in a run that has not ended. */
+export function openWaits(items) {
+  return hasEnded(items) ? [] : items.flatMap(callsOf).filter((call) => call.state === "awaiting");
+}
+
+const hasEnded = (items) => items.some((item) => item.kind === "end" && item.depth === 0 && item.node === null);
 
 /** Each decision of a person, in their order: {tool, args, decision, by, at, message, strand, n}. */
 export function readDecisions(items) {
