@@ -143,11 +143,13 @@ def _replay_run(run: Run, path: str) -> Any:
     return ended.outcome
 
 
-def _refuse(operation: Operation) -> Any:
+def _refuse(operation: Operation) -> None:
     """Perform an operation of the replay, which appends nothing, acts on nothing and asks no person."""
     match operation:
         case Append(rows):
             raise _TapeEnded(rows[0].path)
+        case Listen(rows=()):
+            return  # it waits, as it did then
         case Act(slot=slot) | Listen(slot=slot):
             raise _TapeEnded(slot.path)
         case Begin(path=path) | Sleep(path=path) | Classify(strand=path):

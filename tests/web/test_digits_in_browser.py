@@ -70,7 +70,7 @@ def test_run_form_sends_each_digit(host: Served, tab: Tab) -> None:
         ("rate", "0.1000000000000000055", "it would be read as 0.1"),
         ("rate", "1e400", "larger than a number can be"),
         ("more", '{"deep": [12345678901234567890.5]}', "more digits"),
-        ("more", '{"deep": [', "no JSON yet"),
+        ("more", '{"deep": [', "not JSON yet"),
     ],
 )
 def test_what_no_run_could_read_is_a_fault_at_its_field(tab: Tab, label: str, text: str, why: str) -> None:
