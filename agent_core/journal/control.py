@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
+from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.effects import ReadMessage, Signalled
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
@@ -52,10 +52,16 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
         case Deny(str(message)):
             plain = message.encode("utf-8", "backslashreplace").decode()
             return Deny(plain if redactor is None else redactor.text(plain))
+        case Done(output):
+            try:
+                plain = as_json(output)
+            except NotJson as error:
+                raise DecisionError(f"the output of what was done is not JSON: {error}") from None
+            return Done(plain if redactor is None else redactor.value(plain))
         case Approve() | Retry() | Skip() | Fail():
             return decision
         case _:
-            expected = "Approve(), Deny(text), Edit({…}), Retry(), Skip() or Fail()"
+            expected = "Approve(), Deny(text), Edit({…}), Retry(), Skip(), Fail() or Done(output)"
             raise DecisionError(f"{decision!r} is no decision; write {expected}")
 
 
@@ -196,7 +202,7 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
         raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}")
     in_doubt = waiting.reason == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
-        expected = "retry, skip or fail" if in_doubt else "approve, deny or edit"
+        expected = "retry, skip, fail or done" if in_doubt else "approve, deny or edit"
         raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}")
     return Slot(strand, n + 1, rows[n].hash).row({"kind": "resolved", **encode_decision(decision), "by": by, "at": at})
 

@@ -35,6 +35,7 @@ from agent_core.run.clock import now
 from agent_core.run.shown_tools import compare_with_shown
 from agent_core.words.catalogue import words_of
 from utools.registry import ToolRegistry
+from utools.schema.compiled import compile_schema
 from utools.secrets.redaction import Redactor
 
 Stopping = Literal["pause", "cancel"]
@@ -84,13 +85,15 @@ def append_decisions(
     """Append a person's decisions.
 
     DecisionError, with nothing appended, for one that fits nothing, for edited arguments that the call's policy
-    refuses, for a call whose tool in `registry` is not the one that was shown, and when somebody else decided first.
+    refuses, for a result that the tool does not give, for a call whose tool in `registry` is not the one that was
+    shown, and when somebody else decided first.
     """
     tape = journal.load(run)
     decisions = compare_with_shown(tape, decisions, registry)
     rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor)
     for row in rows:
         _check_edit(tape, row)
+        _check_done(tape, row, registry)
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
@@ -105,6 +108,16 @@ def _check_edit(tape: Tape, row: Row) -> None:
         return
     if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
         raise DecisionError(f"nothing was decided. {refusal}")
+
+
+def _check_done(tape: Tape, row: Row, registry: ToolRegistry) -> None:
+    """Judge the result that a person told of a write, by what the tool gives, where this host has the tool."""
+    decision, waiting = cast(ResolvedRecord, row.record()), read_waiting(tape[row.path][row.n - 1])
+    if decision["decision"] != "done" or waiting is None or str(waiting.tool) not in registry:
+        return
+    schema = registry.get(str(waiting.tool)).output_schema
+    if schema is not None and (faults := compile_schema(schema).faults(decision.get("output"))):
+        raise DecisionError(f"nothing was decided. {waiting.tool} gives no such result: {faults[0].message}")
 
 
 def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:

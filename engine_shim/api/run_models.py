@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
+from agent_core.decisions import Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
 from agent_core.statuses import ListedStatus, RunStatus
@@ -103,30 +103,35 @@ def _only_with(decision: str, key: str, schema: Json) -> Json:
 
 class DecideRequest(RequestBody):
     """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`, `message` that
-    of `deny`."""
+    of `deny`, `output` what a write in doubt gave that is `done`."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
                 _only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
                 _only_with("deny", "message", {}),
+                _only_with("done", "output", {}),
             ],
             "examples": [
                 {"decision": "approve"},
                 {"decision": "deny", "message": "Not this month."},
                 {"decision": "edit", "args": {"pieces": 2}},
+                {"decision": "done", "output": {"order": 17}},
             ],
         }
     )
-    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
+    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail", "done"]
     at: RecordRef | None = None
     message: Text | None = None
     args: Json | None = None
+    output: Any = None
 
     @model_validator(mode="after")
     def _check_args(self) -> "DecideRequest":
         if (self.args is not None) != (self.decision == "edit"):
             raise ValueError("args belong to the decision edit, and to no other")
+        if self.output is not None and self.decision != "done":
+            raise ValueError("an output belongs to the decision done, and to no other")
         if self.message is not None and self.decision != "deny":
             raise ValueError("a message belongs to the decision deny, and to no other")
         return self
@@ -146,6 +151,8 @@ class DecideRequest(RequestBody):
                 return Retry()
             case "skip":
                 return Skip()
+            case "done":
+                return Done(self.output)
             case _:
                 return Fail()
 

@@ -177,7 +177,7 @@ class _Checker:
         workflow = self.workflow
         self.graph: Graph | None = None
         self.reachability: Reachability | None = None
-        self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below)
+        self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below, self._may_be_skipped)
         self._host, self._registry, self._seen, self._begun = host, host.registry, seen, begun
         self._below: dict[str, _Checker] = {}
         self.warnings: list[Problem] = []
@@ -225,6 +225,14 @@ class _Checker:
             return self._registry.get(code).output_schema
         except UnknownTool:
             return None
+
+    def _may_be_skipped(self, code: str) -> bool:
+        """Return whether each call of a tool is a write that may be in doubt, so that a person may skip it."""
+        try:
+            tool = self._registry.get(code)
+        except UnknownTool:
+            return False
+        return tool.effect == "write" and not tool.idempotent
 
     def _outputs_below(self, node: Node) -> NodeOutputs | None:
         below = self._below.get(str(node.config.get("workflow")))
