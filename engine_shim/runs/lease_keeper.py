@@ -13,7 +13,8 @@ from agent_core.run.blocking import finish_blocking
 from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
 from engine_shim.intervals import SIGNAL_INTERVAL_S
-from engine_shim.store.leases import TTL, Leases, Signal, new_driver
+from engine_shim.store.driver_identity import new_driver
+from engine_shim.store.leases import TTL, Leases, Signal
 
 log = logging.getLogger("engine_shim")
 

@@ -1,15 +1,13 @@
 """Leases: which driver drives which run, so that no two do, and the signals that others send it."""
 
-import os
-import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
 from engine_shim.store.database import Database
+from engine_shim.store.driver_identity import has_ended, pattern_of, read_place, read_process, read_start
 from utools.databases.transaction import Transaction
 from utools.threads import Threads
 
@@ -28,8 +26,9 @@ _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFL
 class Leases(Protocol):
     """Leases on runs. Any number of threads and processes may share them; each verb is atomic.
 
-    A driver keeps its lease until it releases it or is dead: its process is gone, or it has not renewed for TTL
-    seconds. A new lease has no signal; the journal stays right even if two drive one run.
+    A driver keeps its lease until it releases it or is dead: it has not renewed for TTL seconds, or its process has
+    ended for certain, which processes in the same place see. A new lease has no signal; the journal stays right even
+    if two drive one run.
     """
 
     @property
@@ -179,13 +178,15 @@ class StoreLeases:
         query = f"SELECT run, driver, until FROM run_claims WHERE run IN {dialect.values}"
         rows = self._select(query, dialect.pack(list(runs))) if runs else []
         now = self._now() if rows else 0.0
-        return {run for run, driver, until in rows if is_alive(driver, until, now)}
+        current = [(run, driver) for run, driver, until in rows if is_current(until, now)]
+        dead = {driver for driver in {driver for _, driver in current} if is_dead(driver)}
+        return {run for run, driver in current if driver not in dead}
 
     def free(self) -> tuple[str, list[Any]]:
-        """Return a condition on `run_claims` of a query, and its values: it lets through what nobody holds, and what
-        drivers on this machine do, which may have died just now."""
-        now, own = self._now(), f"{socket.gethostname()}:"
-        return "(until IS NULL OR until <= ? OR until > ? OR substr(driver, 1, ?) = ?)", [now, now + TTL, len(own), own]
+        """Return a condition on `run_claims` of a query, and its values: it lets through runs without a lease that
+        holds, and those of drivers in this place, which may have died just now."""
+        now = self._now()
+        return "(until IS NULL OR until <= ? OR until > ? OR driver LIKE ?)", [now, now + TTL, pattern_of(read_place())]
 
     def _now(self, db: Transaction | None = None) -> float:
         return self._database.read_clock(db) if self._clock is None else self._clock()
@@ -206,42 +207,26 @@ def stronger(before: Signal | None, signal: Signal) -> Signal:
 
 def living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
     """Return the driver of a lease, if it seems to be alive and is not this one."""
-    if lease is None or lease.driver == other_than or not is_alive(lease.driver, lease.until, now):
+    if lease is None or lease.driver == other_than or not is_current(lease.until, now) or is_dead(lease.driver):
         return None
     return lease.driver
+
+
+def is_current(until: float, now: float) -> bool:
+    """Return whether a lease that holds until then still does; in wall-clock seconds.
+
+    An `until` beyond a whole TTL was written before the clock was set back, and proves nothing.
+    """
+    return now < until <= now + TTL
+
+
+def is_dead(driver: str) -> bool:
+    """Return whether the process of a driver has ended for certain. Of a process in another place, and of one that its
+    name does not tell, only the time of the lease counts."""
+    return has_ended(read_process(driver), read_place(), read_start)
 
 
 def notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
     """Return what a driver is told of the runs that it asks for, by the signals to those that are its own."""
     found: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
     return {run: notice for run, notice in found.items() if notice is not None}
-
-
-# ── drivers ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def new_driver() -> str:
-    """Return a name for one driver in this process: host:pid:token."""
-    return f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
-
-
-def is_alive(driver: str, until: float, now: float) -> bool:
-    """Return whether the driver of a lease that holds until then seems to be alive; in wall-clock seconds.
-
-    On this host a process that is gone is dead at once. An `until` beyond a whole TTL was written before the clock
-    was set back, and proves nothing.
-    """
-    match driver.rsplit(":", 2):
-        case [host, pid, _] if host == socket.gethostname() and pid.isdecimal() and not _exists(int(pid)):
-            return False
-    return now < until <= now + TTL
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
