@@ -20,7 +20,9 @@ TTL = 10.0
 RENEW_AFTER = TTL / 3
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver,
-    wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END"""
+    wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END
+    WHERE run_claims.driver = excluded.driver OR (run_claims.driver = ? AND run_claims.until = ?)"""
+_OWN = "SELECT run, wish, until FROM run_claims WHERE driver = ?"
 
 
 class Leases(Protocol):
@@ -140,19 +142,26 @@ class StoreLeases:
             now = self._now(db)  # not before the lock: a lease taken while we waited would seem to be of the future
             if holder := living_holder(Lease(*row) if row else None, now, other_than=driver):
                 return holder
-            db.execute(_TAKE, (run, driver, now + TTL))
-        return None
+            before, until = row or (driver, 0.0)
+            is_taken = db.execute(_TAKE, (run, driver, now + TTL, before, until)).rowcount == 1
+        return None if is_taken else before  # which has renewed it at this moment
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         asked = set(runs)
-        rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
+        rows = self._select(_OWN, driver)
         now = self._now()
         own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
         if not all(now + TTL - RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
-            with self._database.writing(f"driver {driver}") as db:
-                renewed = [(now + TTL, run, driver) for run in own]
-                db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
+            own = self._prolong(driver, own, now + TTL)
         return notices(runs, own)
+
+    def _prolong(self, driver: str, runs: Collection[str], until: float) -> dict[str, Signal | None]:
+        """Renew leases, and return those that are the driver's then: another one may have taken some meanwhile."""
+        with self._database.writing(f"driver {driver}") as db:
+            renewed = [(until, run, driver) for run in runs]
+            db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
+            rows = db.execute(_OWN, (driver,)).fetchall()
+        return {run: signal for run, signal, _ in rows if run in runs}
 
     def signal(self, run: str, signal: Signal) -> bool:
         holder = self.holder(run)

@@ -30,12 +30,16 @@ OTHER = "elsewhere:1:aa"
 
 
 class Clock:
-    """Wall-clock time as the tests have it."""
+    """Wall-clock time as the tests have it; `meanwhile` happens once, when the time is read."""
 
     def __init__(self) -> None:
         self.now = NOON
+        self.meanwhile: Callable[[], object] | None = None
 
     def __call__(self) -> float:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
         return self.now
 
 
@@ -51,7 +55,10 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=[*BACKENDS, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
+
+
+@pytest.fixture(params=[*BACKENDS, POSTGRES])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[RunStore]:
     if request.param == "postgres":
         new_database = request.getfixturevalue("new_database")
@@ -308,6 +315,25 @@ def test_a_driver_whose_lease_went_over_is_told_that_it_lost(store: RunStore, cl
     assert [store.leases.holder(run) for run in ("r1", "r2", "r3")] == [OTHER, None, driver]
     store.leases.release("r1", driver)
     assert store.leases.holder("r1") == OTHER
+
+
+@pytest.mark.parametrize("store", ["sqlite", POSTGRES], indirect=True)
+def test_a_lease_that_is_taken_while_it_is_renewed_is_lost(store: RunStore, clock: Clock, driver: str) -> None:
+    for run in ("r1", "r2"):
+        store.leases.acquire(run, driver)
+    clock.now += TTL
+    clock.meanwhile = lambda: store.leases.acquire("r1", OTHER)
+    assert store.leases.renew(driver, ["r1", "r2"]) == {"r1": "lost"}
+    assert (store.leases.holder("r1"), store.leases.holder("r2")) == (OTHER, driver)
+
+
+@pytest.mark.parametrize("store", [POSTGRES], indirect=True)
+def test_a_lease_that_is_renewed_while_it_is_taken_is_kept(store: RunStore, clock: Clock, driver: str) -> None:
+    store.leases.acquire("r1", driver)
+    clock.now += TTL
+    clock.meanwhile = lambda: store.leases.renew(driver, ["r1"])
+    assert store.leases.acquire("r1", OTHER) == driver
+    assert store.leases.holder("r1") == driver
 
 
 def test_a_lease_from_before_the_clock_went_back_goes_over(store: RunStore, clock: Clock, driver: str) -> None:
