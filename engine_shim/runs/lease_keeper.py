@@ -79,8 +79,8 @@ class LeaseKeeper:
     def holding(self, run: str) -> Iterator[None]:
         """Hold the lease on a run that is not driven meanwhile. RunBusy when another driver holds it."""
         held = _Driven(StopSignal(), None)
-        self._acquire(run, held)
         try:
+            self._acquire(run, held)
             yield
         finally:
             self._release(run, held)
@@ -100,8 +100,9 @@ class LeaseKeeper:
                 self._driven[run] = driven
                 self._idle.clear()
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
+                    thread.start()  # may fail, and is tried again with the next run then
+                    self._thread = thread
         finally:
             self._passing.discard(run)
 
@@ -139,6 +140,7 @@ class LeaseKeeper:
             self.notify(run, signal)
 
     def _renew_while_needed(self) -> None:
+        logged = ""
         while True:
             self._idle.wait(SIGNAL_INTERVAL_S)
             with self._lock:
@@ -148,8 +150,10 @@ class LeaseKeeper:
                     return
             try:
                 self._renew(driven)
-            except JournalError as error:  # the store may be locked for a while; the next attempt comes soon
-                log.warning("the leases on %d runs could not be renewed: %s", len(driven), error)
+            except Exception as error:  # whatever it is, the next attempt comes soon: without it the runs are lost
+                logged = _log_unless(logged, error, len(driven))
+            else:
+                logged = ""
 
     def _renew(self, driven: dict[str, _Driven]) -> None:
         for run, notice in self._leases.renew(self.driver, driven).items():
@@ -159,6 +163,17 @@ class LeaseKeeper:
                 _give_up(run, driven[run])
             else:
                 _send(driven[run], notice)
+
+
+def _log_unless(logged: str, error: Exception, count: int) -> str:
+    """Log why so many leases could not be renewed, unless that was logged last. Returns what is logged by now."""
+    why = f"{type(error).__name__}: {error}"
+    message = f"the leases on {count} runs could not be renewed: {error}"
+    if why != logged and isinstance(error, JournalError):
+        log.warning(message)
+    elif why != logged:
+        log.error(message, exc_info=error)
+    return why
 
 
 def _give_up(run: str, driven: _Driven) -> None:
