@@ -18,6 +18,8 @@ Notice = Literal["message", "pause", "cancel", "lost"]
 TTL = 10.0
 """Seconds that a lease holds without being renewed."""
 RENEW_AFTER = TTL / 3
+KEPT = TTL - RENEW_AFTER
+"""Seconds for which a lease holds at least, counted from before it was acquired or renewed."""
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver,
     wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END
@@ -45,8 +47,8 @@ class Leases(Protocol):
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         """Renew the driver's leases on these runs. Gives the signal to each; "lost" for one it no longer holds.
 
-        Meant to be called several times a second: it writes every few seconds only. A signal is given again each
-        time, until the run is released.
+        Meant to be called several times a second: it writes every few seconds only, so that those it renews hold for
+        KEPT seconds at least. A signal is given again each time, until the run is released.
         """
         ...
 
@@ -151,7 +153,7 @@ class StoreLeases:
         rows = self._select(_OWN, driver)
         now = self._now()
         own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
-        if not all(now + TTL - RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
+        if not all(now + KEPT < until <= now + TTL for run, _, until in rows if run in asked):
             own = self._prolong(driver, own, now + TTL)
         return notices(runs, own)
 

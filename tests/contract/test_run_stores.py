@@ -20,7 +20,7 @@ from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.store.driver_identity import new_driver, read_process
 from engine_shim.store.entries import RunEntry, RunFilter
-from engine_shim.store.leases import TTL, Signal
+from engine_shim.store.leases import KEPT, RENEW_AFTER, TTL, Signal
 from engine_shim.store.run_store import RunStore, SqliteRunStore
 from engine_shim.store.run_store_memory import MemoryRunStore
 
@@ -283,6 +283,17 @@ def test_renewing_keeps_a_lease_for_as_long_as_it_is_done(store: RunStore, clock
         assert store.leases.renew(driver, ["kept"]) == {}
         assert store.leases.acquire("kept", OTHER) == driver
     assert store.leases.acquire("left", OTHER) is None
+
+
+@pytest.mark.parametrize("age", [0.0, RENEW_AFTER - 0.1, RENEW_AFTER, TTL - 0.1, TTL])
+def test_a_renewed_lease_is_kept_for_a_while_at_least_however_old_it_was(
+    store: RunStore, clock: Clock, driver: str, age: float
+) -> None:
+    store.leases.acquire("r1", driver)
+    clock.now += age
+    assert store.leases.renew(driver, ["r1"]) == {}
+    clock.now += KEPT - 0.1
+    assert store.leases.acquire("r1", OTHER) == driver
 
 
 def test_leases_taken_at_different_times_are_all_renewed(store: RunStore, clock: Clock, driver: str) -> None:
