@@ -103,6 +103,7 @@ class LocalBackend:
         is_claimed = await self._appender.append(rows)
         if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
             raise Lost(act.slot.path, act.slot.n - 1)
+        await self._appender.confirm_hold()
         reply = await guard(self._executor.act(act, admission))
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
             await self._appender.append_answer(act, reply)

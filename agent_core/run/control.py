@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
@@ -41,20 +41,35 @@ from utools.secrets.redaction import Redactor
 Stopping = Literal["pause", "cancel"]
 
 
+class Hold(Protocol):
+    """What keeps other drivers off a run while it is driven, such as a lease. Any thread may ask it."""
+
+    def is_certain(self) -> bool:
+        """Return whether it is known without asking who has the run: this driver, or another one, to which it is
+        lost."""
+        ...
+
+    def confirm(self) -> None:
+        """Make it certain: prolong it, or mark the run as lost. JournalError while neither is possible."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class StopSignal:
     """Stops a run that is being driven, from the event loop that drives it.
 
     A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them. `has_messages` says that
     messages or signals may have been added to the run since it was last looked for them; any thread may set it, and
-    `note_messages` tells the driver. Of a run that `is_abandoned` the driver writes no more; one that `is_lost` to
-    another driver is not driven again from the tape.
+    `note_messages` tells the driver. Of a run that `is_abandoned` the driver writes no more. While its `hold` is not
+    certain, nothing is appended and no act begins; in one that `is_lost` to another driver, nothing begins, and only
+    what a write has answered is appended.
     """
 
     requested: Stopping | None = None
     has_messages: bool = False
     is_abandoned: bool = False
     is_lost: bool = False
+    hold: Hold | None = None
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
     on_messages: list[Callable[[], None]] = field(default_factory=list, repr=False)
 

@@ -137,6 +137,13 @@ class RunDriver:
             return False
         return await self._retry(job, partial(self._index.has_event, job.run))
 
+    def _cancel_pending(self, job: Job) -> None:
+        if job.stop.hold is not None:
+            job.stop.hold.confirm()
+        if job.stop.is_lost:
+            raise Abandoned(job.run)
+        cancel_pending(self._journal, job.run, self._keys)
+
     def _set_running(self, run: str) -> None:
         self._index.set_status(run, "running", unless=ENDED)
 
@@ -153,7 +160,7 @@ class RunDriver:
         """Drive a run; a cancelled one ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            await self._retry(job, partial(cancel_pending, self._journal, job.run, self._keys))
+            await self._retry(job, partial(self._cancel_pending, job))
             result = await self._run_once(job)
         return result
 

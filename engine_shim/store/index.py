@@ -97,10 +97,13 @@ class RunIndex:
             case status:
                 return status
 
-    def note_late_answers(self, run: str) -> None:
-        """Note that a run continues which waits by the index, and in which late answers have ended the last doubt."""
+    def note_let_go(self, run: str) -> None:
+        """Note that a driver is due for a run that was let go of in its midst: it was running, or it waited by the
+        index, and late answers have ended the last doubt."""
         tape, _ = self.load(run)
-        if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
+        status = self.status(run)
+        is_due = status == "running" or (status == "waiting" and not waiting_calls(tape))
+        if is_due and not is_finished(tape, ROOT):
             self.set_status(run, "pending")
 
     def settle(self, run: str, status: RunStatus, records: int, waiting: Iterable[WaitingCall]) -> None:
