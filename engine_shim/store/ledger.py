@@ -10,6 +10,7 @@ its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain sta
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -93,8 +94,9 @@ def _head(db: Transaction, run: str) -> tuple[str, int]:
 class LedgerProof:
     """What the ledger says of a store. `head` and `count` are its own; `faults` are {run?, why} of what does not fit.
 
-    Nothing is known of `older` runs, which had ended before there was a ledger, and of `others`, which another program
-    wrote into the journal.
+    Nothing is known of `older` runs, which had ended before there was a ledger: before its first entry, or, until it
+    has one, before the store was migrated to a release with ledgers. Nor is it of `others`, which another program wrote
+    into the journal.
     """
 
     head: str
@@ -139,7 +141,7 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
     entries = list(_read_chain(database, proof, head))
     proof.faults += _find_strangers(entries, read_identity(database.rows))
     told: dict[str, Entry] = {}
-    older_rows = 0
+    older_rows = _find_start(database)
     for entry in entries:
         if entry["kind"] in ("began", "copied"):
             older_rows = entry.get("rows", older_rows)
@@ -160,6 +162,13 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
         else:
             proof.faults.append({"run": run, "why": "it ended, and is not in the ledger"})
     return proof
+
+
+def _find_start(database: Reader) -> float:
+    """Return how far the journal had come when the store was migrated to a release with ledgers; before that it is all
+    of it."""
+    found = database.rows("ledger_start", "SELECT rows FROM ledger_start")
+    return found[0][0] if found else math.inf
 
 
 def _read_chain(database: Reader, proof: LedgerProof, head: str | None) -> Iterator[Entry]:
