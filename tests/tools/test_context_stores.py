@@ -127,6 +127,7 @@ async def test_turns_come_back_in_order_and_by_session(store: ContextStore) -> N
 async def test_turn_is_stored_once(store: ContextStore) -> None:
     assert await store.append("s", "t", turn("first"))
     assert not await store.append("s", "t", turn("second"))
+    assert await store.append("s", "t", turn("first")), "the very same one is stored"
     assert await store.turns("s") == [turn("first")]
 
 

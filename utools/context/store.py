@@ -21,7 +21,8 @@ class ContextStore(Protocol):
     """
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
-        """Add a turn at the end, atomically; False if the session has a turn with this id, which stays unchanged.
+        """Add a turn at the end, atomically; False if the session has another turn with this id, which stays unchanged.
+        True as well where it has the very same one, as after a call that is made again.
 
         With `ttl` the whole session expires that many seconds from now; without it, the expiry does not change.
         """

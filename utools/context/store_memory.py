@@ -30,7 +30,7 @@ class MemoryContextStore:
         with self._lock:
             stored = self._live(session) or self._sessions.setdefault(session, _Session())
             if turn_id in stored.turns:
-                return False
+                return stored.turns[turn_id] == text
             stored.turns[turn_id] = text
             if ttl is not None:
                 stored.expires = self._clock() + ttl

@@ -41,6 +41,8 @@ _LOCK: Final = f"SELECT id, {_LIVE} FROM conversations WHERE {_NAMED} FOR UPDATE
 _ADD: Final = "INSERT INTO conversations (session) VALUES (?) RETURNING id"
 _ADD_TURN: Final = """INSERT INTO conversation_turns (conversation, turn, messages) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING"""
+_SAME_TURN: Final = """SELECT 1 FROM conversation_turns
+    WHERE conversation = ? AND sha256(turn) = sha256(?) AND messages = ?"""
 _EXPIRE: Final = f"UPDATE conversations SET expires = {_NOW} + ? WHERE id = ?"
 _SWEEP: Final = f"""DELETE FROM conversations WHERE id = ANY(ARRAY(
     SELECT id FROM conversations WHERE expires <= {_NOW} LIMIT 100 FOR UPDATE SKIP LOCKED))"""
@@ -84,7 +86,7 @@ class PostgresContextStore:
         with self._changing(session) as (db, known):
             number = db.execute(_ADD, (session,)).fetchone()[0] if known is None else known
             if db.execute(_ADD_TURN, (number, turn_id, text)).rowcount == 0:
-                return False
+                return db.execute(_SAME_TURN, (number, turn_id, text)).fetchone() is not None
             if ttl is not None:
                 db.execute(_EXPIRE, (float(ttl), number))
                 db.execute(_SWEEP)

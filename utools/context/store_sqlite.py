@@ -78,7 +78,12 @@ class SqliteContextStore:
             if added and ttl is not None:
                 expires = self._clock() + ttl
                 database.execute("REPLACE INTO sessions (session, expires) VALUES (?, ?)", (session, expires))
-            return added == 1
+            return added == 1 or self._has(database, session, turn_id, text)
+
+    @staticmethod
+    def _has(database: sqlite3.Connection, session: str, turn_id: str, text: str) -> bool:
+        same = "SELECT 1 FROM turns WHERE session = ? AND turn = ? AND messages = ?"
+        return database.execute(same, (session, turn_id, text)).fetchone() is not None
 
     def _turns(self, session: str) -> list[Turn]:
         rows = f"SELECT messages FROM turns WHERE session = ? AND {NOT_EXPIRED} ORDER BY place"
