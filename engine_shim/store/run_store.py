@@ -34,6 +34,8 @@ _LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
 _LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
     LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
     ON newest.run = workflow_runs.run"""
+_NEWS = f"""SELECT run, max(seq) FROM (SELECT run, seq FROM rows WHERE seq > ? ORDER BY seq DESC LIMIT {NEWEST}) AS news
+    GROUP BY run"""
 _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     JOIN run_submissions ON run_submissions.run = workflow_runs.run
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
@@ -84,6 +86,11 @@ class RunStore(Protocol):
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         """Return the statuses of runs, and the position of the last row of each, which may be 0 where that is none of
         the newest of the store."""
+        ...
+
+    def list_news(self, after: int) -> dict[str, int]:
+        """Return the runs with rows behind a position, of the newest rows of the store, each with that of its last row;
+        none where all who write are in this process."""
         ...
 
     def list_orphaned(self, host: str) -> list[str]:
@@ -204,6 +211,9 @@ class DatabaseRunStore:
         query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
         found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
         return {run: (read_status(status), last) for run, status, last in found}
+
+    def list_news(self, after: int) -> dict[str, int]:
+        return dict(self.database.rows("rows", _NEWS, after))
 
     def list_orphaned(self, host: str) -> list[str]:
         free, values = self.leases.free()

@@ -50,6 +50,9 @@ class MemoryRunStore:
         found = [entry for run in runs if (entry := self._entries.get(run))]
         return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
 
+    def list_news(self, after: int) -> dict[str, int]:
+        return {}
+
     def list_orphaned(self, host: str) -> list[str]:
         found = [
             each.run for each in reversed(self.entries(RunFilter(OPEN, host=host))) if each.run in self._submitters

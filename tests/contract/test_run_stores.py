@@ -143,6 +143,19 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
     assert store.poll_status([]) == {}
 
 
+def test_news_names_runs_with_rows_behind_a_position(store: RunStore) -> None:
+    assert store.list_news(0) == {}
+    for run in ("r1", "r2"):
+        journaled(store, run)
+    found = store.list_news(0)
+    if isinstance(store, MemoryRunStore):
+        assert found == {}, "all who write are in this process"
+        return
+    assert found == {run: store.tail(run)[-1][0] for run in ("r1", "r2")}
+    assert store.list_news(found["r1"]) == {"r2": found["r2"]}
+    assert store.list_news(found["r2"]) == {}
+
+
 def test_due_runs_are_those_of_the_host_that_were_handed_in_and_wait(store: RunStore) -> None:
     about = {
         "late": ("waiting", "ours", "2025-01-01T00:00:02.000Z"),
