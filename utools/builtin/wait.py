@@ -10,7 +10,6 @@ from utools.tool import Args, Tool, ToolContext
 
 LONGEST_S: Final = 315_360_000
 """The longest wait in seconds: ten years."""
-FORM: Final = "write a time with its zone, as in 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00"
 EVENT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -88,13 +87,13 @@ def _read_time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ToolError("{text!r} is no time; {form}", text=text, form=FORM) from None
+        raise ToolError("{text!r} is no time; write it with its zone, as in 2026-12-01T08:00:00Z", text=text) from None
     if time.tzinfo is None:
-        raise ToolError("{text!r} has no time zone; {form}", text=text, form=FORM)
+        raise ToolError("{text!r} has no time zone; write 2026-12-01T08:00:00Z, or +01:00 in place of Z", text=text)
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        raise ToolError("{text!r} is not within the years 1 to 9999; {form}", text=text, form=FORM) from None
+        raise ToolError("{text!r} is not within the years 1 to 9999, in UTC", text=text) from None
 
 
 def _write_time(time: datetime) -> str:
