@@ -244,6 +244,9 @@ class _Checker:
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
+        if node.timeout is not None and self._registry.get(node.tool).awaits:
+            message = f"{node.tool} ends by the time in its config: say seconds there, and leave out the timeout"
+            yield Problem(f"{where}/timeout", str(DefinitionError(message, value=node.timeout)))
         if node.approval != "never" and self._registry.get(node.tool).effect == "nested":
             message = f"{node.tool} is a run of its own: set the approval of the tools that it uses"
             yield Problem(f"{where}/approval", message)
