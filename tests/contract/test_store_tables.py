@@ -21,7 +21,8 @@ from engine_shim.service.tokens import PREFIX, Tokens
 from engine_shim.service.triggers import Triggers
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry, RunFilter
-from engine_shim.store.ledger import GENESIS, prove_store, read_ledger
+from engine_shim.store.ledger import GENESIS, read_ledger
+from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunQuery, RunSearch

@@ -30,7 +30,8 @@ from utools.defaults import host_context_store
 
 _LEDGER: Final = {
     "carried": "the ledger continues there, with each head that it had",
-    "noted": "the ledger there notes the head of this one, and its deleted runs",
+    "kept": "the ledger of this store is kept there beside its own, with each head that it had",
+    "noted": "the ledger there notes the head of this one, which is not the ledger that was copied before",
 }
 
 
@@ -111,5 +112,5 @@ def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversatio
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")
-    if head is not None and copied.ledger == "carried":
+    if head is not None and copied.ledger in ("carried", "kept"):
         output.line(f"to prove it: agent-core verify --all --store {name} --ledger {head}")

@@ -1,5 +1,6 @@
 """store copy: every run arrives with its head, once, and nothing that the other store holds is changed."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from agent_core.audit.verify import verify
 from engine_shim import RunNotFound
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry
+from engine_shim.store.ledger import read_ledger
+from engine_shim.store.ledger_copy import carry_ledger
+from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import open_store
 from support.by_hand import action, final
 from support.command import Cli, Write
@@ -86,16 +90,53 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
-@pytest.mark.exhaustive
-def test_head_of_a_store_that_was_copied_again_is_told_as_such(cli: Cli, runs: list[str]) -> None:
+def test_heads_of_both_sides_prove_a_store_that_was_copied_to_again(cli: Cli, home: Path, runs: list[str]) -> None:
     cli("store", "copy", "runs.db", "other.db")
+    heads = [cli("ledger", "--store", name, "--json").json["head"] for name in ("runs.db", "other.db")]
+    cli("run", "flow.yaml", "--store", "other.db")
     cli("run", "flow.yaml", "--store", "runs.db")
     told = cli("store", "copy", "runs.db", "other.db")
-    assert "the ledger there notes the head of this one" in told.out
-    assert "to prove it" not in told.out
-    ledger = cli("ledger", "--store", "runs.db", "--json").json
-    proven = cli("verify", "--all", "--store", "other.db", "--ledger", ledger["head"])
-    assert (proven.code, f"is a head of the store {ledger['store']}, which was copied here" in proven.out) == (5, True)
+    assert "the ledger of this store is kept there beside its own, with each head that it had" in told.out
+    heads += [cli("ledger", "--store", name, "--json").json["head"] for name in ("runs.db", "other.db")]
+    assert told.out.splitlines()[-1].endswith(f"--store other.db --ledger {heads[2]}")
+    assert [cli("verify", "--all", "--store", "other.db", "--ledger", head).code for head in heads] == [0] * 4
+    assert "ledger" not in cli("store", "copy", "runs.db", "other.db").out  # nothing is new
+    assert cli("store", "copy", "other.db", "third.db").code == 0  # and so does a copy of the copy
+    assert [cli("verify", "--all", "--store", "third.db", "--ledger", head).code for head in heads] == [0] * 4
+    with sqlite3.connect(home / "other.db") as db:
+        db.execute("DELETE FROM kept_ledgers WHERE seq = 2")
+    proven = cli("verify", "--all", "--store", "other.db")
+    assert (proven.code, "which is kept here, is not as it was when it was copied" in proven.out) == (5, True)
+
+
+def test_run_that_was_not_copied_is_told_by_a_head_of_its_store(cli: Cli, home: Path, runs: list[str]) -> None:
+    cli("run", "flow.yaml", "--store", "other.db")
+    source, target = open_store(home / "runs.db"), open_store(home / "other.db")
+    assert carry_ledger(source.database, target.database) == "kept"
+    head = read_ledger(source.database)[0]
+    assert prove_store(target.database).ok
+    why = [fault["why"] for fault in prove_store(target.database, head).faults]
+    assert len(why) == 2
+    assert all("in the store " in each and "was not copied here" in each for each in why)
+    copy_runs(source, target)
+    assert prove_store(target.database, head).ok
+
+
+def test_ledger_of_a_store_that_was_restored_since_is_noted_only(cli: Cli, home: Path, runs: list[str]) -> None:
+    cli("run", "flow.yaml", "--store", "other.db")
+    backup = (home / "runs.db").read_bytes()
+    cli("run", "flow.yaml", "--store", "runs.db")
+    cli("store", "copy", "runs.db", "other.db")
+    (home / "runs.db").write_bytes(backup)
+    cli("run", "flow.yaml", "--store", "runs.db")
+    head = cli("ledger", "--store", "runs.db", "--json").json["head"]
+    assert "notes the head of this one, which is not the ledger that was copied before" in (
+        cli("store", "copy", "runs.db", "other.db").out
+    )
+    assert "ledger" not in cli("store", "copy", "runs.db", "other.db").out
+    proven = cli("verify", "--all", "--store", "other.db", "--ledger", head)
+    assert (proven.code, "which was copied here: only that store proves it" in proven.out) == (5, True)
+    assert cli("verify", "--all", "--store", "other.db").code == 0
 
 
 @pytest.mark.exhaustive
