@@ -32,6 +32,10 @@ class ContextStore(Protocol):
         """Return all turns, in the order in which they were appended."""
         ...
 
+    async def seconds_left(self, session: str) -> float | None:
+        """Return in how many seconds the session expires; None for one that does not, or is unknown."""
+        ...
+
     async def sessions(self) -> list[str]:
         """Return the names of all sessions that have turns, sorted."""
         ...

@@ -42,6 +42,11 @@ class MemoryContextStore:
             texts = list(stored.turns.values()) if stored else []
         return [json.loads(text) for text in texts]
 
+    async def seconds_left(self, session: str) -> float | None:
+        with self._lock:
+            stored = self._live(session)
+            return None if stored is None or stored.expires is None else stored.expires - self._clock()
+
     async def sessions(self) -> list[str]:
         with self._lock:
             return sorted(session for session in list(self._sessions) if self._live(session))

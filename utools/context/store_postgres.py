@@ -36,6 +36,7 @@ _SESSIONS: Final = f"SELECT session FROM conversations WHERE {_LIVE}"
 COUNT: Final = f"SELECT count(*) FROM conversations WHERE {_LIVE}"
 _TURNS: Final = f"""SELECT messages FROM conversation_turns JOIN conversations ON id = conversation
     WHERE {_NAMED} AND {_LIVE} ORDER BY place"""
+_SECONDS_LEFT: Final = f"SELECT expires - {_NOW} FROM conversations WHERE {_NAMED} AND expires > {_NOW}"
 _SUMMARY: Final = f"SELECT summarised, summary FROM conversations WHERE {_NAMED} AND {_LIVE} AND summary IS NOT NULL"
 _LOCK: Final = f"SELECT id, {_LIVE} FROM conversations WHERE {_NAMED} FOR UPDATE"
 _ADD: Final = "INSERT INTO conversations (session) VALUES (?) RETURNING id"
@@ -64,6 +65,10 @@ class PostgresContextStore:
     async def turns(self, session: str) -> list[Turn]:
         found = await self._threads.run(self._database.select, _TURNS, encode(session))
         return [json.loads(messages) for (messages,) in found]
+
+    async def seconds_left(self, session: str) -> float | None:
+        found = await self._threads.run(self._database.select, _SECONDS_LEFT, encode(session))
+        return found[0][0] if found else None
 
     async def sessions(self) -> list[str]:
         found = await self._threads.run(self._database.select, _SESSIONS)

@@ -89,6 +89,10 @@ class RedisContextStore:
     async def keep_summary(self, session: str, summary: Summary) -> None:
         await self._ask(session, "EVAL", KEEP, 1, self._key(session), summary.turns, json.dumps(summary.text))
 
+    async def seconds_left(self, session: str) -> float | None:
+        left = int(await self._ask(session, "PTTL", self._key(session)))
+        return left / 1000 if left >= 0 else None
+
     async def sessions(self) -> list[str]:
         pattern, cursor, found = re.sub(rb"([*?\[\]\\])", rb"\\\1", self._key("")) + b"*", b"0", set[bytes]()
         while True:

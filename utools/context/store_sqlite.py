@@ -53,6 +53,9 @@ class SqliteContextStore:
     async def turns(self, session: str) -> list[Turn]:
         return await self._threads.run(self._turns, session)
 
+    async def seconds_left(self, session: str) -> float | None:
+        return await self._threads.run(self._seconds_left, session)
+
     async def sessions(self) -> list[str]:
         return await self._threads.run(self._sessions)
 
@@ -90,6 +93,14 @@ class SqliteContextStore:
         with self._file() as file:
             found = file.select("turns", rows, session, session, self._clock())
         return [json.loads(text) for (text,) in found]
+
+    def _seconds_left(self, session: str) -> float | None:
+        now = self._clock()
+        with self._file() as file:
+            found = file.select(
+                "sessions", "SELECT expires FROM sessions WHERE session = ? AND expires > ?", session, now
+            )
+        return found[0][0] - now if found else None
 
     def _sessions(self) -> list[str]:
         with self._file() as file:

@@ -70,14 +70,12 @@ def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) ->
 
 
 def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore, runs: Iterable[str]) -> CopiedConversations:
-    """Copy the host's conversations that these runs read or wrote. Those of a tenant stay: a store does not say where
-    its tenant's are."""
+    """Copy the conversations of the host, or of the tenant whose stores these are, that these runs read or wrote."""
     databases = [shared_database(store) for store in (source, target)]
     if databases[0] is databases[1] or redis_of_host() is not None or configured_address() is not None:
         return CopiedConversations([], [])  # both stores have the same conversations
-    if any(each is not None and each.tenant for each in (source.journal.identity, target.journal.identity)):
-        return CopiedConversations([], [])
-    held, other = (host_context_store(database=database) for database in databases)
+    tenant = None if source.journal.identity is None else source.journal.identity.tenant
+    held, other = (host_context_store(tenant, database=database) for database in databases)
     sessions = {session for run in runs for session in _find_sessions(source.journal.load(run))}
     return asyncio.run(copy_conversations(held, other, sessions))
 
