@@ -94,7 +94,7 @@ def append_decisions(
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
-        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now", where="at") from None
 
 
 def _check_edit(tape: Tape, row: Row) -> None:
@@ -104,7 +104,7 @@ def _check_edit(tape: Tape, row: Row) -> None:
     if decision["decision"] != "edit" or args is None or waiting is None:
         return
     if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
-        raise DecisionError(f"nothing was decided. {refusal}")
+        raise DecisionError(f"nothing was decided. {refusal}", where="args")
 
 
 def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:
