@@ -19,7 +19,8 @@ from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
-from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, refusal_of, responses
+from engine_shim.api.problems import ProblemRoute, refusal_of, responses
+from engine_shim.api.refusal import Problem, Refusal, Refused
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
