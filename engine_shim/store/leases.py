@@ -9,6 +9,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
 from utools.threads import Threads
@@ -126,9 +127,9 @@ class MemoryLeases:
 
 
 class StoreLeases:
-    """Leases among all processes that share a run store. Times are those of its database, unless there is a `clock`."""
+    """Leases among all processes that share a run store, by its clock, which is measured whenever a lease is."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: Database, clock: StoreClock) -> None:
         self._database, self._clock = database, clock
 
     @property
@@ -188,7 +189,7 @@ class StoreLeases:
         return "(until IS NULL OR until <= ? OR until > ? OR substr(driver, 1, ?) = ?)", [now, now + TTL, len(own), own]
 
     def _now(self, db: Transaction | None = None) -> float:
-        return self._database.read_clock(db) if self._clock is None else self._clock()
+        return self._clock.measure(db)
 
     def _select(self, query: str, value: Any) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
