@@ -87,7 +87,8 @@ def _system_routes(access: Access) -> APIRouter:
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
         """Return whether the server serves; it asks for no token."""
-        return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
+        status, difference = "ending" if service.is_closing else "ok", service.find_clock_difference()
+        return write_json({"status": status, "version": about, "clock_difference_s": difference})
 
     @router.get("/me", response_model=Me, responses=responses())
     async def show_caller(caller: Caller = anyone) -> Response:
