@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agent_core.run.clock import write_time
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
 
@@ -90,6 +89,8 @@ class StoreClock:
 
     def write_now(self, ago: float = 0.0) -> str:
         """Return the time of the store so many seconds ago, as records write times."""
+        from agent_core.run.clock import write_time  # a list of runs starts without it
+
         return write_time(self.now() - timedelta(seconds=ago))
 
     def compare(self) -> ClockDifference:
