@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
+from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
 
@@ -35,6 +36,14 @@ class ClockDifference:
         return f"{abs(self.seconds):,.1f} seconds {'ahead of' if self.seconds > 0 else 'behind'} that of its store"
 
 
+class _Measured(NamedTuple):
+    """The time that a store had at some ticks of this process, and how many seconds that may be wrong by."""
+
+    time: float
+    ticks: float
+    within: float
+
+
 class StoreClock:
     """The time of a store. `read_clock` asks for it, within a transaction if there is one.
 
@@ -51,8 +60,7 @@ class StoreClock:
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read_clock, self.is_remote, self._own, self._ticks = read_clock, remote, own, ticks
-        self._measured: tuple[float, float, float] | None = None
-        """The store's time, the ticks then, and how wrong that may be."""
+        self._measured: _Measured | None = None
 
     @classmethod
     def of_database(cls, database: Database) -> "StoreClock":
@@ -65,13 +73,18 @@ class StoreClock:
         return cls(lambda db: clock())
 
     def measure(self, db: Transaction | None = None) -> float:
-        """Ask the store for its time, which it had in the midst of the round trip. JournalError if it is away."""
+        """Ask the store for its time, which it had in the midst of the round trip. JournalError if it is away.
+
+        A slow answer does not replace a quick one, until that is old.
+        """
         if not self.is_remote:
             return self._read_clock(db)
         begun = self._ticks()
         time_of_store = self._read_clock(db)
         within = (self._ticks() - begun) / 2
-        self._measured = (time_of_store, begun + within, within)
+        found, last = _Measured(time_of_store, begun + within, within), self._measured
+        if last is None or within <= last.within or found.ticks - last.ticks >= CLOCK_INTERVAL_S:
+            self._measured = found
         return time_of_store
 
     def read(self) -> float:
@@ -80,8 +93,7 @@ class StoreClock:
             return self._read_clock(None)
         if self._measured is None:
             return self._own()
-        time_of_store, ticks, _ = self._measured
-        return time_of_store + self._ticks() - ticks
+        return self._measured.time + self._ticks() - self._measured.ticks
 
     def now(self) -> datetime:
         """Return the time of the store."""
@@ -97,4 +109,4 @@ class StoreClock:
         """Return by how much the process's own clock differs now from the time that was measured."""
         if self._measured is None:
             return ClockDifference(0.0)
-        return ClockDifference(self._own() - self.read(), self._measured[2])
+        return ClockDifference(self._own() - self.read(), self._measured.within)

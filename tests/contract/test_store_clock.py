@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.runs.engine import Engine
 from engine_shim.service.clock_watch import ClockWatch
 from engine_shim.store.clock import ClockDifference, StoreClock
@@ -66,6 +67,14 @@ def test_answer_is_of_the_midst_of_the_round_trip(times: Times) -> None:
     times.clock.measure()
     assert times.clock.read() == times.store
     assert times.clock.compare() == ClockDifference(0.0, 2.0)
+
+
+def test_slow_answer_does_not_replace_a_quick_one_until_that_is_old(times: Times) -> None:
+    for trip, seconds, within in ((4.0, 0.0, 2.0), (0.2, 1.0, 0.1), (6.0, 1.0, 0.1), (6.0, CLOCK_INTERVAL_S, 3.0)):
+        times.go_on(seconds)
+        times.trip = trip
+        times.clock.measure()
+        assert times.clock.compare().within == pytest.approx(within)
 
 
 @pytest.mark.parametrize(
