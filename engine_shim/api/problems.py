@@ -104,18 +104,13 @@ class ProblemRoute(APIRoute):
 
         async def handle_with_problems(request: Request) -> Response:
             try:
-                check_parameters(request, fields)
+                if fields.query and (unknown := request.query_params.keys() - fields.query):
+                    raise Refused(_refuse_fields(fields.explain_unknown(unknown)))
                 return await handle(JsonRequest(request.scope, request.receive))
             except Exception as error:
                 return refusal_of(error, fields).response()
 
         return handle_with_problems
-
-
-def check_parameters(request: Request, fields: RequestFields) -> None:
-    """Refused for query parameters that a route does not know."""
-    if faults := tuple(fields.find_unknown_parameters(list(request.query_params))):
-        raise Refused(_refuse_fields(faults))
 
 
 def _refuse_fields(faults: Iterable[tuple[str, str]]) -> Refusal:

@@ -1,7 +1,7 @@
 """What is wrong with a request: each fault at the field that it is about, in words for the sender. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -21,7 +21,10 @@ UNTAGGED = ("union_tag_invalid", "union_tag_not_found")
 
 @dataclass(frozen=True, slots=True)
 class RequestFields:
-    """The fields that a route takes: its body, and its parameters by name."""
+    """The fields that a route takes: its body, and its parameters by name.
+
+    A route without query parameters passes over what senders add to its address.
+    """
 
     body: type[BaseModel] | None = None
     path: tuple[str, ...] = ()
@@ -56,12 +59,10 @@ class RequestFields:
         found = (self._explain(each, error.body) for each in error.errors())
         yield from dict.fromkeys(found)
 
-    def find_unknown_parameters(self, given: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield the parameters that a route does not know, if it takes any: of others, senders may add what they
-        like."""
-        for name in given if self.query else ():
-            if name not in self.query:
-                yield f"query/{name}", f"unknown parameter; {hint(name, self.query)}"
+    def explain_unknown(self, parameters: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with query parameters that a route does not know."""
+        for name in sorted(parameters):
+            yield f"query/{name}", f"unknown parameter; {hint(name, self.query)}"
 
     def _keys(self) -> Sequence[str]:
         return () if self.body is None else tuple(keys_of(self.body)(("",)))
