@@ -27,6 +27,8 @@ TOKEN_INTERVAL_S: Final = 1.0
 """A server: for tokens that were revoked, of all that is held open, by one query."""
 TIMER_INTERVAL_S: Final = 1.0
 """A server: for waiting runs whose time has come."""
+CLOCK_INTERVAL_S: Final = 30.0
+"""A server: for the clock of its store, which whoever takes a lease reads as well."""
 RECOVERY_INTERVAL_S: Final = 2.0
 """A server: for runs that another process has left."""
 SOURCE_INTERVAL_S: Final = 30.0

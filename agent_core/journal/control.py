@@ -47,7 +47,7 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
             try:
                 plain = as_json(args)
             except NotJson as error:
-                raise DecisionError(f"the edited arguments are not JSON: {error}") from None
+                raise DecisionError(f"the edited arguments are not JSON: {error}", where="args") from None
             return Edit(plain if redactor is None else redactor.value(plain), schema=schema)
         case Deny(str(message)):
             plain = message.encode("utf-8", "backslashreplace").decode()
@@ -190,20 +190,20 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
     rows = tape.get(strand, [])
     waiting = read_waiting(rows[n]) if 0 <= n < len(rows) else None
     if waiting is None:
-        raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}")
+        raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}", where="at")
     if is_closed(tape, strand):
         ended = "this run" if is_finished(tape, root_of(strand)) else "the run that this call belongs to"
         kind = DecisionTaken if len(rows) > n + 1 else DecisionError
         raise kind(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
-        raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled")
+        raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled", where="at")
     if not waiting.is_for_person:
         event = describe_event(_describe_waiting(rows[n], waiting))
-        raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}")
+        raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}", where="at")
     in_doubt = waiting.reason == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
         expected = "retry, skip, fail or done" if in_doubt else "approve, deny or edit"
-        raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}")
+        raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}", where="decision")
     return Slot(strand, n + 1, rows[n].hash).row({"kind": "resolved", **encode_decision(decision), "by": by, "at": at})
 
 

@@ -112,7 +112,7 @@ def append_decisions(
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
-        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now", where="at") from None
 
 
 def _check_edit(tape: Tape, row: Row) -> None:
@@ -122,7 +122,7 @@ def _check_edit(tape: Tape, row: Row) -> None:
     if decision["decision"] != "edit" or args is None or waiting is None:
         return
     if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
-        raise DecisionError(f"nothing was decided. {refusal}")
+        raise DecisionError(f"nothing was decided. {refusal}", where="args")
 
 
 def _check_done(tape: Tape, row: Row, registry: ToolRegistry) -> None:

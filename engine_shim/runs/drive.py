@@ -101,7 +101,7 @@ class RunDriver:
     patience that is none."""
 
     def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
-        self._journal, self._index = store.journal, RunIndex(store)
+        self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self._observe = slots, observe
         self.watch: Callable[[str], AnswerListener] | None = None
@@ -173,7 +173,8 @@ class RunDriver:
         """Return what a run needs of this host."""
         grant, prepare = preparer.grant, preparer.by_tool()
         models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)
-        return Executor(run, grant.registry, models, prepare, grant.secrets, redactor, listener, observer)
+        about = (models, prepare, grant.secrets, redactor, listener, observer, self._clock.read)
+        return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
         listener = self._listener(job)

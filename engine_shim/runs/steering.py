@@ -212,7 +212,7 @@ class Steering:
         RunNotFound when the store holds no such run, Damaged when its records are not whole.
         """
         tape, _ = self._index.load(run_id)
-        return read_result(run_id, tape)
+        return read_result(run_id, tape, self.store.clock.write_now())
 
     def watch(self, watch: Callable[[str], AnswerListener]) -> None:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""

@@ -77,7 +77,7 @@ class TriggerSecrets:
 class Triggers:
     """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up.
 
-    `secrets` are those of all tenants' triggers.
+    `secrets` are those of all tenants' triggers; `clock` is that of the store.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Triggers:
         *,
         tenant: str | None = None,
         secrets: "TriggerSecrets | None" = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime],
     ) -> None:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
         self._clock, self._tenant, self._secrets = clock, tenant, secrets or TriggerSecrets()

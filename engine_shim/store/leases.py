@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.driver_identity import has_ended, pattern_of, read_place, read_process, read_start
 from utools.databases.transaction import Transaction
@@ -129,9 +130,9 @@ class MemoryLeases:
 
 
 class StoreLeases:
-    """Leases among all processes that share a run store. Times are those of its database, unless there is a `clock`."""
+    """Leases among all processes that share a run store, by its clock, which is measured whenever a lease is."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: Database, clock: StoreClock) -> None:
         self._database, self._clock = database, clock
 
     @property
@@ -200,7 +201,7 @@ class StoreLeases:
         return "(until IS NULL OR until <= ? OR until > ? OR driver LIKE ?)", [now, now + TTL, pattern_of(read_place())]
 
     def _now(self, db: Transaction | None = None) -> float:
-        return self._database.read_clock(db) if self._clock is None else self._clock()
+        return self._clock.measure(db)
 
     def _select(self, query: str, value: Any) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)

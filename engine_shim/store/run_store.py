@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
 from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
@@ -60,6 +61,11 @@ class RunStore(Protocol):
 
     @property
     def leases(self) -> Leases: ...
+
+    @property
+    def clock(self) -> StoreClock:
+        """The time that waits, triggers and deliveries go by."""
+        ...
 
     def save(self, entry: RunEntry) -> None:
         """Add the entry, or replace the run's older one."""
@@ -155,7 +161,8 @@ class DatabaseRunStore:
         self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
     ) -> None:
         self.database, self._open_journal = database, open_journal
-        self.leases = StoreLeases(database, clock=clock)
+        self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
+        self.leases = StoreLeases(database, self.clock)
 
     if TYPE_CHECKING:  # checkers know a property of a protocol by nothing but a property
 

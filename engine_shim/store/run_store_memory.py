@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_core.statuses import OPEN, ListedStatus
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
 from engine_shim.store.leases import Leases, MemoryLeases
 
@@ -21,6 +22,7 @@ class MemoryRunStore:
 
         self.journal: MemoryJournal = MemoryJournal()
         self.leases: Leases = MemoryLeases(clock=clock)
+        self.clock = StoreClock.of_machine(clock)
         self._entries: dict[str, RunEntry] = {}
         self._submitters: dict[str, str] = {}
         self._traces: dict[str, str] = {}

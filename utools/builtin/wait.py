@@ -1,6 +1,5 @@
 """`wait`: holds a branch of a workflow until a time, or until somebody sends its run a signal."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -26,11 +25,12 @@ EVENT: dict[str, Any] = {
 time has come. `at` is when, `until` the end of the wait."""
 
 
-def wait(*, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Tool:
+def wait() -> Tool:
     """Return the tool `wait`. Its result says for what a node waits; the workflow's run then waits for that."""
 
     async def execute(args: Args, context: ToolContext) -> Args:
-        return {"signal": args.get("signal"), "until": _find_end(args, clock())}
+        now = datetime.now(UTC) if context.clock is None else datetime.fromtimestamp(context.clock(), UTC)
+        return {"signal": args.get("signal"), "until": _find_end(args, now)}
 
     return Tool(
         code="wait",

@@ -130,12 +130,14 @@ def _examine_store(
             yield from check_runs(store.path, part, newest=newest)
             is_current = probe(store.path, LAYOUT).version == LAYOUT.version
         else:
-            from engine_shim.cli.doctor.postgres import check_database
+            from engine_shim.cli.doctor.postgres import check_clock, check_database
 
             found = list(check_database(store.database, part))
             yield from found
             is_current = found[-1].status == "ok"
             if is_current:
+                if tenant is None:
+                    yield check_clock(store.clock)
                 yield from look_into(store, part, newest=newest)
         if tenant is None and is_current:
             yield from check_tokens(store.database, tenants)

@@ -13,6 +13,7 @@ import typer
 from agent_core.decisions import DECISIONS, Decision, Done, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
+from agent_core.journal.path import read_place
 from agent_core.outputs import WaitingCall
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import ENDED
@@ -213,15 +214,14 @@ def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
             )
         locations = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
         raise DecisionError(f"several calls wait, choose one by --at: {locations}")
-    return read_place(at)
+    return read_at(at)
 
 
-def read_place(at: str) -> tuple[str, int]:
-    """Return the strand and record that STRAND:N names."""
-    strand, colon, n = at.rpartition(":")
-    if not colon or not n.isdecimal():
-        raise typer.BadParameter(f"--at {at!r}: write STRAND:N")
-    return strand, int(n)
+def read_at(at: str) -> tuple[str, int]:
+    """Return the strand and record that --at names. BadParameter for what is no place."""
+    if (place := read_place(at)) is None:
+        raise typer.BadParameter(f"--at {at!r}: write STRAND:N, as in flow/agent_core.1:4")
+    return place
 
 
 def _read_json(source: str) -> dict[str, Any]:

@@ -226,7 +226,7 @@ class Line:
         self.host, self.world = host, host.world
         self.store = host.world.store
         self.journal, self.leases = self, self
-        self.identity = self.store.journal.identity
+        self.identity, self.clock = self.store.journal.identity, self.store.clock
         self.dead, self.left, self.done_by_then = False, 0, False
         self.leases_are_away = False
         self.on_append: Callable[[Sequence[Row]], None] = lambda rows: None
