@@ -53,7 +53,8 @@ class FlowOutcome:
         kind: Any = (self.output["error"] or {}).get("kind")
         if status == "waiting":
             reasons = {entry["reason"] for entry in self.waiting}
-            return next((reason for reason in _WAITING if reason in reasons), "awaiting_approval")
+            found: list[FinishReason] = [reason for reason in _WAITING if reason in reasons]
+            return found[0] if found else "awaiting_approval"
         return _REASONS.get(status, kind if kind in _KINDS else "tool_error")
 
     def result(self) -> Json:

@@ -157,6 +157,9 @@ class Feeds:
     def _drop(self, run: str, feed: Feed) -> None:
         if not feed.is_followed and self._feeds.get(run) is feed:
             del self._feeds[run]
+        if not self._feeds and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
 
     async def follow(self, run: str, after: Position) -> AsyncGenerator[bytes]:
         """Yield the events of a run as server-sent events, after a position; a comment where there are none."""
@@ -177,7 +180,7 @@ class Feeds:
         return self._feeds.setdefault(run, Feed(self._store, run))
 
     async def _look_on(self) -> None:
-        """Wake the feeds of runs with new rows, until there is no feed.
+        """Wake the feeds of runs with new rows, until it is cancelled, when there is no feed any more.
 
         Rows may be seen a little later than others with a higher position: so each look goes back by some.
         """
@@ -193,8 +196,6 @@ class Feeds:
                     self._feeds[run].wake()
             newest, seen = max([newest, *found.values()]), found or seen
             await asyncio.sleep(FEED_INTERVAL_S)
-            if not self._feeds:
-                return
 
     async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
         try:
@@ -246,6 +247,7 @@ class Feeds:
             feed.close()
         if self._looking is not None:
             self._looking.cancel()
+            self._looking = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,8 +248,11 @@ def test_caller_who_leaves_an_answer_that_is_streamed_leaves_nothing_behind(tmp_
             asking.cancel()
             (tmp_path / "left").touch()
             await tenant.runs.wait("left", 10)
-            await asyncio.sleep(0.05)
-            return [str(task.get_coro()) for task in asyncio.all_tasks() - before]
+            for _ in range(100):
+                await asyncio.sleep(0.05)
+                if not (left := asyncio.all_tasks() - before):
+                    break
+            return [str(task.get_coro()) for task in left]
 
     assert asyncio.run(leave()) == []
 

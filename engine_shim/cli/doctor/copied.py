@@ -45,11 +45,11 @@ def check_copy(source: StoreAddress, target: StoreAddress, patience: float) -> I
 
 
 def _check_runs(there: DatabaseRunStore, here: DatabaseRunStore, runs: list[str], again: str) -> Iterator[Finding]:
-    found = {run: compare_run(there, here, run) for run in runs}
-    facts = {"compared": dict(Counter(found.values()))}
+    found: dict[str, Comparison] = {run: compare_run(there, here, run) for run in runs}
+    facts = {"compared": Counter[str](found.values())}
     fine = sum(each in _FINE for each in found.values())
     yield Finding("copy", "ok", f"{fine:,} of {output.count(len(runs), 'run')} as in the other store", facts=facts)
-    others = [(run, each) for run, each in found.items() if each not in _FINE]
+    others: list[tuple[str, Comparison]] = [(run, each) for run, each in found.items() if each not in _FINE]
     for run, each in others[:_MOST]:
         text, advice = f"run {run} {COMPARISONS[each]}", again if each in ("missing", "incomplete") else ""
         yield Finding("copy", "problem", text, advice, {"run": run, "comparison": each})
