@@ -11,6 +11,7 @@ import pytest
 from support.command import Cli
 from support.record_stores import KEYS, STORES, write_host
 
+pytestmark = pytest.mark.sampled
 STATUSES = {"completed": 2, "failed": 1, "waiting": 1, "running": 1}
 
 
