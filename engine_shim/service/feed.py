@@ -186,6 +186,7 @@ class Feeds:
         """
         newest, seen = 0, dict[str, int]()
         while True:
+            await asyncio.sleep(FEED_INTERVAL_S)  # a feed reads its run itself when it begins
             found: dict[str, int] = {}
             try:
                 found = await self._runs.run_blocking(self._store.list_news, max(0, newest - OVERLAP))
@@ -195,7 +196,6 @@ class Feeds:
                 if found[run] > seen.get(run, 0):
                     self._feeds[run].wake()
             newest, seen = max([newest, *found.values()]), found or seen
-            await asyncio.sleep(FEED_INTERVAL_S)
 
     async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
         try:
