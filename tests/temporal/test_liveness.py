@@ -42,6 +42,16 @@ def test_pulse_is_overdue_after_two_intervals() -> None:
     assert not pulse.is_overdue(11.5)
 
 
+def test_event_loop_that_has_not_beaten_for_long_counts_as_hung() -> None:
+    pulse = Pulse(b"token", 0.5, now=0.0)
+    beats = []
+    for at in range(60):
+        if pulse.is_overdue(at):
+            pulse.beat_for_loop(at)
+            beats.append(at)
+    assert beats == [*range(2, 30, 2)]
+
+
 def test_pulse_knows_its_longest_silence_also_the_one_that_lasts() -> None:
     pulse = Pulse(b"token", 0.5, now=10.0)
     for at in (10.5, 13.0, 13.5):

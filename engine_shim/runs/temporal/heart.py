@@ -24,6 +24,8 @@ ENDS_S: Final = 1.0
 """How long a worker that ends waits for the thread."""
 MISSED: Final = 2
 """After how many intervals without a beat of the event loop the thread beats in its place."""
+HUNG_S: Final = 30.0
+"""After how long without a beat of its own an event loop counts as hung: its acts are left to other workers."""
 log = logging.getLogger("engine_shim")
 
 
@@ -32,7 +34,7 @@ class Pulse:
 
     def __init__(self, token: bytes, interval_s: float, now: float) -> None:
         self.token, self.interval_s = token, interval_s
-        self._last, self._longest_s = now, 0.0
+        self._last, self._longest_s, self._last_of_loop = now, 0.0, now
         self._lock = threading.Lock()
 
     def begin(self, now: float) -> None:
@@ -41,12 +43,19 @@ class Pulse:
             self._last, self._longest_s = now, 0.0
 
     def beat(self, now: float) -> None:
+        """Note a beat of the event loop."""
+        self._last_of_loop = now
+        self.beat_for_loop(now)
+
+    def beat_for_loop(self, now: float) -> None:
+        """Note a beat of the thread."""
         with self._lock:
             self._longest_s = max(self._longest_s, now - self._last)
             self._last = now
 
     def is_overdue(self, now: float) -> bool:
-        return now - self._last > MISSED * self.interval_s
+        """Return whether the thread is to beat: the event loop is late, and not so late that it counts as hung."""
+        return now - self._last > MISSED * self.interval_s and now - self._last_of_loop < HUNG_S
 
     def longest_silence_s(self, now: float) -> float:
         """Return the longest time without a beat, the one since the last included."""
@@ -55,7 +64,7 @@ class Pulse:
 
 
 class Heart:
-    """Beats for the acts of a worker whose event loop has not beaten for two intervals.
+    """Beats for the acts of a worker whose event loop has not beaten for two intervals, up to half a minute.
 
     The SDK's own heartbeat begins in the event loop, and comes late when a step there takes long: an import, a hash of
     megabytes, a tool that blocks. A client may be used in one event loop alone, so that the thread has a loop and a
@@ -110,4 +119,4 @@ async def _beat(client: Client, pulse: Pulse) -> None:
     except RPCError as error:
         log.debug("Temporal could not be told that an act lives: %s", error.message)
     else:
-        pulse.beat(monotonic())
+        pulse.beat_for_loop(monotonic())
