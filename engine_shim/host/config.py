@@ -90,13 +90,25 @@ class TenantConfig(BaseModel):
 
 class TemporalConfig(BaseModel):
     """Where the workers of a host meet: a Temporal server, a namespace in it, and the queue of this host's runs. Hosts
-    with other tools or another store have another queue."""
+    with other tools or another store have another queue.
+
+    The timeouts are in seconds. `heartbeat_timeout` is how long a call may be silent before another worker takes it up,
+    `task_timeout` how long a worker may take for the next step of a run, and `sticky_timeout` how long that step waits
+    for the worker that knows the run, before any worker may begin the run's history anew. The `max_…` bound what one
+    worker does at once; by default so much for each core, and 100 `max_activities`, which mostly wait.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     address: Annotated[str, StringConstraints(pattern=r"^[^\s/:]+:[0-9]{1,5}$")] = "127.0.0.1:7233"
     namespace: Annotated[str, StringConstraints(min_length=1)] = "default"
     queue: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "agent-core"
+    heartbeat_timeout: Annotated[float, Field(ge=1, le=3600)] = 2.5
+    task_timeout: Annotated[float, Field(ge=1, le=120)] = 2.0
+    sticky_timeout: Annotated[float, Field(ge=0.1, le=120)] = 1.0
+    max_workflow_tasks: Annotated[int, Field(ge=2, le=1000)] | None = None
+    max_activities: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    max_local_activities: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
 class HostConfig(BaseModel):
@@ -284,4 +296,6 @@ def _line_of(location: str, document: Document) -> int | None:
 
 def _keys(location: Location) -> Iterable[str]:
     """Return the keys that may be given at a place of the file."""
+    if location[0] == "temporal":
+        return (TemporalConfig if len(location) > 1 else HostConfig).model_fields
     return WITHIN.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

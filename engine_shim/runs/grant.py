@@ -54,6 +54,10 @@ class Grants:
             return self.turns
         return self.http if from_http else self.own
 
+    async def warm_up(self) -> None:
+        """Build what a first question needs; once is enough for all models of the process."""
+        await self.own.models.warm_up()
+
     async def close(self) -> None:
         """Close the connections of all models."""
         for each in (self.own, self.http, self.turns):

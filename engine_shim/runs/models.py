@@ -64,6 +64,16 @@ class HostModels:
         """Return whether the price list has a model, by its name and the options it is reached by."""
         return self._at(base).is_priced
 
+    async def warm_up(self) -> None:
+        """Build what a first question to an endpoint needs, without asking one; nothing, where a model without an
+        endpoint answers for every name."""
+        from agent_core.models.openai.client import OpenAICompatible
+
+        if self._model is None or isinstance(self._model, OpenAICompatible):
+            from agent_core.models.openai.warm_up import warm_up_endpoints
+
+            await warm_up_endpoints()
+
     async def close(self) -> None:
         """Close all connections of this event loop."""
         for providers in self._providers.values():

@@ -33,6 +33,7 @@ from engine_shim.runs.lease_keeper import LeaseKeeper
 from engine_shim.runs.results import read_result
 from engine_shim.runs.starter import RunStarter
 from engine_shim.runs.turn_order import TurnOrder
+from engine_shim.runs.warm_up import warm_up
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
@@ -239,6 +240,12 @@ class Steering:
         """Write nothing more into the runs that this engine drives, as if its process had died: each ends by Abandoned
         where it would append a record. They can be resumed."""
         self._leases.abandon_all()
+
+    async def warm_up(self) -> None:
+        """Import and build what a first act needs, without asking, calling or writing anything. A server and a worker
+        do so before they take work. Where workers drive the runs, they do."""
+        if not self.has_workers:
+            await warm_up(self.grants, self._runs)
 
     async def close(self) -> None:
         """Close the models' connections and the store; a later run opens them again."""

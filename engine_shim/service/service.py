@@ -121,7 +121,10 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take up what an earlier process has left, and serve until the end of the block."""
+        """Take up what an earlier process has left, and serve until the end of the block. All that a first act needs is
+        built before."""
+        for tenant in self.tenants.values():
+            await tenant.engine.warm_up()
         self._work = [asyncio.create_task(_keep_on(work)) for work in self._background()]
         self.is_running = True
         try:

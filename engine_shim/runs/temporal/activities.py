@@ -23,11 +23,11 @@ from agent_core.records import encode_answer
 from agent_core.run.appender import Appender
 from agent_core.run.control import StopSignal, cancel_pending, sign_run
 from agent_core.statuses import ENDED, RunStatus
-from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel
+from engine_shim.runs.temporal.heart import Heart
+from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel, was_given_up
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
-from engine_shim.runs.temporal.settings import SILENCE
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from utools.retry import Pauses, retry
@@ -43,8 +43,9 @@ class RunActivities:
     """The activities on one store. Nothing that blocks runs in the event loop, so that acts continue telling that they
     live."""
 
-    def __init__(self, store: RunStore, hosts: RunHosts, keys: Keys | None) -> None:
+    def __init__(self, store: RunStore, hosts: RunHosts, keys: Keys | None, heart: Heart | None = None) -> None:
         self._store, self._index, self._hosts, self._keys = store, RunIndex(store), hosts, keys
+        self._heart = heart
 
     @property
     def _journal(self) -> Journal:
@@ -138,13 +139,13 @@ class RunActivities:
     async def act(self, run: str, told: list[Any]) -> Any:
         """Append what is pending, act, append the answer. Of an attempt that comes again, only what is missing."""
         *reference, may_rest = told
-        async with beating():
+        async with beating(self._heart) as pulse:
             act = await self._find_act(run, reference)
             host = self._hosts.find(run)
             admission = await host.executor.admit(act)
-            began = monotonic()
+            pulse.begin(monotonic())
             is_claimed = bool(act.rows) and await self._append(run, act.rows)
-            if not is_claimed or monotonic() - began > SILENCE.total_seconds():  # then others have given it up
+            if not is_claimed or was_given_up(pulse):  # then another attempt may have begun meanwhile
                 if (stored := await self._read_row(run, act.slot, *_ENDS)) is not None:
                     return stored
                 if act.once_only:

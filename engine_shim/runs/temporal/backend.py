@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any, Final
 
 from temporalio import exceptions, workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
 from agent_core.effects import Cancelled, Classify, Failed, InDoubt, ReadMessage, Signalled
@@ -25,7 +27,8 @@ from agent_core.run.inbox import Inbox
 from engine_shim.flow.branch import is_of_node
 from engine_shim.runs.temporal.references import AT_HAND, are_found_again, reference_to, reference_to_rows
 from engine_shim.runs.temporal.rows import Rows
-from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT, SILENCE
+from engine_shim.runs.temporal.settings import FINAL, LONGEST, SHORT
+from engine_shim.runs.temporal.timeouts import heartbeat_timeout
 
 RETRY: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=5), non_retryable_error_types=FINAL
@@ -33,6 +36,9 @@ RETRY: Final = RetryPolicy(
 AGAIN: Final = timedelta(seconds=1)
 COMPLETED: Final = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 ONCE: Final = RetryPolicy(maximum_attempts=1)
+UNTIL_SILENT: Final = replace(RETRY, non_retryable_error_types=[*FINAL, "TemporalTimeout:Heartbeat"])
+"""For acts that may come again: Temporal tries them again itself, except after a silence, since it would wait no longer
+for the next attempt."""
 
 
 class TemporalBackend:
@@ -118,19 +124,21 @@ class TemporalBackend:
         return self._read_reply(reply)
 
     async def _act(self, act: Act, told: list[Any]) -> Any:
-        """Return what the activity gives. A write's has one attempt: the next claim finds what became of it."""
+        """Return what the activity gives. A write's has one attempt: the next claim finds what became of it. After a
+        silence the next attempt may be silent for longer."""
         within = LONGEST if act.effect.within is None else timedelta(seconds=act.effect.within) + SHORT
-        while True:
+        for attempt in count():
             try:
                 async with self._beginning():
-                    return await perform_act(self.run, told, within=within, once=act.once_only)
+                    return await perform_act(self.run, told, within=within, once=act.once_only, attempt=attempt)
             except ActivityError as error:
                 if is_cancelled_exception(error):
                     return None
-                if not act.once_only or (isinstance(error.cause, ApplicationError) and error.cause.non_retryable):
+                if not _may_come_again(act, error.cause):
                     raise
                 if not isinstance(error.cause, exceptions.TimeoutError):
                     await workflow.sleep(AGAIN)
+        raise AssertionError
 
     def _read_reply(self, reply: Any) -> Any:
         match reply:
@@ -192,15 +200,22 @@ async def perform(name: str, run: str, told: Any = None) -> Any:
         )
 
 
-async def perform_act(run: str, told: Any, *, within: timedelta, once: bool) -> Any:
-    """Return what an act comes to, by any worker. Raises what `perform` does."""
+def _may_come_again(act: Act, cause: BaseException | None) -> bool:
+    """Return whether the workflow asks for an act again, which failed for this reason."""
+    if isinstance(cause, exceptions.TimeoutError):
+        return act.once_only or cause.type == TimeoutType.HEARTBEAT
+    return act.once_only and not (isinstance(cause, ApplicationError) and cause.non_retryable)
+
+
+async def perform_act(run: str, told: Any, *, within: timedelta, once: bool, attempt: int) -> Any:
+    """Return what an act comes to, by any worker, in its `attempt` from 0. Raises what `perform` does."""
     with _raising_lost():
         return await workflow.execute_activity(
             "act",
             args=[run, told],
             start_to_close_timeout=within,
-            heartbeat_timeout=SILENCE,
-            retry_policy=ONCE if once else RETRY,
+            heartbeat_timeout=heartbeat_timeout(attempt),
+            retry_policy=ONCE if once else UNTIL_SILENT,
             cancellation_type=COMPLETED,
         )
 

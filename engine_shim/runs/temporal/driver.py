@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
@@ -22,7 +23,7 @@ from engine_shim.runs.drive import Job, RunResult
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_settled
 from engine_shim.runs.temporal.rows import data_converter
-from engine_shim.runs.temporal.settings import TASK, WORKFLOW, workflow_id
+from engine_shim.runs.temporal.settings import WORKFLOW, workflow_id
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
@@ -107,7 +108,7 @@ class TemporalDriver:
                 run,
                 id=workflow_id(self._config.queue, run),
                 task_queue=self._config.queue,
-                task_timeout=TASK,
+                task_timeout=timedelta(seconds=self._config.task_timeout),
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 start_signal="wake",

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from time import monotonic
 from typing import Any, TypeVar
 
 from temporalio import activity
 
-from engine_shim.runs.temporal.settings import BEAT_S
+from engine_shim.runs.temporal.heart import Heart, Pulse
+from engine_shim.runs.temporal.timeouts import HEARTBEAT, beat_interval
 
 T = TypeVar("T")
 
@@ -27,18 +29,29 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with
 
 
 @asynccontextmanager
-async def beating() -> AsyncIterator[None]:
-    """Tell Temporal that the activity lives, until it ends."""
+async def beating(heart: Heart | None) -> AsyncIterator[Pulse]:
+    """Tell Temporal that the activity lives, until it ends; the heart does so while the event loop is busy."""
+    info = activity.info()
+    interval_s = beat_interval(info.heartbeat_timeout).total_seconds()
+    pulse = Pulse(info.task_token, interval_s, monotonic())
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(interval_s)
             activity.heartbeat()
+            pulse.beat(monotonic())
 
     task = asyncio.create_task(beat())
     try:
-        yield
+        with nullcontext() if heart is None else heart.watching(pulse):
+            yield pulse
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def was_given_up(pulse: Pulse) -> bool:
+    """Return whether Temporal may have given the activity up: it was silent for as long as its timeout."""
+    timeout = activity.info().heartbeat_timeout or HEARTBEAT
+    return pulse.longest_silence_s(monotonic()) > timeout.total_seconds()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -16,11 +17,15 @@ from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.activities import RunActivities
 from engine_shim.runs.temporal.connect import ServerWatch, connect
+from engine_shim.runs.temporal.heart import Heart
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.run_host import RunHosts
-from engine_shim.runs.temporal.settings import BEAT_S, STICKY
+from engine_shim.runs.temporal.timeouts import WorkerTimeouts, beat_interval
 from engine_shim.runs.temporal.workflow import AgentRun
 
+TASKS_A_CORE: Final = 4
+"""How many runs a worker steps at the same time, and how many short steps on the store it does, for each core. The time
+of a task runs from when the worker takes it: of a hundred that share a core each would come too late."""
 GRACE: Final = timedelta(seconds=20)
 """How long a worker that is to end lets acts answer."""
 RUNNER: Final = UnsandboxedWorkflowRunner()
@@ -28,20 +33,30 @@ RUNNER: Final = UnsandboxedWorkflowRunner()
 log = logging.getLogger("engine_shim")
 
 
-def make_worker(client: Client, engine: Engine, queue: str) -> Worker:
+def make_worker(client: Client, engine: Engine, queue: str, config: TemporalConfig, heart: Heart) -> Worker:
     """Return a worker of one engine's store."""
-    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys())
+    tasks = TASKS_A_CORE * count_cores()
+    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys(), heart)
     return Worker(
         client,
         task_queue=queue,
         workflows=[AgentRun],
         workflow_runner=RUNNER,
         activities=activities.all(),
-        sticky_queue_schedule_to_start_timeout=STICKY,
+        interceptors=[WorkerTimeouts(config)],
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=config.sticky_timeout),
         workflow_failure_exception_types=[NondeterminismError],
-        max_heartbeat_throttle_interval=timedelta(seconds=BEAT_S),
+        max_heartbeat_throttle_interval=beat_interval(timedelta(seconds=config.heartbeat_timeout)),
+        max_concurrent_workflow_tasks=config.max_workflow_tasks or tasks,
+        max_concurrent_activities=config.max_activities,
+        max_concurrent_local_activities=config.max_local_activities or tasks,
         graceful_shutdown_timeout=GRACE,
     )
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def work(
@@ -50,14 +65,18 @@ async def work(
     until: asyncio.Event,
     on_connected: Callable[[], object] | None = None,
 ) -> None:
-    """Work on the queue of each engine until the event is set; `on_connected` is called once the server has answered.
-    EngineAway where none answers."""
+    """Work on the queue of each engine until the event is set; `on_connected` is called once the server has answered,
+    and all is built that a first act needs. EngineAway where none answers."""
     clients = [await connect(config, data_converter(engine.store.journal)) for engine in engines.values()]
+    for engine in engines.values():
+        await engine.warm_up()
     if on_connected is not None:
         on_connected()
+    heart = Heart(config)
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+        stack.enter_context(heart.running())
         for client, (queue, engine) in zip(clients, engines.items(), strict=True):
-            await stack.enter_async_context(make_worker(client, engine, queue))
+            await stack.enter_async_context(make_worker(client, engine, queue, config, heart))
             log.info("worker on queue %s of %s", queue, config.address)
         watching = tasks.create_task(ServerWatch(config.address).watch(clients[-1]))
         await until.wait()

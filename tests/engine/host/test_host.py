@@ -309,3 +309,28 @@ def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
     assert observed == ["Good morning, Ada!", "8 flow.yaml\n", '{"result":"Ada sits in room 7."}']
     assert outputs["used_tools"].keys() == {"greet", "count_lines", "mcp.office.room_of"}
     assert outputs["final_answer"].endswith("you sit in room 7.")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("heartbeat_timeout", 0.2),
+        ("task_timeout", 121),
+        ("sticky_timeout", "soon"),
+        ("max_workflow_tasks", 1),
+        ("max_local_activities", 0),
+        ("beats", 3),
+    ],
+)
+def test_a_timeout_or_bound_of_temporal_that_cannot_be_is_refused_by_name(
+    cli: Cli, write: Write, key: str, value: object
+) -> None:
+    write("agent-core.yaml", {"temporal": {key: value}})
+    ran = cli("tools")
+    assert ran.code == 3
+    assert f"agent-core.yaml:1: temporal/{key}: " in ran.err
+
+
+def test_a_mistyped_key_of_temporal_is_told_the_one_that_was_meant(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"temporal": {"task_timeouts": 3}})
+    assert "did you mean task_timeout?" in cli("tools").err

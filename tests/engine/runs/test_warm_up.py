@@ -1,0 +1,85 @@
+"""What a process has done before it takes work: its first act imports nothing more, and nothing has left it."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from agent_core.models import ScriptedModel
+from engine_shim import Engine
+from support.by_hand import final
+from support.loopback import chat, serving
+from support.programs import environment
+
+FIRST_ACT = """
+import asyncio
+import sys
+
+import orjson
+
+LEAVES = ("socket.connect", "socket.getaddrinfo", "socket.sendto")
+sent = []
+sys.addaudithook(lambda event, args: sent.append(event) if event in LEAVES else None)
+
+from engine_shim import Engine
+
+STORE, URL = sys.argv[1:]
+AGENT = {"model": "openai:m", "base_url": URL, "prompt": "Go.", "allowed_tools": [], "max_steps": 1}
+NODES = [
+    {"id": "ask", "tool": "agent_core", "config": AGENT},
+    {"id": "get", "tool": "json_transform", "config": {"data": {"a": 1}, "expression": "a"}},
+]
+
+
+async def main(is_warm):
+    engine = Engine(store=STORE, base_urls={URL: None})
+    if is_warm:
+        await engine.warm_up()
+    before, left = set(sys.modules), len(sent)
+    result = await engine.run({"id": "f", "nodes": NODES, "edges": [{"from": "ask", "to": "get"}]})
+    new = sorted({name.partition(".")[0] for name in set(sys.modules) - before})
+    told = {"status": result.status, "left": left, "sent": len(sent), "new": new}
+    await engine.close()
+    print(orjson.dumps(told).decode())
+
+
+asyncio.run(main(True))
+"""
+
+
+async def first_act(folder: Path, *, is_warm: bool) -> dict[str, object]:
+    """What a fresh process had done before its first acts, and did in them."""
+    program = FIRST_ACT if is_warm else FIRST_ACT.replace("main(True)", "main(False)")
+    async with serving(chat(final("done"))) as server:
+        words = [sys.executable, "-c", program, str(folder / "runs.db"), server.url]
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=environment())
+        out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    told: dict[str, object] = orjson.loads(out)
+    return told
+
+
+async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) -> None:
+    warm, cold = await asyncio.gather(*(first_act(tmp_path, is_warm=each) for each in (True, False)))
+    assert (warm["status"], cold["status"]) == ("completed", "completed")
+    assert "openai" in cold["new"]  # type: ignore[operator]
+    assert warm["new"] == []
+
+
+async def test_nothing_leaves_the_process_while_it_warms_up(tmp_path: Path) -> None:
+    told = await first_act(tmp_path, is_warm=True)
+    assert told["left"] == 0
+    assert told["sent"]
+
+
+async def test_process_whose_model_has_no_endpoint_builds_no_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine([], store=tmp_path / "runs.db", model=ScriptedModel([final("done")]))
+    monkeypatch.delitem(sys.modules, "agent_core.models.openai.warm_up", raising=False)
+    await engine.warm_up()
+    await engine.close()
+    assert "agent_core.models.openai.warm_up" not in sys.modules
