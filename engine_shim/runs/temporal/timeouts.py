@@ -23,8 +23,8 @@ class WorkerTimeouts(Interceptor):
     def __init__(self, config: TemporalConfig) -> None:
         self._heartbeat = timedelta(seconds=config.heartbeat_timeout)
 
-    def workflow_interceptor_class(self, worker: WorkflowInterceptorClassInput) -> None:
-        worker.unsafe_extern_functions[_NAME] = lambda: self._heartbeat
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> None:
+        input.unsafe_extern_functions[_NAME] = lambda: self._heartbeat
 
 
 def heartbeat_timeout(attempt: int) -> timedelta:
