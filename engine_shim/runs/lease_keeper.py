@@ -30,11 +30,13 @@ class _Driven:
 class LeaseKeeper:
     """The runs that this driver drives, in whichever event loops.
 
-    A thread renews their leases for as long as there are any, so that a busy event loop loses none.
+    A thread renews their leases for as long as there are any, so that a busy event loop loses none. `failures` counts
+    the renewals that failed, `lost` the runs that another driver took over.
     """
 
     def __init__(self, leases: Leases) -> None:
         self.driver = new_driver()
+        self.failures = self.lost = 0
         self._leases = leases
         self._driven: dict[str, _Driven] = {}
         self._passing: set[str] = set()
@@ -148,6 +150,7 @@ class LeaseKeeper:
             try:
                 self._renew(driven)
             except JournalError as error:  # the store may be locked for a while; the next attempt comes soon
+                self.failures += 1
                 log.warning("the leases on %d runs could not be renewed: %s", len(driven), error)
 
     def _renew(self, driven: dict[str, _Driven]) -> None:
@@ -155,6 +158,7 @@ class LeaseKeeper:
             if self._driven.get(run) is not driven[run]:
                 continue  # it has ended meanwhile
             if notice == "lost":
+                self.lost += not driven[run].stop.is_lost
                 _give_up(run, driven[run])
             else:
                 _send(driven[run], notice)

@@ -3,15 +3,16 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import pytest
 
+from agent_core.errors import JournalAway
 from agent_core.run.sync import run_sync
 from engine_shim.errors import RunBusy
 from engine_shim.runs.lease_keeper import LeaseKeeper
-from engine_shim.store.leases import MemoryLeases
+from engine_shim.store.leases import MemoryLeases, Notice
 from utools.threads import DaemonThreads
 
 
@@ -122,3 +123,22 @@ async def test_next_driver_in_the_loop_waits_for_the_release(leases: SlowLeases)
 async def is_free(keeper: LeaseKeeper) -> bool:
     async with keeper.driving("r"):
         return True
+
+
+class RefusingLeases(MemoryLeases):
+    """Leases that cannot be renewed."""
+
+    def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
+        raise JournalAway("the database does not answer")
+
+
+async def test_renewals_that_fail_and_leases_that_are_lost_are_counted() -> None:
+    refused, robbed = LeaseKeeper(RefusingLeases()), LeaseKeeper(leases := MemoryLeases())
+    async with refused.driving("r"), robbed.driving("r"), robbed.driving("kept"):
+        leases.release("r", robbed.driver)
+        while not (refused.failures and robbed.lost):
+            await asyncio.sleep(0.01)
+        renewals = refused.failures
+        while refused.failures == renewals:
+            await asyncio.sleep(0.01)
+    assert (refused.lost, robbed.lost, robbed.failures) == (0, 1, 0)

@@ -340,7 +340,7 @@ class Host:
         self.world, self.loop = world, Loop()
         self.line = Line(self, is_remote=is_remote)
         self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
-        self.steering = self.engine._leases = Still(self.line)
+        self.steering = self.engine.lease_keeper = Still(self.line)
 
     async def complete(self, question: Question) -> Completion:
         said: Completion = await self.world.act(self, HERE.get()[1], question.strand, "model", None)
