@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agent_core.config import AgentConfig as AgentConfig
     from agent_core.decisions import Approve as Approve
     from agent_core.decisions import Deny as Deny
+    from agent_core.decisions import Done as Done
     from agent_core.decisions import Edit as Edit
     from agent_core.decisions import Fail as Fail
     from agent_core.decisions import Retry as Retry
@@ -43,6 +44,7 @@ HOMES = {
     "DecisionError": "agent_core.errors",
     "DefinitionError": "agent_core.errors",
     "Deny": "agent_core.decisions",
+    "Done": "agent_core.decisions",
     "Edit": "agent_core.decisions",
     "Event": "agent_core.run.events",
     "Fail": "agent_core.decisions",

@@ -47,7 +47,14 @@ class Fail:
     """End the run at the write in doubt."""
 
 
-Decision = Approve | Deny | Edit | Retry | Skip | Fail
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The write in doubt did happen, with this result: JSON, as the tool gives it."""
+
+    output: Any = None
+
+
+Decision = Approve | Deny | Edit | Retry | Skip | Fail | Done
 DECISIONS: Mapping[str, type[Decision]] = {
     "approve": Approve,
     "deny": Deny,
@@ -55,6 +62,7 @@ DECISIONS: Mapping[str, type[Decision]] = {
     "retry": Retry,
     "skip": Skip,
     "fail": Fail,
+    "done": Done,
 }
 """The decisions by their name in the journal and on the command line."""
 WITHOUT_FIELDS: Mapping[str, type[Approve | Retry | Skip | Fail]] = {
@@ -73,6 +81,8 @@ def encode_decision(decision: Decision) -> Json:
             return {"decision": "deny", "message": message}
         case Edit(args, schema=schema):
             return {"decision": "edit", "args": args, **({} if schema is None else {"schema": schema})}
+        case Done(output):
+            return {"decision": "done", "output": output}
         case _:
             return {"decision": NAMES[type(decision)]}
 
@@ -84,5 +94,7 @@ def decode_decision(record: Mapping[str, Any]) -> Decision:
             return Deny(record["message"], at=record.get("at", ""))
         case "edit":
             return Edit(record["args"], schema=record.get("schema"))
+        case "done":
+            return Done(record["output"])
         case name:
             return WITHOUT_FIELDS[name]()

@@ -76,7 +76,14 @@ class Divergence(AgentCoreError):
 
 
 class DecisionError(AgentCoreError):
-    """A decision that names nothing that waits, or that does not fit what waits there."""
+    """A decision that names nothing that waits, or that does not fit what waits there.
+
+    `where` is the part that is at fault: `at` (the place), `decision`, `args`, or empty.
+    """
+
+    def __init__(self, message: str, *, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
 
 
 class DecisionTaken(DecisionError):

@@ -410,6 +410,7 @@ class Resolved(TypedDict):
     message: NotRequired[str]
     args: NotRequired[Json]
     schema: NotRequired[Json]
+    output: NotRequired[Any]
     by: str
     at: str
     answer: NotRequired[Json]

@@ -54,7 +54,7 @@ CURRENT: Final[RuleVersions] = {
     "texts": 6,
     "comparison": 3,
     "prompts": 6,
-    "flow": 3,
+    "flow": 4,
     "plans": 3,
     "masking": 2,
     "replies": 2,
@@ -76,7 +76,8 @@ comparison 1: provenance looked for a text in trusted texts, folded, and did not
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
 question to a person named the value that is not proven.
 flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
-beside those that it declares, and the judge of an edge read all that an agent or a workflow gave.
+beside those that it declares, and the judge of an edge read all that an agent or a workflow gave. flow 3: no node
+waited for a time or a signal, and no write in doubt was told its result.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text. plans 2: what a reference
 led to kept its type where only a text may stand.
 masking 1: a tool was called with the marks of masked secrets as values.

@@ -16,7 +16,7 @@ RUN_INTERVAL_S: Final = 0.25
 RESPONSE_INTERVAL_S: Final = 0.1
 """A request that waits for the response of a run's `respond` node: for new rows."""
 FEED_INTERVAL_S: Final = 0.25
-"""A stream of events: for rows of a run that another process may drive."""
+"""A server: for new rows of the runs that somebody follows, which other processes may drive, by one query for all."""
 FILES_INTERVAL_S: Final = 0.5
 """`agent-core dev`: for changed files of the host."""
 WEBHOOK_INTERVAL_S: Final = 0.5
@@ -27,6 +27,8 @@ TOKEN_INTERVAL_S: Final = 1.0
 """A server: for tokens that were revoked, of all that is held open, by one query."""
 TIMER_INTERVAL_S: Final = 1.0
 """A server: for waiting runs whose time has come."""
+CLOCK_INTERVAL_S: Final = 30.0
+"""A server: for the clock of its store, which whoever takes a lease reads as well."""
 RECOVERY_INTERVAL_S: Final = 2.0
 """A server: for runs that another process has left."""
 SOURCE_INTERVAL_S: Final = 30.0
@@ -34,6 +36,6 @@ SOURCE_INTERVAL_S: Final = 30.0
 FOLLOW_INTERVALS_S: Final = (0.03, 0.5)
 """A process that submitted runs to Temporal: for their rows; often while they are appended, seldom otherwise."""
 QUIET_INTERVAL_S: Final = 5.0
-"""A process that submitted runs to Temporal: for a run without news."""
+"""A follower of a run that another process drives: for its rows without any news."""
 SERVER_INTERVAL_S: Final = 1.0
 """A process that submitted a run to Temporal: for the server again after it failed to answer."""

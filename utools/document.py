@@ -125,10 +125,11 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
 
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
-    return json.loads(text, object_pairs_hook=_refuse_doubled_keys)
+    return json.loads(text, object_pairs_hook=refuse_doubled_keys)
 
 
-def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, for `object_pairs_hook`. ValueError for one with the same key twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -57,7 +57,8 @@ class ToolContext:
     `secret(name)` returns a secret's value or raises ToolError. `deadline_s` is how many seconds the call may take.
     `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
     that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later. `language` is
-    that of the model which reads the result: en or zh.
+    that of the model which reads the result: en or zh. `clock()` is the time that waits go by, that of the run's
+    store, in seconds since 1970; None where that is this machine's.
     """
 
     run_id: str = ""
@@ -70,6 +71,7 @@ class ToolContext:
     clean: Callable[[str], str] = field(default=_return_unchanged, repr=False)
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
     language: str = "en"
+    clock: Callable[[], float] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,8 @@ def settle_doubt(resolved: Record, language: str = "en") -> Answer:
     match resolved["decision"]:
         case "late":
             return decode_answer(resolved["answer"])
+        case "done":
+            return ToolReply(True, resolved["output"], None, at, 0.0)
         case "skip":
             return ToolReply(True, {"skipped": True, "note": words_in(language).skipped}, None, at, 0.0)
         case _:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, encode_decision
+from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.effects import ReadMessage, Signalled
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
@@ -47,15 +47,21 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
             try:
                 plain = as_json(args)
             except NotJson as error:
-                raise DecisionError(f"the edited arguments are not JSON: {error}") from None
+                raise DecisionError(f"the edited arguments are not JSON: {error}", where="args") from None
             return Edit(plain if redactor is None else redactor.value(plain), schema=schema)
         case Deny(str(message)):
             plain = message.encode("utf-8", "backslashreplace").decode()
             return Deny(plain if redactor is None else redactor.text(plain))
+        case Done(output):
+            try:
+                plain = as_json(output)
+            except NotJson as error:
+                raise DecisionError(f"the output of what was done is not JSON: {error}") from None
+            return Done(plain if redactor is None else redactor.value(plain))
         case Approve() | Retry() | Skip() | Fail():
             return decision
         case _:
-            expected = "Approve(), Deny(text), Edit({…}), Retry(), Skip() or Fail()"
+            expected = "Approve(), Deny(text), Edit({…}), Retry(), Skip(), Fail() or Done(output)"
             raise DecisionError(f"{decision!r} is no decision; write {expected}")
 
 
@@ -184,20 +190,20 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
     rows = tape.get(strand, [])
     waiting = read_waiting(rows[n]) if 0 <= n < len(rows) else None
     if waiting is None:
-        raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}")
+        raise DecisionError(f"nothing waits at {strand}:{n}; {_list_waiting(tape)}", where="at")
     if is_closed(tape, strand):
         ended = "this run" if is_finished(tape, root_of(strand)) else "the run that this call belongs to"
         kind = DecisionTaken if len(rows) > n + 1 else DecisionError
         raise kind(f"{ended} has ended; nothing in it can be decided any more")
     if len(rows) > n + 1:
-        raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled")
+        raise DecisionTaken(f"{strand}:{n} is decided already, or was cancelled", where="at")
     if not waiting.is_for_person:
         event = describe_event(_describe_waiting(rows[n], waiting))
-        raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}")
+        raise DecisionError(f"{strand}:{n} waits {event}, not for a decision; {_list_waiting(tape)}", where="at")
     in_doubt = waiting.reason == "in_doubt"
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
-        expected = "retry, skip or fail" if in_doubt else "approve, deny or edit"
-        raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}")
+        expected = "retry, skip, fail or done" if in_doubt else "approve, deny or edit"
+        raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}", where="decision")
     return Slot(strand, n + 1, rows[n].hash).row({"kind": "resolved", **encode_decision(decision), "by": by, "at": at})
 
 

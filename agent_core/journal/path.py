@@ -6,12 +6,16 @@ flow/ctx_in.1~2              the same visit, its second further attempt
 flow/agent_core.1/4.0        item 0 of the batch that record 4 asked for
 flow/fetch.1/0.7             item 7 of the list of a `foreach`, which record 0 asked for
 agent/agent_core.7           the run nested under the call that record 7 asked for
+
+A place is one record of a strand, written STRAND:N, as in `flow/agent_core.1:4`.
 """
 
 import re
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
+PLACE: Final = r"^[!-~]{1,256}:[0-9]{1,9}$"
+"""A place as it is written."""
 _ITEM: Final = re.compile(r"(\d+)\.(\d+)")
 _NAMED: Final = re.compile(r"(.*)\.(\d+)(?:~(\d+))?")
 
@@ -46,6 +50,14 @@ def attempt(path: str, k: int) -> str:
 def encode_name(name: str) -> str:
     """Return a node's or tool's code as part of a path: all but letters, digits, `_` and `-` is percent-encoded."""
     return quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
+
+
+def read_place(text: str) -> tuple[str, int] | None:
+    """Return the strand and the record of a place; None for a text that is no place."""
+    if not re.fullmatch(PLACE, text):
+        return None
+    strand, _, n = text.rpartition(":")
+    return strand, int(n)
 
 
 def root_of(path: str) -> str:

@@ -25,7 +25,8 @@ class Appender:
 
     Once something waits, any row may be the last, so that each is signed in the same step. The steps are done one after
     another. A database that is away is waited for, up to `patience` seconds; `interrupt` hears of a cancellation
-    meanwhile.
+    meanwhile. Nothing is appended before it is certain that this driver has the run; to one that is lost, only the
+    answers of writes are, which else would be in doubt.
     """
 
     def __init__(
@@ -56,31 +57,44 @@ class Appender:
 
     async def append(self, rows: Sequence[Row]) -> bool:
         """Append rows; whether the last one is new."""
-        return await self._append(rows, None)
+        return await self._append(rows, None, of_write=False)
 
-    async def append_settled(self, rows: Sequence[Row]) -> None:
-        """Append rows that no act follows at once; a write's answer among them is on disk already."""
+    async def append_settled(self, rows: Sequence[Row], *, of_write: bool = False) -> None:
+        """Append rows that no act follows at once; a write's answer among later ones is on disk already. Those
+        `of_write` are such an answer, which is appended to a run that is lost as well."""
         self.may_rest = self.may_rest or any(map(may_be_last, rows))
         new = [row for row in rows if (row.path, row.n) not in self._written]
-        await self._append(new, self._keys if self.may_rest else None)
+        await self._append(new, self._keys if self.may_rest else None, of_write=of_write)
 
-    async def _append(self, rows: Sequence[Row], keys: Keys | None) -> bool:
-        is_new = await self.retry_until_available(partial(self._write, rows, keys))
+    async def _append(self, rows: Sequence[Row], keys: Keys | None, *, of_write: bool) -> bool:
+        is_new = await self.retry_until_available(partial(self._write, rows, keys, of_write=of_write))
         for listen in self._listeners:
             for row in rows:
                 listen(row)
         return is_new
 
-    def _write(self, rows: Sequence[Row], keys: Keys | None) -> bool:
+    def _write(self, rows: Sequence[Row], keys: Keys | None, *, of_write: bool) -> bool:
         if self._stop.is_abandoned:
             raise Abandoned(self._run)
+        if self._stop.hold is not None:
+            self._stop.hold.confirm()
+        if self._stop.is_lost and not of_write:
+            raise Abandoned(self._run)
         return append_signed(self._journal, self._run, rows, keys)
+
+    async def confirm_hold(self) -> None:
+        """Wait until it is certain that this driver has the run, and may act. Abandoned where another one has it."""
+        hold = self._stop.hold
+        if hold is not None and not hold.is_certain():
+            await self.retry_until_available(hold.confirm)
+        if self._stop.is_lost:
+            raise Abandoned(self._run)
 
     async def append_answer(self, act: Act, reply: Any) -> None:
         """Put a write's answer on disk before anything else happens."""
         row = act.slot.row(encode_answer(reply))
         try:
-            await self.append_settled((row,))
+            await self.append_settled((row,), of_write=True)
             self._written.add((row.path, row.n))
         except Lost:
             await self.retry_until_available(partial(self._append_late_answer, act, reply))

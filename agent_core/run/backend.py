@@ -1,6 +1,7 @@
 """Backend: where a driver's operations happen: in this process, or by way of an engine that calls processes."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from agent_core.effects import Cancelled, Classify, InDoubt, ReadMessage, Signalled
@@ -9,7 +10,7 @@ from agent_core.journal.operations import Act, Begin
 from agent_core.journal.record import Row
 from agent_core.run.admission import Admission, call_to_admit
 from agent_core.run.appender import Appender
-from agent_core.run.clock import now
+from agent_core.run.clock import now, write_time
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 
@@ -22,6 +23,10 @@ class Backend(Protocol):
 
     def now(self) -> str:
         """Return the time, as records hold it."""
+        ...
+
+    def read_clock(self) -> str:
+        """Return the time that waits go by, in the same form."""
         ...
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
@@ -67,6 +72,10 @@ class LocalBackend:
     def now(self) -> str:
         return now()
 
+    def read_clock(self) -> str:
+        clock = self._executor.clock
+        return now() if clock is None else write_time(datetime.fromtimestamp(clock(), UTC))
+
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
         if settled:
             await self._appender.append_settled(rows)
@@ -103,6 +112,7 @@ class LocalBackend:
         is_claimed = await self._appender.append(rows)
         if act.rows and not is_claimed:  # another driver wrote this very `asked`: it acts, and may have answered by now
             raise Lost(act.slot.path, act.slot.n - 1)
+        await self._appender.confirm_hold()
         reply = await guard(self._executor.act(act, admission))
         if act.once_only and not isinstance(reply, InDoubt | Cancelled):
             await self._appender.append_answer(act, reply)

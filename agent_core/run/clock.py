@@ -1,8 +1,13 @@
 """The wall clock, as records write it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 
-def now(ago: float = 0.0) -> str:
-    """Return the time so many seconds ago, ISO 8601, UTC, to the millisecond."""
-    return (datetime.now(UTC) - timedelta(seconds=ago)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now() -> str:
+    """Return the time, ISO 8601, UTC, to the millisecond."""
+    return write_time(datetime.now(UTC))
+
+
+def write_time(time: datetime) -> str:
+    """Return a time in UTC as records write it."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from agent_core.errors import DecisionError, DecisionTaken, Lost
 from agent_core.journal.control import (
@@ -35,9 +35,23 @@ from agent_core.run.clock import now
 from agent_core.run.shown_tools import compare_with_shown
 from agent_core.words.catalogue import words_of
 from utools.registry import ToolRegistry
+from utools.schema.compiled import compile_schema
 from utools.secrets.redaction import Redactor
 
 Stopping = Literal["pause", "cancel"]
+
+
+class Hold(Protocol):
+    """What keeps other drivers off a run while it is driven, such as a lease. Any thread may ask it."""
+
+    def is_certain(self) -> bool:
+        """Return whether it is known without asking who has the run: this driver, or another one, to which it is
+        lost."""
+        ...
+
+    def confirm(self) -> None:
+        """Make it certain: prolong it, or mark the run as lost. JournalError while neither is possible."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -46,14 +60,16 @@ class StopSignal:
 
     A pause lets acts in progress answer, and begins nothing more; a cancellation aborts them. `has_messages` says that
     messages or signals may have been added to the run since it was last looked for them; any thread may set it, and
-    `note_messages` tells the driver. Of a run that `is_abandoned` the driver writes no more; one that `is_lost` to
-    another driver is not driven again from the tape.
+    `note_messages` tells the driver. Of a run that `is_abandoned` the driver writes no more. While its `hold` is not
+    certain, nothing is appended and no act begins; in one that `is_lost` to another driver, nothing begins, and only
+    what a write has answered is appended.
     """
 
     requested: Stopping | None = None
     has_messages: bool = False
     is_abandoned: bool = False
     is_lost: bool = False
+    hold: Hold | None = None
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
     on_messages: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
@@ -84,17 +100,19 @@ def append_decisions(
     """Append a person's decisions.
 
     DecisionError, with nothing appended, for one that fits nothing, for edited arguments that the call's policy
-    refuses, for a call whose tool in `registry` is not the one that was shown, and when somebody else decided first.
+    refuses, for a result that the tool does not give, for a call whose tool in `registry` is not the one that was
+    shown, and when somebody else decided first.
     """
     tape = journal.load(run)
     decisions = compare_with_shown(tape, decisions, registry)
     rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor)
     for row in rows:
         _check_edit(tape, row)
+        _check_done(tape, row, registry)
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
-        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now") from None
+        raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now", where="at") from None
 
 
 def _check_edit(tape: Tape, row: Row) -> None:
@@ -104,7 +122,17 @@ def _check_edit(tape: Tape, row: Row) -> None:
     if decision["decision"] != "edit" or args is None or waiting is None:
         return
     if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
-        raise DecisionError(f"nothing was decided. {refusal}")
+        raise DecisionError(f"nothing was decided. {refusal}", where="args")
+
+
+def _check_done(tape: Tape, row: Row, registry: ToolRegistry) -> None:
+    """Judge the result that a person told of a write, by what the tool gives, where this host has the tool."""
+    decision, waiting = cast(ResolvedRecord, row.record()), read_waiting(tape[row.path][row.n - 1])
+    if decision["decision"] != "done" or waiting is None or str(waiting.tool) not in registry:
+        return
+    schema = registry.get(str(waiting.tool)).output_schema
+    if schema is not None and (faults := compile_schema(schema).faults(decision.get("output"))):
+        raise DecisionError(f"nothing was decided. {waiting.tool} gives no such result: {faults[0].message}")
 
 
 def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:

@@ -177,7 +177,7 @@ class LiveDriver:
             if (event := await self._find_event(listen)) is not None:
                 return event
             try:
-                await self._listening.wait(listen.until, self._backend.now())
+                await self._listening.wait(listen.until, self._backend.read_clock())
             except asyncio.CancelledError as cancellation:
                 self.interrupt(cancellation)
 
@@ -185,8 +185,9 @@ class LiveDriver:
         signal = None if listen.signal is None else await self._backend.take_signal(listen.signal)
         if signal is not None:
             return signal
-        now = self._backend.now()
-        return Elapsed(now) if listen.until is not None and seconds_between(now, listen.until) <= 0 else None
+        if listen.until is None or seconds_between(self._backend.read_clock(), listen.until) > 0:
+            return None
+        return Elapsed(self._backend.now())
 
     # ── acts ──────────────────────────────────────────────────────────────────────────────────────
 

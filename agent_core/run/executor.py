@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -49,7 +49,8 @@ ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """What one run needs of its host. `prepare` knows, by tool code, how a nested run is started."""
+    """What one run needs of its host. `prepare` knows, by tool code, how a nested run is started; `clock` gives the
+    time that waits go by, in seconds since 1970."""
 
     run: str
     registry: ToolRegistry
@@ -59,6 +60,7 @@ class Executor:
     redactor: Redactor = field(default_factory=lambda: Redactor({}))
     events: AnswerListener | None = None
     observer: ActListener | None = None
+    clock: Callable[[], float] | None = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """Return the `run_started` body of a run nested under a call; a bad config is a failure of that call."""
@@ -239,6 +241,7 @@ class Executor:
             secret=self.secrets,
             clean=self.redactor.text,
             language=call.language,
+            clock=self.clock,
         )
         return context if self.events is None else replace(context, progress=partial(self._show_progress, op.slot))
 

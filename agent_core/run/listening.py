@@ -34,6 +34,8 @@ class Listening:
     def add(self, branches: int) -> None:
         """Count so many branches more; a negative number counts them less."""
         self._busy += branches
+        if self.is_over and self._busy and not self._waits:  # every wait was given up, and something else goes on
+            self.is_over = False
         self._end_if_idle()
 
     async def wait(self, until: str | None, now: str) -> None:

@@ -19,7 +19,8 @@ from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
-from engine_shim.api.problems import Problem, ProblemRoute, Refusal, Refused, refusal_of, responses
+from engine_shim.api.problems import ProblemRoute, refusal_of, responses
+from engine_shim.api.refusal import Problem, Refusal, Refused
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
@@ -86,7 +87,8 @@ def _system_routes(access: Access) -> APIRouter:
     @router.get("/health", response_model=Health, responses=responses())
     async def show_health() -> Response:
         """Return whether the server serves; it asks for no token."""
-        return write_json({"status": "ending" if service.is_closing else "ok", "version": about})
+        status, difference = "ending" if service.is_closing else "ok", service.find_clock_difference()
+        return write_json({"status": status, "version": about, "clock_difference_s": difference})
 
     @router.get("/me", response_model=Me, responses=responses())
     async def show_caller(caller: Caller = anyone) -> Response:

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine_shim.api.answers import MANNERS
-from engine_shim.api.problems import Refusal, Refused
+from engine_shim.api.refusal import Refusal, Refused
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024

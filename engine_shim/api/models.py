@@ -73,7 +73,9 @@ class Me(BaseModel):
 
 
 class Health(BaseModel):
-    """That the server serves."""
+    """That the server serves. `clock_difference_s` is by how many seconds its clock is ahead of that of its store; null
+    where both agree within a second."""
 
     status: Literal["ok", "ending"]
     version: str
+    clock_difference_s: float | None

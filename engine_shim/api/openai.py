@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.bodies import JsonRequest
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
@@ -18,7 +19,9 @@ from engine_shim.api.openai_models import (
     OpenAIChatCompletion,
     OpenAIError,
 )
-from engine_shim.api.problems import COMMON, MEDIA_TYPE, TITLES, Refusal, refusal_of
+from engine_shim.api.problems import COMMON, refusal_of
+from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal
+from engine_shim.api.request_faults import RequestFields
 from engine_shim.service.completions import Completion, Piece, Question, name_run
 
 SINCE: Final = 0
@@ -87,16 +90,16 @@ class OpenAIRoute(APIRoute):
     """A route whose errors have OpenAI's shape."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle, fields = super().get_route_handler(), RequestFields.from_route(self)
 
         async def handle_with_errors(request: Request) -> Response:
             if _is_blind_retry(request):
                 return write_refusal(NO_KEY, may_retry=False)
             try:
-                return await handle(request)
+                return await handle(JsonRequest(request.scope, request.receive))
             except Exception as error:
                 may_retry = KEY_HEADER in request.headers or request.method == "GET"
-                return write_refusal(refusal_of(error), may_retry=may_retry)
+                return write_refusal(refusal_of(error, fields), may_retry=may_retry)
 
         return handle_with_errors
 
@@ -127,9 +130,18 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _write_error(refusal: Refusal) -> dict[str, Any]:
-    where = refusal.errors[0][0].removeprefix("body/") if refusal.errors else None
-    kind = TYPES.get(refusal.status, "invalid_request_error")
-    return {"error": {"message": refusal.detail, "type": kind, "param": where, "code": refusal.kind}}
+    named = [(_name_param(where), message) for where, message in refusal.errors]
+    text = "; ".join(f"{param or 'body'}: {message}" for param, message in named)
+    message = text if refusal.kind == "invalid" and named else refusal.detail
+    kind, param = TYPES.get(refusal.status, "invalid_request_error"), named[0][0] if named else None
+    return {"error": {"message": message, "type": kind, "param": param, "code": refusal.kind}}
+
+
+def _name_param(where: str) -> str | None:
+    """Return the name of a field as OpenAI writes it: `messages[0].role`. None for the body as a whole."""
+    _, *parts = where.split("/")
+    names = "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in parts)
+    return names.removeprefix(".") or None
 
 
 def _describe(name: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What goes in and out of the routes in OpenAI's shape."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
@@ -36,6 +36,16 @@ class RefusalPart(_Lenient):
     refusal: Text
 
 
+def _kind_of(content: Any) -> str:
+    return "parts" if isinstance(content, list) else "text"
+
+
+Part = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
+Parts = Annotated[list[Part], Field(max_length=1000)]
+Content = Annotated[Annotated[Text, Tag("text")] | Annotated[Parts, Tag("parts")], Discriminator(_kind_of)]
+"""What a message says: a text, or its parts."""
+
+
 class CalledFunction(_Lenient):
     """What an assistant called; the arguments are JSON text."""
 
@@ -54,7 +64,7 @@ class ChatMessage(_Lenient):
     """A message. System and developer messages stand before all others."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | Annotated[list[TextPart | RefusalPart], Field(max_length=1000)] | None = None
+    content: Content | None = None
     refusal: Text | None = None
     tool_calls: Annotated[list[CallObject], Field(max_length=1000)] | None = None
     function_call: CalledFunction | None = None
@@ -94,7 +104,7 @@ class ChatCompletionRequest(_Lenient):
         for name in REFUSED:
             if (self.model_extra or {}).get(name) not in (None, [], {}, False, {"type": "text"}, ["text"]):
                 raise DefinitionError(
-                    "is not supported: agents have tools and a form of answer of their own", where=name
+                    "is not supported: agents have tools and a form of answer of their own", where=f"body/{name}"
                 )
         given = [message.write_neutral() for message in self.messages]
         late = [at for at, each in enumerate(self.messages) if each.role in SYSTEM and self._is_late(at)]

@@ -1,20 +1,19 @@
 """Problem details (RFC 9457) for whatever a request can run into, and the route class that gives them."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
-import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
-from engine_shim.api.answers import MANNERS
+from engine_shim.api.bodies import JsonRequest
+from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
+from engine_shim.api.request_faults import RequestFields
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.conversations import ConversationNotFound
@@ -27,12 +26,8 @@ from engine_shim.service.workflow_files import EditedMeanwhile, NotWritable, Sha
 from engine_shim.service.workflows import WorkflowNotFound
 from utools.errors import ToolError, UnknownTool
 from utools.problems import problems_in
-from utools.schema.faults import hint
-from utools.schema.model_faults import keys_of, word_fault
 from utools.words.text import error_words
 
-MEDIA_TYPE: Final = "application/problem+json"
-RETRY_AFTER_S: Final = 2
 STORE: Final = "store"
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
@@ -61,41 +56,19 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((JournalError, ToolError, NotWritable), 503, STORE),
 )
 """The status and the kind of each error, the first that fits."""
-
-
-class FieldFault(BaseModel):
-    """What is wrong with one field: its place, as in `body/external/order`, and why."""
-
-    where: str
-    message: str
-
-
-class Problem(BaseModel):
-    """Why a request was refused. `kind` is for programs, `errors` are the fields at fault."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    kind: str
-    errors: list[FieldFault] = []
-
-
-TITLES: Final = {
-    400: "Bad request",
-    401: "Caller not authenticated",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Method not allowed",
-    408: "Request too slow",
-    409: "In conflict with the current state",
-    413: "Request too large",
-    415: "Media type not supported",
-    422: "Cannot be processed",
-    429: "Too many requests",
-    500: "Internal error",
-    503: "Not available now",
+FIELDS: Final[Mapping[type[Exception], str]] = {
+    RunNotFound: "run_id",
+    WorkflowNotFound: "name",
+    AgentNotFound: "agent",
+    ConversationNotFound: "conversation_id",
+    UnknownTool: "code",
+    ModelNotFound: "model",
+    KeyReused: "idempotency-key",
+    EditedMeanwhile: "expects",
+    ChangedMeanwhile: "digest",
 }
+"""The field of a request that an error is about."""
+NO_FIELDS: Final = RequestFields()
 COMMON: Final = (400, 401, 403, 405, 408, 413, 422, 429, 503)
 """What any route may answer beside its own."""
 
@@ -106,53 +79,17 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": TITLES[status], "content": content} for status in sorted({*COMMON, *statuses})}
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A problem before it is written."""
-
-    status: int
-    kind: str
-    detail: str
-    errors: tuple[tuple[str, str], ...] = ()
-
-    def response(self) -> Response:
-        """Return the problem as an answer."""
-        body = Problem(
-            title=TITLES.get(self.status, "Refused"),
-            status=self.status,
-            detail=_as_text(self.detail),
-            kind=self.kind,
-            errors=[FieldFault(where=_as_text(where), message=_as_text(message)) for where, message in self.errors],
-        )
-        return Response(orjson.dumps(body.model_dump()), self.status, self.headers(), MEDIA_TYPE)
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers that its status asks for."""
-        if self.status in (429, 503):
-            return {**MANNERS, "Retry-After": str(RETRY_AFTER_S)}
-        return {**MANNERS, "WWW-Authenticate": "Bearer"} if self.status == 401 else {**MANNERS}
-
-
-class Refused(HTTPException):
-    """A refusal from within the reading of a request."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.status, refusal.detail)
-        self.refusal = refusal
-
-
-def refusal_of(error: Exception, model: type[BaseModel] | None = None) -> Refusal:
-    """Return why a request was refused, by the error that it ran into; `model` is that of the route's body."""
+def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:
+    """Return why a request was refused, by the error that it ran into; `fields` are those of its route."""
     if isinstance(error, Refused):
         return error.refusal
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, "http", str(error.detail))
     if isinstance(error, RequestValidationError):
-        faults = tuple(_faults_of(error, model))
-        return Refusal(422, "invalid", "; ".join(f"{where}: {message}" for where, message in faults), faults)
+        return _refuse_fields(fields.find_faults(error))
     for types, status, kind in KINDS:
         if isinstance(error, types):
-            return Refusal(status, kind, _detail(error), _places(error)) if kind != STORE else _refuse_store(error)
+            return _refuse(error, status, kind, fields) if kind != STORE else _refuse_store(error)
     if isinstance(error, NotAnswered):
         return Refusal(422, error.kind, str(error))
     log.exception("a request failed by a mistake in this program", exc_info=error)
@@ -163,51 +100,37 @@ class ProblemRoute(APIRoute):
     """A route whose errors become problem details, in whatever program it is mounted."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle, fields = super().get_route_handler(), RequestFields.from_route(self)
 
         async def handle_with_problems(request: Request) -> Response:
             try:
-                return await handle(request)
+                if fields.query and (unknown := request.query_params.keys() - fields.query):
+                    raise Refused(_refuse_fields(fields.explain_unknown(unknown)))
+                return await handle(JsonRequest(request.scope, request.receive))
             except Exception as error:
-                return refusal_of(error, _body_model(self)).response()
+                return refusal_of(error, fields).response()
 
         return handle_with_problems
+
+
+def _refuse_fields(faults: Iterable[tuple[str, str]]) -> Refusal:
+    """Return the refusal of a request whose fields are at fault."""
+    found = tuple(faults)
+    return Refusal(422, "invalid", "; ".join(f"{where}: {message}" for where, message in found), found)
+
+
+def _refuse(error: Exception, status: int, kind: str, fields: RequestFields) -> Refusal:
+    if isinstance(error, DefinitionError):
+        problems = [fields.place_problem(each) for each in problems_in(error)]
+        detail, faults = "; ".join(map(str, problems)), [(each.where, each.message) for each in problems]
+        return Refusal(status, kind, detail, tuple(faults))
+    detail = error_words(error)
+    field = error.where if isinstance(error, DecisionError) else FIELDS.get(type(error), "")
+    place = fields.find(field)
+    return Refusal(status, kind, detail, ((place, detail),) if place else ())
 
 
 def _refuse_store(error: Exception) -> Refusal:
     """Return a store that cannot be used: where its file is, the log alone says."""
     log.error("a request met a store that cannot be used: %s", error)
     return Refusal(503, STORE, "the server cannot use its store now; its log says why")
-
-
-def _body_model(route: APIRoute) -> type[BaseModel] | None:
-    model = None if route.body_field is None else route.body_field.field_info.annotation
-    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
-
-
-def _detail(error: Exception) -> str:
-    return "; ".join(map(str, problems_in(error))) if isinstance(error, DefinitionError) else error_words(error)
-
-
-def _places(error: Exception) -> tuple[tuple[str, str], ...]:
-    if not isinstance(error, DefinitionError):
-        return ()
-    return tuple((each.where, each.message) for each in problems_in(error))
-
-
-def _faults_of(error: RequestValidationError, model: type[BaseModel] | None) -> Iterator[tuple[str, str]]:
-    for fault in error.errors():
-        place, *keys = fault["loc"]
-        if fault["type"] == "json_invalid":
-            yield place, f"is no JSON: {fault['ctx']['error']} at character {keys[0]}"
-        elif fault["type"] == "model_attributes_type":
-            yield place, "must be a JSON object, sent with `Content-Type: application/json`"
-        elif fault["type"] == "extra_forbidden" and model is not None:
-            yield "/".join(map(str, fault["loc"])), f"unknown key; {hint(str(keys[-1]), keys_of(model)(tuple(keys)))}"
-        else:
-            yield "/".join(map(str, fault["loc"])), word_fault(fault)
-
-
-def _as_text(text: str) -> str:
-    """Return a text that UTF-8 can write, whatever came in."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,11 +1,14 @@
 """What goes in and out of the routes about runs."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
-from agent_core.decisions import Approve, Decision, Deny, Edit, Fail, Retry, Skip
+from agent_core.decisions import Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip
 from agent_core.errors import DefinitionError
+from agent_core.journal.path import PLACE, read_place
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
 from agent_core.statuses import ListedStatus, RunStatus
 from engine_shim.api.models import Name, RequestBody, Text, Whole
@@ -86,10 +89,28 @@ class RunStatusView(BaseModel):
 
 
 class RecordRef(RequestBody):
-    """A record of a run, as in `flow/agent_core.1:4`."""
+    """A record of a run."""
 
     strand: Name
     n: Whole = Field(ge=0, le=2**31)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.strand, self.n
+
+
+def _read_place(value: Any) -> Any:
+    """Return what a place as text stands for. ValueError for what is no place."""
+    if value is None or isinstance(value, Mapping):
+        return value
+    if not isinstance(value, str) or (place := read_place(value)) is None:
+        raise ValueError("must be STRAND:N, as in flow/agent_core.1:4, or an object with strand and n")
+    return {"strand": place[0], "n": place[1]}
+
+
+PlaceText = Annotated[str, Field(pattern=PLACE, examples=["flow/agent_core.1:4"])]
+At = Annotated[RecordRef | None, BeforeValidator(_read_place, json_schema_input_type=RecordRef | PlaceText | None)]
+"""A record, also as the command line writes it: STRAND:N."""
 
 
 def _only_with(decision: str, key: str, schema: Json) -> Json:
@@ -103,33 +124,53 @@ def _only_with(decision: str, key: str, schema: Json) -> Json:
 
 class DecideRequest(RequestBody):
     """A decision on one waiting call. `at` may be left out when one waits. `args` are those of `edit`, `message` that
-    of `deny`."""
+    of `deny`, `output` what a write in doubt gave that is `done`."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
                 _only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
                 _only_with("deny", "message", {}),
+                _only_with("done", "output", {}),
             ],
             "examples": [
                 {"decision": "approve"},
+                {"decision": "approve", "at": "flow/agent_core.1:4"},
                 {"decision": "deny", "message": "Not this month."},
                 {"decision": "edit", "args": {"pieces": 2}},
+                {"decision": "done", "output": {"order": 17}},
             ],
         }
     )
-    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
-    at: RecordRef | None = None
+    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail", "done"]
+    at: At = None
     message: Text | None = None
-    args: Json | None = None
+    args: Json | None = Field(default=None, validate_default=True)
+    output: Any = None
 
-    @model_validator(mode="after")
-    def _check_args(self) -> "DecideRequest":
-        if (self.args is not None) != (self.decision == "edit"):
-            raise ValueError("args belong to the decision edit, and to no other")
-        if self.message is not None and self.decision != "deny":
-            raise ValueError("a message belongs to the decision deny, and to no other")
-        return self
+    @field_validator("args")
+    @classmethod
+    def _check_args(cls, args: Json | None, info: ValidationInfo) -> Json | None:
+        decision = info.data.get("decision")
+        if decision == "edit" and args is None:
+            raise PydanticCustomError("value_not_shown", "the decision edit needs the arguments of the call, an object")
+        if decision not in ("edit", None) and args is not None:
+            raise ValueError("belongs to the decision edit, and to no other")
+        return args
+
+    @field_validator("message")
+    @classmethod
+    def _check_message(cls, message: str | None, info: ValidationInfo) -> str | None:
+        if message is not None and info.data.get("decision") not in ("deny", None):
+            raise ValueError("belongs to the decision deny, and to no other")
+        return message
+
+    @field_validator("output")
+    @classmethod
+    def _check_output(cls, output: Any, info: ValidationInfo) -> Any:
+        if output is not None and info.data.get("decision") not in ("done", None):
+            raise ValueError("belongs to the decision done, and to no other")
+        return output
 
     def read(self) -> Decision:
         """Return the decision. DefinitionError for one that no call can have."""
@@ -146,6 +187,8 @@ class DecideRequest(RequestBody):
                 return Retry()
             case "skip":
                 return Skip()
+            case "done":
+                return Done(self.output)
             case _:
                 return Fail()
 
@@ -153,9 +196,13 @@ class DecideRequest(RequestBody):
 class ForkRequest(RequestBody):
     """Where a new run leaves the past of this one; without it, where a failed run failed."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": {"strand": "flow/agent_core.1", "n": 4}}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{}, {"at": {"strand": "flow/agent_core.1", "n": 4}}, {"at": "flow/agent_core.1:4"}]
+        }
+    )
 
-    at: RecordRef | None = None
+    at: At = None
     repeat_writes: bool = False
 
 

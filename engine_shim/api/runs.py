@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -34,7 +36,7 @@ from engine_shim.api.run_models import (
     Verdict,
 )
 from engine_shim.runs.trial import try_replay
-from engine_shim.service.feed_merge import Position
+from engine_shim.service.feed_merge import POSITION_TEXT, Position
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
@@ -85,7 +87,7 @@ def run_routes(access: Access) -> APIRouter:
     )
     async def follow_run(
         run_id: str,
-        last_event_id: Annotated[str | None, Header(max_length=64)] = None,
+        last_event_id: Annotated[str, Header(pattern=POSITION_TEXT)] = "",
         caller: Caller = read,
     ) -> Response:
         """Return the events of a run from its beginning, or after Last-Event-ID, then those to come, until the run
@@ -178,9 +180,9 @@ def run_routes(access: Access) -> APIRouter:
         if body.at is None:
             new = await runs.retry_failed(run_id, by=caller.name, trace=traceparent, is_followed=not wait)
         else:
-            at = (body.at.strand, body.at.n)
             about: dict[str, Any] = {"repeat_writes": body.repeat_writes, "is_followed": not wait}
-            new = await runs.fork(run_id, at, by=caller.name, trace=traceparent, **about)
+            with _naming(body.at.place):
+                new = await runs.fork(run_id, body.at.place, by=caller.name, trace=traceparent, **about)
         return await answer_run(caller, new, wait=wait, nodes=nodes)
 
     @router.post("/runs/{run_id}/signals/{name}", response_model=RunStatusView, responses=responses(404, 409, 429))
@@ -216,6 +218,18 @@ def run_routes(access: Access) -> APIRouter:
     return router
 
 
+@contextmanager
+def _naming(place: tuple[str, int]) -> Iterator[None]:
+    """Say of what is wrong with a place that it is the field `at`."""
+    written = f"{place[0]}:{place[1]}"
+    try:
+        yield
+    except DefinitionError as error:
+        if error.where != written:
+            raise
+        raise DefinitionError(error.message, where="at", value=written) from None
+
+
 def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     """Return the verdict on a run's records, with the keys of this host."""
     found = verify(journal, run_id=run_id, keys=verifying_keys())
@@ -225,7 +239,7 @@ def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
 async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
     """Return the call that is decided on: the named one, or the only one that waits."""
     if body.at is not None:
-        return body.at.strand, body.at.n
+        return body.at.place
     runs = caller.tenant.runs
     view = await caller.tenant.view(run_id)
     waiting = view.waiting
@@ -235,7 +249,7 @@ async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[
     if not waiting:
         raise DecisionError(f"no call waits in run {run_id!r}")
     if len(waiting) > 1:
-        raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`")
+        raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`", where="at")
     return waiting[0]["strand"], waiting[0]["n"]
 
 

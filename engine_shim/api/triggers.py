@@ -8,11 +8,13 @@ from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.models import TriggerList
 from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.api.run_answers import RESPONDED, write_response
 from engine_shim.api.run_models import RunStatusView
 from engine_shim.service.responses import wait_response
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.triggers import refuse_caller
+from engine_shim.service.workflows import WorkflowNotFound
 
 MAX_RESPONSE_S = 20.0
 """How long the caller of a webhook waits for the response of a `respond` node; services give up after some 30."""
@@ -75,7 +77,10 @@ def trigger_routes(access: Access) -> APIRouter:
 
 
 async def _start(tenant: Tenant, name: str, request: Request) -> Response:
-    run = await tenant.triggers.call(name, request.headers, await request.body())
+    try:
+        run = await tenant.triggers.call(name, request.headers, await request.body())
+    except WorkflowNotFound as error:  # it is the trigger that names the workflow, no field of the request
+        raise Refused(Refusal(404, "not_found", str(error))) from None
     if (response := await wait_response(tenant.runs, run, MAX_RESPONSE_S)) is not None:
         return write_response(run, response)
     view = await tenant.view(run)

@@ -19,6 +19,13 @@ TEXT, NULL = shape_of({"type": "string"}), shape_of({"type": "null"})
 FAILED = record({"error": record({"kind": TEXT, "message": TEXT}), "output": ANYTHING})
 """What a plain node leaves that has failed, or a nested run that could not start."""
 
+SKIPPED = {
+    "type": "object",
+    "properties": {"skipped": {"const": True}, "note": {"type": "string"}},
+    "additionalProperties": False,
+}
+"""What a write gives that was in doubt, and that a person skipped."""
+
 ITEM_ERRORS = {
     "type": "array",
     "items": {
@@ -33,8 +40,11 @@ ITEM_ERRORS = {
 class NodeOutputs:
     """The shapes of the outputs of one definition's nodes."""
 
-    def __init__(self, definition: Definition, schema_of: SchemaOf, below: Below) -> None:
+    def __init__(
+        self, definition: Definition, schema_of: SchemaOf, below: Below, may_be_skipped: Callable[[str], bool]
+    ) -> None:
         self._definition, self.schema_of, self._below = definition, schema_of, below
+        self._may_be_skipped = may_be_skipped
         self._nodes = {node.id: node for node in definition.nodes}
         self._handled = {edge.source for edge in definition.edges or () if edge.on == "error"}
         self._succeeded: dict[str, Shape] = {}
@@ -102,7 +112,7 @@ class NodeOutputs:
             return _with(usual, schema["properties"], outputs=invoked.result())
         if node.tool == SET and schema is not None:
             return record({name: self.shape_of_value(value) for name, value in node.config.items()})
-        return usual
+        return usual | shape_of(SKIPPED) if schema is not None and self._may_be_skipped(node.tool) else usual
 
     def shape_of_value(self, value: Any) -> Shape:
         """Return the shape of what a template is filled to."""

@@ -177,7 +177,7 @@ class _Checker:
         workflow = self.workflow
         self.graph: Graph | None = None
         self.reachability: Reachability | None = None
-        self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below)
+        self.outputs = NodeOutputs(workflow.definition, self._output_schema, self._outputs_below, self._may_be_skipped)
         self._host, self._registry, self._seen, self._begun = host, host.registry, seen, begun
         self._below: dict[str, _Checker] = {}
         self.warnings: list[Problem] = []
@@ -226,6 +226,14 @@ class _Checker:
         except UnknownTool:
             return None
 
+    def _may_be_skipped(self, code: str) -> bool:
+        """Return whether each call of a tool is a write that may be in doubt, so that a person may skip it."""
+        try:
+            tool = self._registry.get(code)
+        except UnknownTool:
+            return False
+        return tool.effect == "write" and not tool.idempotent
+
     def _outputs_below(self, node: Node) -> NodeOutputs | None:
         below = self._below.get(str(node.config.get("workflow")))
         return None if below is None else below.outputs
@@ -236,6 +244,9 @@ class _Checker:
         except UnknownTool as error:
             yield Problem(f"{where}/tool", str(error))
             return
+        if node.timeout is not None and self._registry.get(node.tool).awaits:
+            message = f"{node.tool} ends by the time in its config: say seconds there, and leave out the timeout"
+            yield Problem(f"{where}/timeout", str(DefinitionError(message, value=node.timeout)))
         if node.approval != "never" and self._registry.get(node.tool).effect == "nested":
             message = f"{node.tool} is a run of its own: set the approval of the tools that it uses"
             yield Problem(f"{where}/approval", message)

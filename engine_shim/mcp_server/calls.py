@@ -12,11 +12,13 @@ from agent_core.journal.control import calls_for_person
 from engine_shim.mcp_server.asking import CallState, ask, can_be_asked
 from engine_shim.mcp_server.callers import Caller, Context
 from engine_shim.mcp_server.names import target_of
+from engine_shim.mcp_server.offers import list_tools
 from engine_shim.mcp_server.progress import ProgressReporter
 from engine_shim.mcp_server.questions import key_of, read_decisions
 from engine_shim.mcp_server.work import Work
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.workflows import WorkflowNotFound
+from utools.schema.faults import hint
 
 LINGER_S = 5.0
 """How long a call is known that was cut off: the library cuts it off before it says that its client cancelled it."""
@@ -80,7 +82,8 @@ def _open(tool: str, caller: Caller, run: str) -> Work:
     with suppress(WorkflowNotFound, AgentNotFound):
         if target is not None:
             return Work(caller.tenant, target, caller.by, run)
-    raise MCPError(INVALID_PARAMS, f"Unknown tool: {tool}")
+    known = [each.name for each in list_tools(caller.tenant)]
+    raise MCPError(INVALID_PARAMS, f"Unknown tool: {tool}; {hint(tool, known)}")
 
 
 def _is_cancelled_by_hanging_up(context: Context) -> bool:

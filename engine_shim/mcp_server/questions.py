@@ -6,14 +6,14 @@ from typing import Any, Final
 import orjson
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
-from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny
+from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny, Done
 from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
 
 LONGEST_ARGS: Final = 8_000
 DECLINED: Final = "declined at the client"
 APPROVAL: Final = ("approve", "deny")
-IN_DOUBT: Final = ("retry", "skip", "fail")
+IN_DOUBT: Final = ("retry", "skip", "fail", "done")
 
 
 def key_of(call: WaitingCall) -> str:
@@ -40,6 +40,9 @@ def form_of(call: WaitingCall, run: str) -> ElicitRequestFormParams:
     if "deny" in choices:
         about = "Why it is denied; the model reads it"
         properties["message"] = {"type": "string", "title": "Message", "description": about}
+    if "done" in choices:
+        about = "What the call gave, if it is done: JSON"
+        properties["output"] = {"type": "string", "title": "Output", "description": about}
     schema = {"type": "object", "properties": properties, "required": ["decision"]}
     return ElicitRequestFormParams(message=f"{describe_call(call)}, in run {run}", requested_schema=schema)
 
@@ -55,7 +58,17 @@ def read_decision(call: WaitingCall, answer: ElicitResult) -> Decision | None:
         return Deny(DECLINED)
     if choice not in choices_of(call):
         return None
+    if choice == "done":
+        return _read_done(str(content.get("output") or "null"))
     return Deny(str(content.get("message") or "")) if choice == "deny" else WITHOUT_FIELDS[str(choice)]()
+
+
+def _read_done(text: str) -> Done | None:
+    """Return that a write is done, with the result that a person wrote; None for what is no JSON: it waits on."""
+    try:
+        return Done(orjson.loads(text))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def read_decisions(calls: Iterable[WaitingCall], answers: Mapping[str, object]) -> dict[tuple[str, int], Decision]:

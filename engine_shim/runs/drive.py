@@ -101,7 +101,7 @@ class RunDriver:
     patience that is none."""
 
     def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
-        self._journal, self._index = store.journal, RunIndex(store)
+        self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self._observe = slots, observe
         self.watch: Callable[[str], AnswerListener] | None = None
@@ -137,6 +137,13 @@ class RunDriver:
             return False
         return await self._retry(job, partial(self._index.has_event, job.run))
 
+    def _cancel_pending(self, job: Job) -> None:
+        if job.stop.hold is not None:
+            job.stop.hold.confirm()
+        if job.stop.is_lost:
+            raise Abandoned(job.run)
+        cancel_pending(self._journal, job.run, self._keys)
+
     def _set_running(self, run: str) -> None:
         self._index.set_status(run, "running", unless=ENDED)
 
@@ -153,7 +160,7 @@ class RunDriver:
         """Drive a run; a cancelled one ends, even if something waits, a pause delays it, or a call is in doubt."""
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
-            await self._retry(job, partial(cancel_pending, self._journal, job.run, self._keys))
+            await self._retry(job, partial(self._cancel_pending, job))
             result = await self._run_once(job)
         return result
 
@@ -166,7 +173,8 @@ class RunDriver:
         """Return what a run needs of this host."""
         grant, prepare = preparer.grant, preparer.by_tool()
         models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)
-        return Executor(run, grant.registry, models, prepare, grant.secrets, redactor, listener, observer)
+        about = (models, prepare, grant.secrets, redactor, listener, observer, self._clock.read)
+        return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
         listener = self._listener(job)

@@ -3,39 +3,62 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from agent_core.errors import JournalAway, JournalError
 from agent_core.run.blocking import finish_blocking
 from agent_core.run.control import StopSignal
 from engine_shim.errors import RunBusy
 from engine_shim.intervals import SIGNAL_INTERVAL_S
-from engine_shim.store.leases import TTL, Leases, Signal, new_driver
+from engine_shim.store.driver_identity import new_driver
+from engine_shim.store.leases import KEPT, TTL, Leases, Signal
 
 log = logging.getLogger("engine_shim")
+CERTAIN_S: Final = KEPT - 1.0
+"""So long after it was renewed a lease is relied upon: a little less than it holds, as clocks differ, and a record
+takes its time."""
+STEADY_CLOCK: Final = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
 
 
 @dataclass(slots=True, eq=False)
 class _Driven:
-    """How a run is driven; `is_gone` once it is not any more, even if it had just begun."""
+    """How a run is driven, and its hold; `is_gone` once it is not driven any more, even if it had just begun."""
 
+    run: str
+    keeper: "LeaseKeeper"
     stop: StopSignal
     loop: asyncio.AbstractEventLoop | None
+    certain_until: float = 0.0
     is_gone: bool = False
+
+    def is_certain(self) -> bool:
+        return self.stop.is_lost or self.keeper.clock() < self.certain_until
+
+    def confirm(self) -> None:
+        if not self.is_certain():
+            self.keeper.renew({self.run: self})
 
 
 class LeaseKeeper:
     """The runs that this driver drives, in whichever event loops.
 
-    A thread renews their leases for as long as there are any, so that a busy event loop loses none. `failures` counts
-    the renewals that failed, `lost` the runs that another driver took over.
+    A thread renews their leases for as long as there are any, so that a busy event loop loses none. A run whose lease
+    was not renewed in time stands still before another driver can have it: no record is appended and no act begins
+    until the lease is renewed, by this thread or by who is about to append. If it is still this driver's then, the run
+    goes on, as after a store that was away for all. If another one has it, the run is given up: nothing more begins,
+    and only what a write has answered is appended, so that it is not in doubt. `clock` counts seconds, those of a
+    suspended machine or process as well. `failures` counts the renewals that failed, `lost` the runs that another
+    driver took over.
     """
 
-    def __init__(self, leases: Leases) -> None:
-        self.driver = new_driver()
+    def __init__(self, leases: Leases, *, clock: Callable[[], float] = STEADY_CLOCK) -> None:
+        self.driver, self.clock = new_driver(), clock
         self.failures = self.lost = 0
         self._leases = leases
         self._driven: dict[str, _Driven] = {}
@@ -49,7 +72,7 @@ class LeaseKeeper:
     @asynccontextmanager
     async def driving(self, run: str) -> AsyncIterator[StopSignal]:
         """Hold the lease on a run while it is driven in this event loop. RunBusy when another driver holds it."""
-        driven = _Driven(StopSignal(), asyncio.get_running_loop())
+        driven = _Driven(run, self, StopSignal(), asyncio.get_running_loop())
         while left := self._leaving.get((run, driven.loop)):
             await left.wait()
         try:
@@ -79,9 +102,9 @@ class LeaseKeeper:
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:
         """Hold the lease on a run that is not driven meanwhile. RunBusy when another driver holds it."""
-        held = _Driven(StopSignal(), None)
-        self._acquire(run, held)
+        held = _Driven(run, self, StopSignal(), None)
         try:
+            self._acquire(run, held)
             yield
         finally:
             self._release(run, held)
@@ -92,17 +115,19 @@ class LeaseKeeper:
                 raise RunBusy(run, self.driver)
             self._passing.add(run)
         try:
+            driven.certain_until = self.clock() + CERTAIN_S
             if holder := self._leases.acquire(run, self.driver):
                 raise RunBusy(run, holder)
             with self._lock:
                 if driven.is_gone:
                     self._leases.release(run, self.driver)
                     return
-                self._driven[run] = driven
+                self._driven[run] = driven.stop.hold = driven
                 self._idle.clear()
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
+                    thread.start()  # may fail, and is tried again with the next run then
+                    self._thread = thread
         finally:
             self._passing.discard(run)
 
@@ -140,6 +165,7 @@ class LeaseKeeper:
             self.notify(run, signal)
 
     def _renew_while_needed(self) -> None:
+        logged = ""
         while True:
             self._idle.wait(SIGNAL_INTERVAL_S)
             with self._lock:
@@ -148,24 +174,43 @@ class LeaseKeeper:
                     self._thread = None
                     return
             try:
-                self._renew(driven)
-            except JournalError as error:  # the store may be locked for a while; the next attempt comes soon
+                self.renew(driven)
+            except Exception as error:  # whatever it is, the next attempt comes soon: without it the runs are lost
                 self.failures += 1
-                log.warning("the leases on %d runs could not be renewed: %s", len(driven), error)
+                logged = _log_failure(logged, error, len(driven))
+            else:
+                logged = ""
 
-    def _renew(self, driven: dict[str, _Driven]) -> None:
-        for run, notice in self._leases.renew(self.driver, driven).items():
-            if self._driven.get(run) is not driven[run]:
+    def renew(self, driven: dict[str, _Driven]) -> None:
+        """Renew the leases on runs that are driven like this, and pass on what was signalled to them."""
+        certain_until = self.clock() + CERTAIN_S
+        found = self._leases.renew(self.driver, driven)
+        for run, each in driven.items():
+            notice = found.get(run)
+            if self._driven.get(run) is not each:
                 continue  # it has ended meanwhile
             if notice == "lost":
-                self.lost += not driven[run].stop.is_lost
-                _give_up(run, driven[run])
-            else:
-                _send(driven[run], notice)
+                self.lost += not each.stop.is_lost
+                _give_up(run, each)
+                continue
+            each.certain_until = certain_until
+            if notice is not None:
+                _send(each, notice)
+
+
+def _log_failure(logged: str, error: Exception, count: int) -> str:
+    """Log why so many leases could not be renewed, unless that was logged last. Returns what is logged by now."""
+    why = f"{type(error).__name__}: {error}"
+    message = f"the leases on {count} runs could not be renewed: {error}"
+    if why != logged and isinstance(error, JournalError):
+        log.warning(message)
+    elif why != logged:
+        log.error(message, exc_info=error)
+    return why
 
 
 def _give_up(run: str, driven: _Driven) -> None:
-    """Let what is under way in a run answer, and begin nothing more: another driver has it."""
+    """Begin nothing more in a run: another driver has it."""
     if not driven.stop.is_lost:
         log.warning("run %s: another driver has taken it over", run)
         driven.stop.is_lost = True

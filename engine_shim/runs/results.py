@@ -12,7 +12,6 @@ from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.strand import Run
 from agent_core.outputs import WaitingCall
-from agent_core.run.clock import now
 from engine_shim.definition.model import ROOT
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.loops import LOOPS
@@ -22,14 +21,15 @@ class _GoesOn(Exception):
     """Something is left to do in the run."""
 
 
-def read_result(run: str, tape: Tape) -> RunResult | None:
-    """Return the result of a run that has ended, waits or was paused; None while something is left to do in it.
+def read_result(run: str, tape: Tape, now: str) -> RunResult | None:
+    """Return the result of a run that has ended, waits or was paused; None while something is left to do in it, or
+    once the time has come for which it waits. `now` is written as records write times.
 
     Divergence for records that this version of the loops does not understand.
     """
     sent = {each.name for each in untaken_signals(tape)}
     try:
-        ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), partial(_wait_on, sent))
+        ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), partial(_wait_on, sent, now))
     except _GoesOn:
         return None
     assert isinstance(ended, Ended)
@@ -57,9 +57,9 @@ def _suspend(operation: Operation) -> Any:
     return Suspended("paused", (waiting,))
 
 
-def _wait_on(sent: Set[str], operation: Operation) -> None:
+def _wait_on(sent: Set[str], now: str, operation: Operation) -> None:
     """Wait for what has not come, neither its time nor a signal that was sent; anything else is left to do."""
     if not isinstance(operation, Listen) or operation.rows:
         raise _GoesOn
-    if operation.signal in sent or (operation.until is not None and operation.until <= now()):
+    if operation.signal in sent or (operation.until is not None and operation.until <= now):
         raise _GoesOn

@@ -212,7 +212,7 @@ class Steering:
         RunNotFound when the store holds no such run, Damaged when its records are not whole.
         """
         tape, _ = self._index.load(run_id)
-        return read_result(run_id, tape)
+        return read_result(run_id, tape, self.store.clock.write_now())
 
     def watch(self, watch: Callable[[str], AnswerListener]) -> None:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
@@ -266,14 +266,14 @@ class Steering:
                     raise cancellation
         except Abandoned:
             if stop is not None and not stop.is_abandoned:
-                await self._note_late_answers(run)
+                await self._note_let_go(run)
             raise
 
-    async def _note_late_answers(self, run: str) -> None:
-        """Note in the index what the answers that came late have changed, unless somebody drives the run."""
+    async def _note_let_go(self, run: str) -> None:
+        """Note in the index that a run was let go of, and what its late answers have changed, unless it is driven."""
         try:
             async with self.lease_keeper.driving(run):
-                await self._runs.note_late_answers(run)
+                await self._runs.note_let_go(run)
         except (EngineError, JournalError) as error:
             log.debug("late answers of run %s are not noted in the index: %s", run, error)
 

@@ -11,6 +11,7 @@ from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
 from engine_shim.runs.loops import LOOPS
+from utools.schema.faults import hint
 from utools.words.text import error_words
 
 
@@ -46,20 +47,28 @@ def try_replay(
     run: str, load: Callable[[str], Tape], policy: Mapping[str, Any] | None = None, strand: str | None = None
 ) -> Trial:
     """Replay one run; with a `strand`, under the policy in that agent alone. DefinitionError for a policy that no run
-    can have."""
+    can have, and for a strand that the run has not."""
     try:
         tape = load(run)
+        _check_strand(tape, strand)
         found = replay_tape(run, tape, policy=policy, strand=strand, loops=LOOPS)
         outcome, place = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Trial("damaged", {"strand": error.path, "n": error.n}, str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
+        if isinstance(error, DefinitionError) and error.where == "strand":
+            raise
         if isinstance(error, DefinitionError) and error.where.startswith("policy"):
             if not error.where.startswith("policy/allowed_tools/"):
                 raise
             return Trial("inapplicable", None, error_words(error))
         return Trial("unreadable", None, error_words(error))
     return Trial(outcome, place, found.why, found)
+
+
+def _check_strand(tape: Tape, strand: str | None) -> None:
+    if strand is not None and strand not in tape:
+        raise DefinitionError(f"there is no such strand; {hint(strand, sorted(tape))}", where="strand", value=strand)
 
 
 def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, Json | None]:

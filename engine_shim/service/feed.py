@@ -7,9 +7,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.errors import JournalAway
+from agent_core.errors import JournalAway, JournalError
 from agent_core.journal.record import Row, Tape
-from engine_shim.intervals import FEED_INTERVAL_S
+from engine_shim.intervals import FEED_INTERVAL_S, QUIET_INTERVAL_S
 from engine_shim.service.feed_merge import FeedMerge, Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.run_store import RunStore
@@ -25,6 +25,8 @@ EXPECTED_S: Final = 5.0
 """How long what happens in a run is kept for somebody who asked for it to begin, and is about to follow it."""
 TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
+OVERLAP: Final = 256
+"""So many rows a look at the store goes back: what was written side by side may be seen in another order."""
 _OVER: Final = b"event: over\ndata: {}\n\n"
 _MISSING: Final = b"event: missing\ndata: {}\n\n"
 
@@ -106,7 +108,7 @@ class Feed:
             self._wake()
             await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), FEED_INTERVAL_S)
+                await asyncio.wait_for(self._news.wait(), QUIET_INTERVAL_S)
             self._news.clear()
 
     async def _read_tail(self) -> list[tuple[int, Row]]:
@@ -129,11 +131,15 @@ class Feed:
 
 
 class Feeds:
-    """The feeds of a store, each for as long as somebody follows it."""
+    """The feeds of a store, each for as long as somebody follows it.
+
+    One look at the store for all of them says which have new rows; the drivers of this process wake theirs at once.
+    """
 
     def __init__(self, store: RunStore) -> None:
-        self._store = store
+        self._store, self._runs = store, AsyncRunStore(store)
         self._feeds: dict[str, Feed] = {}
+        self._looking: asyncio.Task[None] | None = None
 
     def watch(self, run: str) -> "FeedListener":
         """Return what the driver of a run in this process tells of it."""
@@ -145,7 +151,7 @@ class Feeds:
 
     def expect(self, run: str) -> None:
         """Keep what happens from now on for somebody who is about to follow the run."""
-        feed = self._feeds.setdefault(run, Feed(self._store, run))
+        feed = self._open(run)
         asyncio.get_running_loop().call_later(EXPECTED_S, self._drop, run, feed)
 
     def _drop(self, run: str, feed: Feed) -> None:
@@ -162,7 +168,33 @@ class Feeds:
     def frames(self, run: str, after: Position) -> AsyncGenerator[list[Frame]]:
         """Return the events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now
         on."""
-        return self._follow(run, self._feeds.setdefault(run, Feed(self._store, run)), after)
+        return self._follow(run, self._open(run), after)
+
+    def _open(self, run: str) -> Feed:
+        """Return the feed of a run; there is a look at the store as long as there is one."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_on())
+        return self._feeds.setdefault(run, Feed(self._store, run))
+
+    async def _look_on(self) -> None:
+        """Wake the feeds of runs with new rows, until there is no feed.
+
+        Rows may be seen a little later than others with a higher position: so each look goes back by some.
+        """
+        newest, seen = 0, dict[str, int]()
+        while True:
+            found: dict[str, int] = {}
+            try:
+                found = await self._runs.run_blocking(self._store.list_news, max(0, newest - OVERLAP))
+            except JournalError as error:
+                log.debug("the store cannot be looked at: %s", error)
+            for run in found.keys() & self._feeds.keys():
+                if found[run] > seen.get(run, 0):
+                    self._feeds[run].wake()
+            newest, seen = max([newest, *found.values()]), found or seen
+            await asyncio.sleep(FEED_INTERVAL_S)
+            if not self._feeds:
+                return
 
     async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
         try:
@@ -212,6 +244,8 @@ class Feeds:
         """Let all followers go; a later one is served anew."""
         for feed in list(self._feeds.values()):
             feed.close()
+        if self._looking is not None:
+            self._looking.cancel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ A follower gets each frame of a row after its position; of what no record holds 
 answer that is still being written all of it.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -25,6 +26,9 @@ from agent_core.run.events import Event
 PASSING: Final = ("thought_delta", "answer_delta", "answer_discarded", "tool_progress")
 """Events that no record holds: only those who follow at that moment get them."""
 
+POSITION_TEXT: Final = r"^([0-9]{1,15}\.[0-9]{1,9})?$"
+"""The id of an event, as in `12.0`; empty for the beginning."""
+
 Show = Callable[[EventListener], None]
 
 
@@ -37,8 +41,10 @@ class Position(NamedTuple):
     @classmethod
     def read(cls, text: str | None) -> "Position":
         """Return the position in an event's id; the beginning for any other text."""
-        row, _, number = (text or "").partition(".")
-        return cls(int(row), int(number)) if row.isdecimal() and number.isdecimal() else cls(0, 0)
+        if not text or not re.fullmatch(POSITION_TEXT, text):
+            return cls(0, 0)
+        row, _, number = text.partition(".")
+        return cls(int(row), int(number))
 
 
 class _Key(NamedTuple):

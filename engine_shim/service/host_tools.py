@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.outputs import Json
-from engine_shim.definition.errors import Problem, refuse
+from engine_shim.definition.errors import Problem, problem_of, refuse
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.uses import uses_of
 from engine_shim.definition.validate import CheckedWorkflow, check
@@ -100,7 +100,7 @@ class HostTools:
         for name in sorted(author_keys(self.engine.registry.schema(code).schema) & args.keys()):
             yield Problem(f"args/{name}", "only the operator sets this, in presets of agent-core.yaml")
         for fault in self.engine.registry.validate(code, args):
-            yield Problem(f"args{fault.pointer}", fault.message)
+            yield problem_of(fault, "args")
 
     def _may_execute(self, tool: Tool) -> bool:
         return tool.effect != "nested" and not tool.node_only and any(True for _ in self._entries(tool.code))

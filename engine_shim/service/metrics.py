@@ -4,7 +4,6 @@ from collections import Counter
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from agent_core.run.clock import now
 from agent_core.statuses import OPEN, STOPPED
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def read_state(tenant: "Tenant", store_failures: int) -> "TenantState":
         open_runs=sum(number[status] for status in OPEN),
         waiting_runs=number["waiting"],
         paused_runs=number["paused"],
-        overdue_runs=len(tenant.store.list_due(engine.host, now(OVERDUE_S))),
+        overdue_runs=len(tenant.store.list_due(engine.host, tenant.store.clock.write_now(OVERDUE_S))),
         queued_runs=engine.slots.waiting,
         orphaned_runs=len(runs.orphans),
         oldest_orphan_seconds=runs.orphans.oldest_seconds,

@@ -111,7 +111,7 @@ def read_recorded(store: RunStore, run: str) -> RunResult | None:
     if ROOT not in tape:
         raise RunNotFound(run)
     try:
-        return read_result(run, tape)
+        return read_result(run, tape, store.clock.write_now())
     except Divergence:  # recorded by another version of the loops: what the index says stays
         return None
 

@@ -93,6 +93,12 @@ class Service:
             self.is_open = not await run_blocking(self.tokens, self.tokens.any_existed)
         return self.is_open
 
+    def find_clock_difference(self) -> float | None:
+        """Return by how many seconds this machine's clock is ahead of that of its stores, where it is most; None where
+        they agree within a second."""
+        found = [seconds for each in self.tenants.values() if (seconds := each.clock.find_difference()) is not None]
+        return max(found, key=abs, default=None)
+
     def _find_over(self, held: set[str]) -> set[str]:
         """Return those of the tokens by id that hold no longer; who called without one has none once the server is
         closed."""
@@ -145,6 +151,8 @@ class Service:
                 yield partial(_take_up_forever, tenant)
             yield tenant.triggers.run_forever
             yield Timers(tenant.runs).run_forever
+            if tenant.store.clock.is_remote:
+                yield tenant.clock.run_forever
             yield from (webhook.run_forever for webhook in tenant.webhooks)
 
     async def _recover_forever(self) -> None:

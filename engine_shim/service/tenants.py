@@ -17,6 +17,7 @@ from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
+from engine_shim.service.clock_watch import ClockWatch
 from engine_shim.service.completions import Completions
 from engine_shim.service.conversations import ConversationService
 from engine_shim.service.drafts import Drafts, Format
@@ -57,6 +58,7 @@ class Tenant:
     search: RunSearch
     searches: WorkerPool
     webhooks: list[WebhookSender]
+    clock: ClockWatch
 
     @property
     def name(self) -> str | None:
@@ -188,6 +190,7 @@ def open_tenant(
     shared = shared or Shared(TriggerSecrets(config.note_signing))
     store = open_store(address, tenant=config.tenant)
     store.database.prepare()
+    store.clock.measure()
     store.note_tenant(config.tenant)
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
 
@@ -209,13 +212,14 @@ def open_tenant(
         runs,
         tenant=config.tenant,
         secrets=shared.secrets,
+        clock=store.clock.now,
     )
     triggers.load()
-    webhooks = open_senders(config, store.database, runs.read)
+    webhooks = open_senders(config, store.database, runs.read, store.clock.read)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
     parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool(), webhooks)
-    return Tenant(config, store, engine, workflows, runs, conversations, *parts)
+    return Tenant(config, store, engine, workflows, runs, conversations, *parts, ClockWatch(store))
 
 
 def _workflows_of(config: HostConfig) -> Path:

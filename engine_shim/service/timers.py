@@ -5,7 +5,6 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.run.clock import now
 from engine_shim.errors import RunBusy
 from engine_shim.intervals import TIMER_INTERVAL_S
 from engine_shim.runs.steering import RECOVERY
@@ -46,5 +45,6 @@ class Timers:
 
     def _find_due(self) -> list[str]:
         engine, driven = self.runs.engine, self.runs.driven
-        due = engine.store.list_due(engine.host, now(LATE_S if engine.has_workers else 0.0))
+        now = engine.store.clock.write_now(LATE_S if engine.has_workers else 0.0)
+        due = engine.store.list_due(engine.host, now)
         return [run for run in due if run not in driven and driven.backoff.is_due(run)]

@@ -78,7 +78,8 @@ class TriggerSecrets:
 class Triggers:
     """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up.
 
-    `secrets` are those of all tenants' triggers. `outcomes` counts the scheduled times by what came of them.
+    `secrets` are those of all tenants' triggers; `clock` is that of the store. `outcomes` counts the scheduled times by
+    what came of them.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Triggers:
         *,
         tenant: str | None = None,
         secrets: "TriggerSecrets | None" = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime],
     ) -> None:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
         self._clock, self._tenant, self._secrets = clock, tenant, secrets or TriggerSecrets()

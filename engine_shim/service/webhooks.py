@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import time
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable
@@ -38,7 +37,8 @@ log = logging.getLogger("engine_shim")
 
 
 class WebhookSender:
-    """Tells one webhook what happens to the runs of one tenant. DefinitionError for a secret that is not set.
+    """Tells one webhook what happens to the runs of one tenant, by the clock of its store. DefinitionError for a secret
+    that is not set.
 
     `outcomes` counts the attempts by what came of them.
     """
@@ -50,7 +50,7 @@ class WebhookSender:
         database: Database,
         view: View,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float],
         timeout: float = TIMEOUT_S,
     ) -> None:
         self._hook, self._view, self._clock, self._timeout = hook, view, clock, timeout
@@ -128,10 +128,10 @@ class WebhookSender:
         }
 
 
-def open_senders(config: HostConfig, database: Database, view: View) -> list[WebhookSender]:
+def open_senders(config: HostConfig, database: Database, view: View, clock: Callable[[], float]) -> list[WebhookSender]:
     """Return the senders of a host or tenant. DefinitionError for a secret that is not set."""
     return [
-        WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), database, view)
+        WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), database, view, clock=clock)
         for at, hook in enumerate(config.webhooks)
     ]
 

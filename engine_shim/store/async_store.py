@@ -68,8 +68,8 @@ class AsyncRunStore:
     async def set_status(self, run: str, status: RunStatus, records: int = 0) -> None:
         await self.run_blocking(self._index.set_status, run, status, records)
 
-    async def note_late_answers(self, run: str) -> None:
-        await self.run_blocking(self._index.note_late_answers, run)
+    async def note_let_go(self, run: str) -> None:
+        await self.run_blocking(self._index.note_let_go, run)
 
     async def last_control(self, run: str) -> str | None:
         """Return the last request about a run: pause, resume or cancel; None when there was none."""

@@ -7,6 +7,8 @@ from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.signature import Keys
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
+from engine_shim.store.beside_runs import copy_trigger_times
+from engine_shim.store.compare import begins_with
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
 from engine_shim.store.token_rows import copy_tokens
@@ -35,7 +37,8 @@ class Copied:
 def copy_runs(
     source: RunStore, target: RunStore, runs: Iterable[str] | None = None, *, keys: Keys | None = None
 ) -> Copied:
-    """Copy these runs, or all, with the ledger and the tokens. What was interrupted continues when it is done again.
+    """Copy these runs, or all, with the ledger, the tokens and the times of triggers. What was interrupted continues
+    when it is done again.
 
     The seals of the runs name the store where they were made; the target notes that, and signs it with `keys`.
     RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole; the runs before
@@ -45,9 +48,10 @@ def copy_runs(
     if isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
         _note_origin(source, target, keys)
         if runs is None:
+            copy_trigger_times(source.database, target.database)
             copied.tokens = copy_tokens(source.database, target.database)
             copied.ledger = carry_ledger(source.database, target.database)
-    for run in _all_runs(source) if runs is None else runs:
+    for run in list_all_runs(source) if runs is None else runs:
         _copy_one(source, target, run, copied)
     return copied
 
@@ -77,7 +81,8 @@ def _note_origin(source: DatabaseRunStore, target: DatabaseRunStore, keys: Keys 
     note_copy(target.database, origin, own, keys)
 
 
-def _all_runs(store: RunStore) -> list[str]:
+def list_all_runs(store: RunStore) -> list[str]:
+    """Return the ids of all runs, also of those that other programs wrote, the oldest first."""
     return list(dict.fromkeys([*store.journal.runs(), *(entry.run for entry in reversed(store.entries()))]))
 
 
@@ -89,7 +94,7 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
         raise RunNotFound(run)
     tape = check_chains(run, _in_strands(rows))
     held = target.journal.load(run)
-    if any(held[path] != tape.get(path, [])[: len(held[path])] for path in held):
+    if not begins_with(tape, held):
         raise OtherRecords(run)
     is_new = held != tape or target.entry(run) != entry
     if (submitter := source.submitter(run)) is not None:

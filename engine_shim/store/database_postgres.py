@@ -53,7 +53,17 @@ _TURNS: Final = """
     CREATE TABLE run_turns (run TEXT COLLATE "C" PRIMARY KEY, agent TEXT NOT NULL, conversation TEXT COLLATE "C");
     CREATE INDEX run_turns_conversation ON run_turns (conversation)"""
 _TIMERS: Final = 'CREATE TABLE run_timers (run TEXT COLLATE "C" PRIMARY KEY, due TEXT COLLATE "C")'
-LAYOUT: Final = PostgresLayout("runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS))
+_LEDGER_START: Final = """
+    CREATE TABLE ledger_start (rows BIGINT NOT NULL);
+    INSERT INTO ledger_start
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM ledger) THEN 0 ELSE (SELECT coalesce(max(seq), 0) FROM rows) END"""
+_KEPT_LEDGERS: Final = """
+    CREATE TABLE kept_ledgers (
+        store TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, hash BYTEA NOT NULL, data BYTEA NOT NULL,
+        PRIMARY KEY (store, seq))"""
+LAYOUT: Final = PostgresLayout(
+    "runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS, _LEDGER_START, _KEPT_LEDGERS)
+)
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

@@ -12,7 +12,6 @@ from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json, WaitingCall
-from agent_core.run.clock import now
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.definition.model import ROOT
@@ -97,10 +96,13 @@ class RunIndex:
             case status:
                 return status
 
-    def note_late_answers(self, run: str) -> None:
-        """Note that a run continues which waits by the index, and in which late answers have ended the last doubt."""
+    def note_let_go(self, run: str) -> None:
+        """Note that a driver is due for a run that was let go of in its midst: it was running, or it waited by the
+        index, and late answers have ended the last doubt."""
         tape, _ = self.load(run)
-        if self.status(run) == "waiting" and not is_finished(tape, ROOT) and not waiting_calls(tape):
+        status = self.status(run)
+        is_due = status == "running" or (status == "waiting" and not waiting_calls(tape))
+        if is_due and not is_finished(tape, ROOT):
             self.set_status(run, "pending")
 
     def settle(self, run: str, status: RunStatus, records: int, waiting: Iterable[WaitingCall]) -> None:
@@ -114,7 +116,8 @@ class RunIndex:
         tape = self.store.journal.load(run)
         waits = [each for each in waiting_calls(tape) if each["reason"] == "awaiting_event"]
         sent = {each.name for each in untaken_signals(tape)} if waits else set[str]()
-        return any(each.get("signal") in sent or each.get("until", "~") <= now() for each in waits)
+        now = self.store.clock.write_now()
+        return any(each.get("signal") in sent or each.get("until", "~") <= now for each in waits)
 
     def set_status(
         self, run: str, status: RunStatus, records: int = 0, *, unless: Collection[ListedStatus] = ()

@@ -1,15 +1,14 @@
 """Leases: which driver drives which run, so that no two do, and the signals that others send it."""
 
-import os
-import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
+from engine_shim.store.driver_identity import has_ended, pattern_of, read_place, read_process, read_start
 from utools.databases.transaction import Transaction
 from utools.threads import Threads
 
@@ -20,16 +19,21 @@ Notice = Literal["message", "pause", "cancel", "lost"]
 TTL = 10.0
 """Seconds that a lease holds without being renewed."""
 RENEW_AFTER = TTL / 3
+KEPT = TTL - RENEW_AFTER
+"""Seconds for which a lease holds at least, counted from before it was acquired or renewed."""
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver,
-    wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END"""
+    wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END
+    WHERE run_claims.driver = excluded.driver OR (run_claims.driver = ? AND run_claims.until = ?)"""
+_OWN = "SELECT run, wish, until FROM run_claims WHERE driver = ?"
 
 
 class Leases(Protocol):
     """Leases on runs. Any number of threads and processes may share them; each verb is atomic.
 
-    A driver keeps its lease until it releases it or is dead: its process is gone, or it has not renewed for TTL
-    seconds. A new lease has no signal; the journal stays right even if two drive one run.
+    A driver keeps its lease until it releases it or is dead: it has not renewed for TTL seconds, or its process has
+    ended for certain, which processes in the same place see. A new lease has no signal; the journal stays right even
+    if two drive one run.
     """
 
     @property
@@ -44,8 +48,8 @@ class Leases(Protocol):
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         """Renew the driver's leases on these runs. Gives the signal to each; "lost" for one it no longer holds.
 
-        Meant to be called several times a second: it writes every few seconds only. A signal is given again each
-        time, until the run is released.
+        Meant to be called several times a second: it writes every few seconds only, so that those it renews hold for
+        KEPT seconds at least. A signal is given again each time, until the run is released.
         """
         ...
 
@@ -126,9 +130,9 @@ class MemoryLeases:
 
 
 class StoreLeases:
-    """Leases among all processes that share a run store. Times are those of its database, unless there is a `clock`."""
+    """Leases among all processes that share a run store, by its clock, which is measured whenever a lease is."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: Database, clock: StoreClock) -> None:
         self._database, self._clock = database, clock
 
     @property
@@ -141,19 +145,26 @@ class StoreLeases:
             now = self._now(db)  # not before the lock: a lease taken while we waited would seem to be of the future
             if holder := living_holder(Lease(*row) if row else None, now, other_than=driver):
                 return holder
-            db.execute(_TAKE, (run, driver, now + TTL))
-        return None
+            before, until = row or (driver, 0.0)
+            is_taken = db.execute(_TAKE, (run, driver, now + TTL, before, until)).rowcount == 1
+        return None if is_taken else before  # which has renewed it at this moment
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         asked = set(runs)
-        rows = self._select("SELECT run, wish, until FROM run_claims WHERE driver = ?", driver)
+        rows = self._select(_OWN, driver)
         now = self._now()
         own: dict[str, Signal | None] = {run: signal for run, signal, _ in rows if run in asked}
-        if not all(now + TTL - RENEW_AFTER < until <= now + TTL for run, _, until in rows if run in asked):
-            with self._database.writing(f"driver {driver}") as db:
-                renewed = [(now + TTL, run, driver) for run in own]
-                db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
+        if not all(now + KEPT < until <= now + TTL for run, _, until in rows if run in asked):
+            own = self._prolong(driver, own, now + TTL)
         return notices(runs, own)
+
+    def _prolong(self, driver: str, runs: Collection[str], until: float) -> dict[str, Signal | None]:
+        """Renew leases, and return those that are the driver's then: another one may have taken some meanwhile."""
+        with self._database.writing(f"driver {driver}") as db:
+            renewed = [(until, run, driver) for run in runs]
+            db.executemany("UPDATE run_claims SET until = ? WHERE run = ? AND driver = ?", renewed)
+            rows = db.execute(_OWN, (driver,)).fetchall()
+        return {run: signal for run, signal, _ in rows if run in runs}
 
     def signal(self, run: str, signal: Signal) -> bool:
         holder = self.holder(run)
@@ -179,16 +190,18 @@ class StoreLeases:
         query = f"SELECT run, driver, until FROM run_claims WHERE run IN {dialect.values}"
         rows = self._select(query, dialect.pack(list(runs))) if runs else []
         now = self._now() if rows else 0.0
-        return {run for run, driver, until in rows if is_alive(driver, until, now)}
+        current = [(run, driver) for run, driver, until in rows if is_current(until, now)]
+        dead = {driver for driver in {driver for _, driver in current} if is_dead(driver)}
+        return {run for run, driver in current if driver not in dead}
 
     def free(self) -> tuple[str, list[Any]]:
-        """Return a condition on `run_claims` of a query, and its values: it lets through what nobody holds, and what
-        drivers on this machine do, which may have died just now."""
-        now, own = self._now(), f"{socket.gethostname()}:"
-        return "(until IS NULL OR until <= ? OR until > ? OR substr(driver, 1, ?) = ?)", [now, now + TTL, len(own), own]
+        """Return a condition on `run_claims` of a query, and its values: it lets through runs without a lease that
+        holds, and those of drivers in this place, which may have died just now."""
+        now = self._now()
+        return "(until IS NULL OR until <= ? OR until > ? OR driver LIKE ?)", [now, now + TTL, pattern_of(read_place())]
 
     def _now(self, db: Transaction | None = None) -> float:
-        return self._database.read_clock(db) if self._clock is None else self._clock()
+        return self._clock.measure(db)
 
     def _select(self, query: str, value: Any) -> list[tuple[Any, ...]]:
         return self._database.rows("run_claims", query, value)
@@ -206,42 +219,26 @@ def stronger(before: Signal | None, signal: Signal) -> Signal:
 
 def living_holder(lease: Lease | None, now: float, *, other_than: str | None = None) -> str | None:
     """Return the driver of a lease, if it seems to be alive and is not this one."""
-    if lease is None or lease.driver == other_than or not is_alive(lease.driver, lease.until, now):
+    if lease is None or lease.driver == other_than or not is_current(lease.until, now) or is_dead(lease.driver):
         return None
     return lease.driver
+
+
+def is_current(until: float, now: float) -> bool:
+    """Return whether a lease that holds until then still does; in wall-clock seconds.
+
+    An `until` beyond a whole TTL was written before the clock was set back, and proves nothing.
+    """
+    return now < until <= now + TTL
+
+
+def is_dead(driver: str) -> bool:
+    """Return whether the process of a driver has ended for certain. Of a process in another place, and of one that its
+    name does not tell, only the time of the lease counts."""
+    return has_ended(read_process(driver), read_place(), read_start)
 
 
 def notices(runs: Collection[str], own: Mapping[str, Signal | None]) -> dict[str, Notice]:
     """Return what a driver is told of the runs that it asks for, by the signals to those that are its own."""
     found: dict[str, Notice | None] = {run: own.get(run, "lost") for run in runs}
     return {run: notice for run, notice in found.items() if notice is not None}
-
-
-# ── drivers ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def new_driver() -> str:
-    """Return a name for one driver in this process: host:pid:token."""
-    return f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
-
-
-def is_alive(driver: str, until: float, now: float) -> bool:
-    """Return whether the driver of a lease that holds until then seems to be alive; in wall-clock seconds.
-
-    On this host a process that is gone is dead at once. An `until` beyond a whole TTL was written before the clock
-    was set back, and proves nothing.
-    """
-    match driver.rsplit(":", 2):
-        case [host, pid, _] if host == socket.gethostname() and pid.isdecimal() and not _exists(int(pid)):
-            return False
-    return now < until <= now + TTL
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,19 +1,21 @@
 """carry_ledger() and note_copy(): what a store notes when runs of another one are copied into it."""
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from agent_core.journal.identity import COPIES, StoreIdentity, read_identity
 from agent_core.journal.signature import Keys, is_signed_copy
 from engine_shim.store.database import Database
-from engine_shim.store.ledger import SUBJECT, write_entry
+from engine_shim.store.kept_ledgers import Link, keep_ledger, list_kept_ledgers
+from engine_shim.store.ledger import SUBJECT, Entry, write_entry
 from utools.databases.transaction import Transaction
 
 _ALL: Final = "SELECT seq, run, hash, data FROM ledger ORDER BY seq"
 _NOTE: Final = f"""INSERT INTO {COPIES} (store, at, kid, mac) VALUES (?, ?, ?, ?)
     ON CONFLICT (store) DO UPDATE SET at = excluded.at, kid = excluded.kid, mac = excluded.mac"""
-Carried = Literal["carried", "noted"]
+Carried = Literal["carried", "kept", "noted"]
 
 
 def note_copy(target: Database, source: StoreIdentity, own: StoreIdentity, keys: Keys | None) -> None:
@@ -35,40 +37,42 @@ def carry_ledger(source: Database, target: Database) -> Carried | None:
     """Bring the ledger of one store into another; None where there is none, or where it is there already.
 
     A target without a ledger takes all entries over as they are, so that each head that was kept of the source is found
-    there: they are "carried". In a target with a ledger of its own, head and count of the source are "noted", and it
-    takes over the tombstones of runs that it does not know. Either way an entry `copied` says so: `head` and `count`
-    are those of the source, `rows`, if its entries were taken over, is how far the journal of the target had come.
+    there: they are "carried". In a target with a ledger of its own, that of the source is "kept" beside it, and the
+    tombstones of runs that the target does not know are entered; only "noted" are head and count of a ledger that is
+    not the one that was kept before. Either way an entry `copied` says so: `head` and `count` are those of the source,
+    `rows`, if its entries were taken over, is how far the journal of the target had come.
     """
-    entries = source.rows("ledger", _ALL)
+    entries = [(seq, run, bytes(digest), bytes(data)) for seq, run, digest, data in source.rows("ledger", _ALL)]
     if not entries:
         return None
-    head = bytes(entries[-1][2]).hex()
-    note = {
-        "kind": "copied",
-        "from": read_identity(source.rows).store,
-        "head": head,
-        "count": len(entries),
-        "at": _now(),
-    }
+    head, store = entries[-1][2].hex(), read_identity(source.rows).store
+    note = {"kind": "copied", "from": store, "head": head, "count": len(entries), "at": _now()}
+    others = list(list_kept_ledgers(source))
     with target.writing() as db:
         target.lock(db, SUBJECT)
         known = db.execute(_ALL).fetchall()
-        if any(head in (bytes(digest).hex(), _noted_head(data)) for _, _, digest, data in known):
+        noted = _find_noted_heads(json.loads(data) for _, _, _, data in known)
+        if noted.get(head) or any(bytes(digest).hex() == head for _, _, digest, _ in known):
             return None
+        for other, links in others:
+            keep_ledger(db, other, links)
         if known:
+            is_kept = keep_ledger(db, store, (Link(seq, digest, data) for seq, _, digest, data in entries))
+            if not is_kept and head in noted:
+                return None
             _add_tombstones(db, entries, {run for _, run, _, _ in known})
-            write_entry(db, "", note)
-            return "noted"
+            write_entry(db, "", {**note, "kept": True} if is_kept else note)
+            return "kept" if is_kept else "noted"
         rows = db.execute("SELECT coalesce(max(seq), 0) FROM rows").fetchall()[0][0]
         db.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?)", entries)
         write_entry(db, "", {**note, "rows": rows})
     return "carried"
 
 
-def _noted_head(data: bytes) -> str | None:
-    """Return the head of another ledger that an entry names."""
-    entry = json.loads(data)
-    return str(entry["head"]) if entry["kind"] == "copied" else None
+def _find_noted_heads(entries: Iterable[Entry]) -> dict[str, bool]:
+    """Return the heads of other ledgers that these entries name, and of each whether that ledger is here as well."""
+    notes = [entry for entry in entries if entry["kind"] == "copied"]
+    return {str(note["head"]): "kept" in note or "rows" in note for note in notes}
 
 
 def _add_tombstones(db: Transaction, entries: list[Any], known: set[str]) -> None:

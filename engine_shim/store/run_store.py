@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
 from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
@@ -35,6 +36,8 @@ _LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
 _LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
     LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
     ON newest.run = workflow_runs.run"""
+_NEWS = f"""SELECT run, max(seq) FROM (SELECT run, seq FROM rows WHERE seq > ? ORDER BY seq DESC LIMIT {NEWEST}) AS news
+    GROUP BY run"""
 _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     JOIN run_submissions ON run_submissions.run = workflow_runs.run
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
@@ -59,6 +62,11 @@ class RunStore(Protocol):
 
     @property
     def leases(self) -> Leases: ...
+
+    @property
+    def clock(self) -> StoreClock:
+        """The time that waits, triggers and deliveries go by."""
+        ...
 
     def save(self, entry: RunEntry) -> None:
         """Add the entry, or replace the run's older one."""
@@ -89,6 +97,11 @@ class RunStore(Protocol):
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         """Return the statuses of runs, and the position of the last row of each, which may be 0 where that is none of
         the newest of the store."""
+        ...
+
+    def list_news(self, after: int) -> dict[str, int]:
+        """Return the runs with rows behind a position, of the newest rows of the store, each with that of its last row;
+        none where all who write are in this process."""
         ...
 
     def list_orphaned(self, host: str) -> list[str]:
@@ -153,7 +166,8 @@ class DatabaseRunStore:
         self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
     ) -> None:
         self.database, self._open_journal = database, open_journal
-        self.leases = StoreLeases(database, clock=clock)
+        self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
+        self.leases = StoreLeases(database, self.clock)
 
     if TYPE_CHECKING:  # checkers know a property of a protocol by nothing but a property
 
@@ -212,6 +226,9 @@ class DatabaseRunStore:
         query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
         found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
         return {run: (read_status(status), last) for run, status, last in found}
+
+    def list_news(self, after: int) -> dict[str, int]:
+        return dict(self.database.rows("rows", _NEWS, after))
 
     def list_orphaned(self, host: str) -> list[str]:
         free, values = self.leases.free()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_core.statuses import OPEN, ListedStatus, RunStatus
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
 from engine_shim.store.leases import Leases, MemoryLeases
 
@@ -22,6 +23,7 @@ class MemoryRunStore:
 
         self.journal: MemoryJournal = MemoryJournal()
         self.leases: Leases = MemoryLeases(clock=clock)
+        self.clock = StoreClock.of_machine(clock)
         self._entries: dict[str, RunEntry] = {}
         self._submitters: dict[str, str] = {}
         self._traces: dict[str, str] = {}
@@ -53,6 +55,9 @@ class MemoryRunStore:
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
         found = [entry for run in runs if (entry := self._entries.get(run))]
         return {entry.run: (entry.status, max((n for n, _ in self.tail(entry.run)), default=0)) for entry in found}
+
+    def list_news(self, after: int) -> dict[str, int]:
+        return {}
 
     def list_orphaned(self, host: str) -> list[str]:
         found = [

@@ -2,10 +2,16 @@
 
 from typing import Final
 
-from engine_shim.store.database import Database
+from engine_shim.store.database import Database, Reader
 
 COLUMNS: Final = "id, name, tenant, scopes, hash, made_at, expires_at"
 TABLE: Final = "api_tokens"
+
+
+def list_tokens(database: Reader) -> list[tuple[str, bool]]:
+    """Return the id of each token that a store has had, and whether it still is one."""
+    found = database.rows(TABLE, f"SELECT id, hash FROM {TABLE} ORDER BY made_at, id")
+    return [(identity, bool(secret_hash)) for identity, secret_hash in found]
 
 
 def copy_tokens(source: Database, target: Database) -> int:

@@ -50,9 +50,10 @@ class Made(_Strict):
 class Decided(_Strict):
     """What a person decides about a call that waits."""
 
-    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail"]
+    decision: Literal["approve", "deny", "edit", "retry", "skip", "fail", "done"]
     message: str = ""
     args: dict[str, Any] | None = None
+    output: Any = None
 
 
 class SentSignal(_Strict):

@@ -168,6 +168,14 @@ def test_the_limits_in_force_are_told(limits: Any, told: tuple[str, str]) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("seconds", "timeout", "told"),
+    [(120, 120, "120"), (7, 7, "7"), (57.9, 120, "50"), (50.0001, 120, "50"), (3, 120, "10"), (57.9, None, "50")],
+)
+def test_seconds_that_a_parent_has_left_are_told_in_steps(seconds: float, timeout: float | None, told: str) -> None:
+    assert describe_limits({"seconds": seconds}, words_in("en"), timeout=timeout) == f"{told} seconds"
+
+
 def test_page_names_each_template_with_its_variables() -> None:
     page = (Path(agent_core.__file__).parent / "prompts" / "README.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", page, re.MULTILINE)

@@ -104,7 +104,7 @@ def test_turn_without_an_agent_names_those_there_are(host: Served) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "where"),
     [
-        ({"message": "x", "agent": "nobody"}, 404, None),
+        ({"message": "x", "agent": "nobody"}, 404, "body/agent"),
         ({"agent": "clerk"}, 422, "body/message"),
         ({"message": "x", "agent": "clerk", "max_tool_calls": 0}, 422, "body/max_tool_calls"),
         ({"message": "x", "agent": "clerk", "conversation_id": ""}, 422, "body/conversation_id"),

@@ -12,7 +12,7 @@ import pytest
 
 from agent_core import MemoryJournal
 from agent_core.errors import JournalError
-from engine_shim.service.feed import TOGETHER_BYTES, Feeds
+from engine_shim.service.feed import OVERLAP, TOGETHER_BYTES, Feeds
 from engine_shim.service.feed_merge import Position
 from support.served_host import Served, read_events, served
 
@@ -184,7 +184,43 @@ def feeds_of(tail: Tail) -> Feeds:
         def tail(self, run: str, after: int = 0) -> Any:
             return tail(run, after)
 
+        def list_news(self, after: int) -> dict[str, int]:
+            return {}
+
     return Feeds(Store())  # type: ignore[arg-type]
+
+
+def test_runs_without_news_are_looked_at_all_together() -> None:
+    looks, reads = list[int](), list[str]()
+
+    class Store:
+        journal = MemoryJournal()
+
+        def tail(self, run: str, after: int = 0) -> Any:
+            reads.append(run)
+            return []
+
+        def list_news(self, after: int) -> dict[str, int]:
+            looks.append(after)
+            return {"r3": 400} if len(looks) > 1 else {"r1": 390}
+
+    async def play() -> None:
+        feeds = Feeds(Store())  # type: ignore[arg-type]
+
+        async def follow(run: str) -> None:
+            async for _ in feeds.frames(run, Position(0, 0)):
+                pass
+
+        followers = [asyncio.create_task(follow(f"r{n}")) for n in range(30)]
+        while len(looks) < 5:
+            await asyncio.sleep(0.01)
+        feeds.close()
+        await asyncio.gather(*followers)
+
+    asyncio.run(play())
+    assert looks[:4] == [0, 390 - OVERLAP, 400 - OVERLAP, 400 - OVERLAP]
+    assert len(reads) <= 30 + 2, "each once, and again where a look saw news"
+    assert reads.count("r3") == 2
 
 
 @pytest.mark.parametrize("late", [0, 3, 100])

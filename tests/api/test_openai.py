@@ -97,12 +97,12 @@ def test_same_key_is_the_same_answer(client: OpenAI) -> None:
 @pytest.mark.parametrize(
     ("model", "messages", "more", "status", "param"),
     [
-        ("agent/nobody", ASKED, {}, 404, None),
-        ("gpt-4o", ASKED, {}, 404, None),
-        ("workflow/nothing", ASKED, {}, 404, None),
+        ("agent/nobody", ASKED, {}, 404, "model"),
+        ("gpt-4o", ASKED, {}, 404, "model"),
+        ("workflow/nothing", ASKED, {}, 404, "model"),
         ("agent/clerk", [], {}, 422, "messages"),
-        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 422, "messages/0/role"),
-        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 422, "messages/1/role"),
+        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 422, "messages[0].role"),
+        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 422, "messages[1].role"),
         ("agent/clerk", ASKED, {"n": 2}, 422, "n"),
         ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 422, "tools"),
         ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 422, "response_format"),
@@ -314,9 +314,9 @@ def test_a_history_in_the_common_shape_is_taken(
 @pytest.mark.parametrize(
     ("messages", "param"),
     [
-        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "messages/0/content"),
-        ([{"role": "user", "content": None}], "messages/0/content"),
-        ([{"role": "user", "content": ""}], "messages/0/content"),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "messages[0].content"),
+        ([{"role": "user", "content": None}], "messages[0].content"),
+        ([{"role": "user", "content": ""}], "messages[0].content"),
     ],
     ids=["image", "null", "empty"],
 )

@@ -13,7 +13,7 @@ import pytest
 from agent_core.audit.verify import verify
 from agent_core.errors import JournalError
 from engine_shim import Engine
-from engine_shim.cli.records.store_copy import _copy_conversations
+from engine_shim.cli.records.store_copy import copy_conversations_of
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.open import open_store
 from utools.context.open_store import open_context_store
@@ -145,4 +145,4 @@ def test_conversations_of_the_host_are_not_given_to_a_tenant(
                 source.note_tenant(tenant)
             run = Engine(store=source).run_sync({"id": "w", "nodes": [node]}).run_id
             with closing(open_store(new_database())) as target:
-                assert _copy_conversations(source, target, [run]).new == expected
+                assert copy_conversations_of(source, target, [run]).new == expected

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -20,8 +19,9 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
+from engine_shim.store.driver_identity import new_driver, read_process
 from engine_shim.store.entries import RunEntry, RunFilter
-from engine_shim.store.leases import TTL, Signal, new_driver
+from engine_shim.store.leases import KEPT, RENEW_AFTER, TTL, Signal
 from engine_shim.store.run_store import RunStore, SqliteRunStore
 from engine_shim.store.run_store_memory import MemoryRunStore
 
@@ -31,12 +31,16 @@ OTHER = "elsewhere:1:aa"
 
 
 class Clock:
-    """Wall-clock time as the tests have it."""
+    """Wall-clock time as the tests have it; `meanwhile` happens once, when the time is read."""
 
     def __init__(self) -> None:
         self.now = NOON
+        self.meanwhile: Callable[[], object] | None = None
 
     def __call__(self) -> float:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
         return self.now
 
 
@@ -52,7 +56,10 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=[*BACKENDS, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
+
+
+@pytest.fixture(params=[*BACKENDS, POSTGRES])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[RunStore]:
     if request.param == "postgres":
         new_database = request.getfixturevalue("new_database")
@@ -79,6 +86,12 @@ def driver() -> str:
 
 def entry(run: str, started_at: str = "2025-01-01", status: str = "running") -> RunEntry:
     return RunEntry(run, "flow", "1", status, started_at, "/base")
+
+
+def ended_driver() -> str:
+    """The name of a driver whose process was here and has ended."""
+    code = "from engine_shim.store.driver_identity import new_driver; print(new_driver())"
+    return subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip()
 
 
 def journaled(store: RunStore, run: str) -> None:
@@ -138,6 +151,19 @@ def test_runs_of_a_host_are_counted_by_status(store: RunStore) -> None:
     assert store.count_statuses("ours", ("running", "paused", "waiting")) == {"running": 4, "paused": 2}
 
 
+def test_news_names_runs_with_rows_behind_a_position(store: RunStore) -> None:
+    assert store.list_news(0) == {}
+    for run in ("r1", "r2"):
+        journaled(store, run)
+    found = store.list_news(0)
+    if isinstance(store, MemoryRunStore):
+        assert found == {}, "all who write are in this process"
+        return
+    assert found == {run: store.tail(run)[-1][0] for run in ("r1", "r2")}
+    assert store.list_news(found["r1"]) == {"r2": found["r2"]}
+    assert store.list_news(found["r2"]) == {}
+
+
 def test_due_runs_are_those_of_the_host_that_were_handed_in_and_wait(store: RunStore) -> None:
     about = {
         "late": ("waiting", "ours", "2025-01-01T00:00:02.000Z"),
@@ -175,8 +201,7 @@ def test_runs_that_nobody_drives_are_those_of_the_host_that_were_handed_in_and_g
         store.save(RunEntry(run, "flow", "1", status, f"2025-01-0{9 - number}", "/base", 0, host))
         if run != "local":
             store.save_submission(run, "ada")
-    dead = f"{socket.gethostname()}:999999999:token"
-    for run, holder in (("held", driver), ("left", dead), ("queued", "another-machine:1:token")):
+    for run, holder in (("held", driver), ("left", ended_driver()), ("queued", "another-machine:1:token")):
         assert store.leases.acquire(run, holder) is None
     assert store.list_orphaned("ours") == ["left"]
     clock.now += TTL + 1
@@ -304,6 +329,17 @@ def test_renewing_keeps_a_lease_for_as_long_as_it_is_done(store: RunStore, clock
     assert store.leases.acquire("left", OTHER) is None
 
 
+@pytest.mark.parametrize("age", [0.0, RENEW_AFTER - 0.1, RENEW_AFTER, TTL - 0.1, TTL])
+def test_a_renewed_lease_is_kept_for_a_while_at_least_however_old_it_was(
+    store: RunStore, clock: Clock, driver: str, age: float
+) -> None:
+    store.leases.acquire("r1", driver)
+    clock.now += age
+    assert store.leases.renew(driver, ["r1"]) == {}
+    clock.now += KEPT - 0.1
+    assert store.leases.acquire("r1", OTHER) == driver
+
+
 def test_leases_taken_at_different_times_are_all_renewed(store: RunStore, clock: Clock, driver: str) -> None:
     runs: list[str] = []
     for n in range(80):
@@ -336,6 +372,25 @@ def test_a_driver_whose_lease_went_over_is_told_that_it_lost(store: RunStore, cl
     assert store.leases.holder("r1") == OTHER
 
 
+@pytest.mark.parametrize("store", ["sqlite", POSTGRES], indirect=True)
+def test_a_lease_that_is_taken_while_it_is_renewed_is_lost(store: RunStore, clock: Clock, driver: str) -> None:
+    for run in ("r1", "r2"):
+        store.leases.acquire(run, driver)
+    clock.now += TTL
+    clock.meanwhile = lambda: store.leases.acquire("r1", OTHER)
+    assert store.leases.renew(driver, ["r1", "r2"]) == {"r1": "lost"}
+    assert (store.leases.holder("r1"), store.leases.holder("r2")) == (OTHER, driver)
+
+
+@pytest.mark.parametrize("store", [POSTGRES], indirect=True)
+def test_a_lease_that_is_renewed_while_it_is_taken_is_kept(store: RunStore, clock: Clock, driver: str) -> None:
+    store.leases.acquire("r1", driver)
+    clock.now += TTL
+    clock.meanwhile = lambda: store.leases.renew(driver, ["r1"])
+    assert store.leases.acquire("r1", OTHER) == driver
+    assert store.leases.holder("r1") == driver
+
+
 def test_a_lease_from_before_the_clock_went_back_goes_over(store: RunStore, clock: Clock, driver: str) -> None:
     store.leases.acquire("r1", driver)
     clock.now -= 0.5
@@ -353,20 +408,52 @@ def test_a_driver_that_renews_after_the_clock_went_back_keeps_its_lease(
 
 
 def test_the_lease_of_a_process_that_ended_goes_over_at_once(store: RunStore, driver: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    ended, namesake = f"{socket.gethostname()}:{process.pid}:aa", f"elsewhere:{process.pid}:aa"
+    ended = ended_driver()
     assert store.leases.acquire("r1", ended) is None
-    assert store.leases.acquire("r2", namesake) is None
+    assert store.leases.acquire("r2", ended) is None
+    assert store.leases.holder("r1") is None
+    assert store.leases.held(["r1", "r2"]) == set()
+    assert store.leases.signal("r1", "cancel") is False
+    assert store.leases.acquire("r1", driver) is None
+    assert store.leases.held(["r1", "r2"]) == {"r1"}
+
+
+def test_the_lease_of_a_process_whose_id_another_one_has_by_now_goes_over_at_once(store: RunStore, driver: str) -> None:
+    own = read_process(driver)
+    assert own is not None
+    before = driver.replace(f":{own.start}:", f":{int(own.start) - 1}:")
+    assert store.leases.acquire("r1", before) is None
     assert store.leases.holder("r1") is None
     assert store.leases.acquire("r1", driver) is None
-    assert store.leases.acquire("r2", driver) == namesake, "a process id means something on its own host only"
 
 
-def test_a_process_of_another_user_is_alive(store: RunStore, driver: str) -> None:
-    init = f"{socket.gethostname()}:1:aa"
-    store.leases.acquire("r1", init)
-    assert store.leases.acquire("r1", driver) == init
+ELSEWHERE: dict[str, Callable[[str], str]] = {
+    "in another PID namespace of a machine and a host name that are the same": lambda name: _renamed(name, 3, "1"),
+    "on another machine with the same host name": lambda name: _renamed(name, 4, f"{0:08}-0000-0000-0000-{0:012}"),
+    "on another host": lambda name: _renamed(name, 0, "elsewhere").replace(name.split(":")[4], f"{1:036}"),
+    "of an older release on this host": lambda name: ":".join([*name.split(":")[:2], "aabbccdd"]),
+    "of a name that nobody can read": lambda name: name.replace(":", "/"),
+}
+
+
+def _renamed(name: str, part: int, to: str) -> str:
+    parts = name.split(":")
+    return ":".join([*parts[:part], to, *parts[part + 1 :]])
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_process_that_cannot_be_seen_from_here_keeps_its_lease_for_its_time(
+    store: RunStore, clock: Clock, driver: str, elsewhere: Callable[[str], str]
+) -> None:
+    holder = elsewhere(ended_driver())
+    store.save(entry("r1"))
+    store.save_submission("r1", "ada")
+    assert store.leases.acquire("r1", holder) is None
+    assert store.leases.acquire("r1", driver) == holder
+    assert (store.leases.holder("r1"), store.leases.held(["r1"]), store.list_orphaned("")) == (holder, {"r1"}, [])
+    clock.now += TTL
+    assert (store.leases.holder("r1"), store.leases.held(["r1"]), store.list_orphaned("")) == (None, set(), ["r1"])
+    assert store.leases.acquire("r1", driver) is None
 
 
 # ── signals ───────────────────────────────────────────────────────────────────────────────────────
@@ -522,7 +609,7 @@ def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore
 CLAIMER = f"""
 import sys
 from pathlib import Path
-from engine_shim.store.leases import new_driver
+from engine_shim.store.driver_identity import new_driver
 from engine_shim.store.run_store import SqliteRunStore
 
 store, driver = SqliteRunStore(Path(sys.argv[1]), clock=lambda: {NOON}), new_driver()

@@ -14,7 +14,7 @@ from agent_core.errors import Damaged
 from agent_core.journal.signature import SEAL, VARIABLE, sign
 from engine_shim import DefinitionError, Engine
 from engine_shim.store.copy import copy_runs
-from engine_shim.store.ledger import prove_store
+from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 

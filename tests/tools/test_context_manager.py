@@ -88,6 +88,8 @@ async def test_retried_node_stores_its_turn_once(session: Session) -> None:
     first = await session.output("persist", strand="flow/out.1", user_message="hi", final_answer="a")
     again = await session.output("persist", strand="flow/out.1~1", user_message="hi", final_answer="b")
     assert (first["stored"], again["stored"]) == (True, False)
+    same = await session.output("persist", strand="flow/out.1~2", user_message="hi", final_answer="a")
+    assert same == first, "a call that is made again, since its answer was lost, is answered the same"
     assert len(await session.output("load")) == 2
 
 

@@ -17,6 +17,7 @@ from fakeredis.aioredis import FakeAsyncRedisConnection
 
 from support.call_stores import POSTGRES
 from support.redis_server import RealServer
+from utools.context.copy import copy_conversations
 from utools.context.store import ContextStore, Summary
 from utools.context.store_memory import MemoryContextStore
 from utools.context.store_redis import RedisContextStore
@@ -127,6 +128,7 @@ async def test_turns_come_back_in_order_and_by_session(store: ContextStore) -> N
 async def test_turn_is_stored_once(store: ContextStore) -> None:
     assert await store.append("s", "t", turn("first"))
     assert not await store.append("s", "t", turn("second"))
+    assert await store.append("s", "t", turn("first")), "the very same one is stored"
     assert await store.turns("s") == [turn("first")]
 
 
@@ -237,6 +239,33 @@ async def test_summary_goes_with_its_session(store: ContextStore, later: Callabl
         assert await store.summary("s") is None
     await store.append("s", "t", turn("anew"))
     assert (await store.summary("s"), await store.turns("s")) == (None, [turn("anew")])
+
+
+async def test_seconds_left_are_those_until_the_session_expires(
+    store: ContextStore, later: Callable[[float], None]
+) -> None:
+    assert await store.seconds_left("s") is None
+    await store.append("s", "1", turn("one"))
+    assert await store.seconds_left("s") is None
+    await store.append("s", "2", turn("two"), ttl=1000)
+    later(400)
+    left = await store.seconds_left("s")
+    assert left is not None
+    assert 500 < left <= 600
+    later(601)
+    assert await store.seconds_left("s") is None
+
+
+async def test_copied_session_expires_when_it_would_have(store: ContextStore, later: Callable[[float], None]) -> None:
+    await store.append("s", "1", turn("one"), ttl=1000)
+    await store.append("lasting", "1", turn("one"))
+    later(400)
+    copy = MemoryContextStore()
+    assert (await copy_conversations(store, copy, ["s", "lasting"])).new == ["lasting", "s"]
+    left = await copy.seconds_left("s")
+    assert left is not None
+    assert 500 < left <= 600
+    assert await copy.seconds_left("lasting") is None
 
 
 async def test_later_ttl_prolongs_the_session(store: ContextStore, later: Callable[[float], None]) -> None:

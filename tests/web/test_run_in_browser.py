@@ -399,3 +399,13 @@ def test_write_in_doubt_is_tried_again_skipped_or_failed_in_place(browser: Any, 
                 (tmp_path / "quick").touch()
             waiting.get_by_role("button", name=decision).click()
             page.get_by_role("heading", name=f"Ends: {end}").wait_for()
+        (tmp_path / "quick").unlink()
+        page = tab.open(f"runs/{host.submit('doubt')['run_id']}")
+        waiting.get_by_role("button", name="It happened…").click()
+        waiting.get_by_label("What did it give?").fill("booked")
+        waiting.get_by_role("button", name="It happened", exact=True).click()
+        assert waiting.get_by_role("alert").count() == 1
+        waiting.get_by_label("What did it give?").fill('"booked by phone"')
+        waiting.get_by_role("button", name="It happened", exact=True).click()
+        page.get_by_role("heading", name="Ends: completed").wait_for()
+        assert "booked by phone" in page.locator(".timeline").inner_text()

@@ -1,6 +1,5 @@
 """`wait`: holds a branch of a workflow until a time, or until somebody sends its run a signal."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -10,7 +9,6 @@ from utools.tool import Args, Tool, ToolContext
 
 LONGEST_S: Final = 315_360_000
 """The longest wait in seconds: ten years."""
-FORM: Final = "write a time with its zone, as in 2026-12-01T08:00:00Z or 2026-12-01T09:00:00+01:00"
 EVENT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -27,11 +25,12 @@ EVENT: dict[str, Any] = {
 time has come. `at` is when, `until` the end of the wait."""
 
 
-def wait(*, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Tool:
+def wait() -> Tool:
     """Return the tool `wait`. Its result says for what a node waits; the workflow's run then waits for that."""
 
     async def execute(args: Args, context: ToolContext) -> Args:
-        return {"signal": args.get("signal"), "until": _find_end(args, clock())}
+        now = datetime.now(UTC) if context.clock is None else datetime.fromtimestamp(context.clock(), UTC)
+        return {"signal": args.get("signal"), "until": _find_end(args, now)}
 
     return Tool(
         code="wait",
@@ -88,13 +87,13 @@ def _read_time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ToolError("{text!r} is no time; {form}", text=text, form=FORM) from None
+        raise ToolError("{text!r} is no time; write it with its zone, as in 2026-12-01T08:00:00Z", text=text) from None
     if time.tzinfo is None:
-        raise ToolError("{text!r} has no time zone; {form}", text=text, form=FORM)
+        raise ToolError("{text!r} has no time zone; write 2026-12-01T08:00:00Z, or +01:00 in place of Z", text=text)
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        raise ToolError("{text!r} is not within the years 1 to 9999; {form}", text=text, form=FORM) from None
+        raise ToolError("{text!r} is not within the years 1 to 9999, in UTC", text=text) from None
 
 
 def _write_time(time: datetime) -> str:

@@ -16,8 +16,8 @@ class CopiedConversations(NamedTuple):
 async def copy_conversations(
     source: ContextStore, target: ContextStore, sessions: Iterable[str]
 ) -> CopiedConversations:
-    """Copy those of these sessions that the source has, each with its summary. A session that expires is copied without
-    its expiry. A copy that was interrupted is completed when it is done again."""
+    """Copy those of these sessions that the source has, each with its summary and the time that it has left. A copy
+    that was interrupted is completed when it is done again."""
     found = CopiedConversations([], [])
     for session in sorted(sessions):
         turns, held = await source.turns(session), await target.turns(session)
@@ -26,8 +26,9 @@ async def copy_conversations(
         if held != turns[: len(held)]:
             found.parted.append(session)
             continue
+        left = await source.seconds_left(session)
         for number, turn in enumerate(turns[len(held) :], start=len(held)):
-            await target.append(session, f"copied-{number}", turn)
+            await target.append(session, f"copied-{number}", turn, ttl=left)
         if (summary := await source.summary(session)) is not None:
             await target.keep_summary(session, summary)
         found.new.append(session)

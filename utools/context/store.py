@@ -21,7 +21,8 @@ class ContextStore(Protocol):
     """
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
-        """Add a turn at the end, atomically; False if the session has a turn with this id, which stays unchanged.
+        """Add a turn at the end, atomically; False if the session has another turn with this id, which stays unchanged.
+        True as well where it has the very same one, as after a call that is made again.
 
         With `ttl` the whole session expires that many seconds from now; without it, the expiry does not change.
         """
@@ -29,6 +30,10 @@ class ContextStore(Protocol):
 
     async def turns(self, session: str) -> list[Turn]:
         """Return all turns, in the order in which they were appended."""
+        ...
+
+    async def seconds_left(self, session: str) -> float | None:
+        """Return in how many seconds the session expires; None for one that does not, or is unknown."""
         ...
 
     async def sessions(self) -> list[str]:

@@ -30,7 +30,7 @@ class MemoryContextStore:
         with self._lock:
             stored = self._live(session) or self._sessions.setdefault(session, _Session())
             if turn_id in stored.turns:
-                return False
+                return stored.turns[turn_id] == text
             stored.turns[turn_id] = text
             if ttl is not None:
                 stored.expires = self._clock() + ttl
@@ -41,6 +41,11 @@ class MemoryContextStore:
             stored = self._live(session)
             texts = list(stored.turns.values()) if stored else []
         return [json.loads(text) for text in texts]
+
+    async def seconds_left(self, session: str) -> float | None:
+        with self._lock:
+            stored = self._live(session)
+            return None if stored is None or stored.expires is None else stored.expires - self._clock()
 
     async def sessions(self) -> list[str]:
         with self._lock:

@@ -36,11 +36,14 @@ _SESSIONS: Final = f"SELECT session FROM conversations WHERE {_LIVE}"
 COUNT: Final = f"SELECT count(*) FROM conversations WHERE {_LIVE}"
 _TURNS: Final = f"""SELECT messages FROM conversation_turns JOIN conversations ON id = conversation
     WHERE {_NAMED} AND {_LIVE} ORDER BY place"""
+_SECONDS_LEFT: Final = f"SELECT expires - {_NOW} FROM conversations WHERE {_NAMED} AND expires > {_NOW}"
 _SUMMARY: Final = f"SELECT summarised, summary FROM conversations WHERE {_NAMED} AND {_LIVE} AND summary IS NOT NULL"
 _LOCK: Final = f"SELECT id, {_LIVE} FROM conversations WHERE {_NAMED} FOR UPDATE"
 _ADD: Final = "INSERT INTO conversations (session) VALUES (?) RETURNING id"
 _ADD_TURN: Final = """INSERT INTO conversation_turns (conversation, turn, messages) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING"""
+_SAME_TURN: Final = """SELECT 1 FROM conversation_turns
+    WHERE conversation = ? AND sha256(turn) = sha256(?) AND messages = ?"""
 _EXPIRE: Final = f"UPDATE conversations SET expires = {_NOW} + ? WHERE id = ?"
 _SWEEP: Final = f"""DELETE FROM conversations WHERE id = ANY(ARRAY(
     SELECT id FROM conversations WHERE expires <= {_NOW} LIMIT 100 FOR UPDATE SKIP LOCKED))"""
@@ -63,6 +66,10 @@ class PostgresContextStore:
         found = await self._threads.run(self._database.select, _TURNS, encode(session))
         return [json.loads(messages) for (messages,) in found]
 
+    async def seconds_left(self, session: str) -> float | None:
+        found = await self._threads.run(self._database.select, _SECONDS_LEFT, encode(session))
+        return found[0][0] if found else None
+
     async def sessions(self) -> list[str]:
         found = await self._threads.run(self._database.select, _SESSIONS)
         return sorted(decode(session) for (session,) in found)
@@ -84,7 +91,7 @@ class PostgresContextStore:
         with self._changing(session) as (db, known):
             number = db.execute(_ADD, (session,)).fetchone()[0] if known is None else known
             if db.execute(_ADD_TURN, (number, turn_id, text)).rowcount == 0:
-                return False
+                return db.execute(_SAME_TURN, (number, turn_id, text)).fetchone() is not None
             if ttl is not None:
                 db.execute(_EXPIRE, (float(ttl), number))
                 db.execute(_SWEEP)

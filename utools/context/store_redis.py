@@ -20,7 +20,8 @@ LONGEST = 100 * 365 * 86400
 # empty text, which is no turn's id: "summary", a space, how many turns it stands for, a space, its text. It is never
 # deleted: one of no turns is none.
 APPEND = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 0 end
+local kept = redis.call('HGET', KEYS[1], ARGV[1])
+if kept then return string.match(kept, '^%d+ (.*)$') == ARGV[2] and 1 or 0 end
 redis.call('HSET', KEYS[1], ARGV[1], redis.call('HLEN', KEYS[1]) .. ' ' .. ARGV[2])
 if ARGV[3] ~= '' then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1
@@ -87,6 +88,10 @@ class RedisContextStore:
 
     async def keep_summary(self, session: str, summary: Summary) -> None:
         await self._ask(session, "EVAL", KEEP, 1, self._key(session), summary.turns, json.dumps(summary.text))
+
+    async def seconds_left(self, session: str) -> float | None:
+        left = int(await self._ask(session, "PTTL", self._key(session)))
+        return left / 1000 if left >= 0 else None
 
     async def sessions(self) -> list[str]:
         pattern, cursor, found = re.sub(rb"([*?\[\]\\])", rb"\\\1", self._key("")) + b"*", b"0", set[bytes]()

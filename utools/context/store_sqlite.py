@@ -53,6 +53,9 @@ class SqliteContextStore:
     async def turns(self, session: str) -> list[Turn]:
         return await self._threads.run(self._turns, session)
 
+    async def seconds_left(self, session: str) -> float | None:
+        return await self._threads.run(self._seconds_left, session)
+
     async def sessions(self) -> list[str]:
         return await self._threads.run(self._sessions)
 
@@ -78,13 +81,26 @@ class SqliteContextStore:
             if added and ttl is not None:
                 expires = self._clock() + ttl
                 database.execute("REPLACE INTO sessions (session, expires) VALUES (?, ?)", (session, expires))
-            return added == 1
+            return added == 1 or self._has(database, session, turn_id, text)
+
+    @staticmethod
+    def _has(database: sqlite3.Connection, session: str, turn_id: str, text: str) -> bool:
+        same = "SELECT 1 FROM turns WHERE session = ? AND turn = ? AND messages = ?"
+        return database.execute(same, (session, turn_id, text)).fetchone() is not None
 
     def _turns(self, session: str) -> list[Turn]:
         rows = f"SELECT messages FROM turns WHERE session = ? AND {NOT_EXPIRED} ORDER BY place"
         with self._file() as file:
             found = file.select("turns", rows, session, session, self._clock())
         return [json.loads(text) for (text,) in found]
+
+    def _seconds_left(self, session: str) -> float | None:
+        now = self._clock()
+        with self._file() as file:
+            found = file.select(
+                "sessions", "SELECT expires FROM sessions WHERE session = ? AND expires > ?", session, now
+            )
+        return found[0][0] - now if found else None
 
     def _sessions(self) -> list[str]:
         with self._file() as file:

@@ -17,9 +17,15 @@ TEXTS = {
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
     "too_short": "must not be empty",
+    "too_long": "must have at most {max_length:,} items",
+    "string_too_long": "must have at most {max_length:,} characters",
     "string_too_short": "must not be empty",
     "missing": "this key is required",
+    "string_pattern_mismatch": "must match {pattern}",
+    "union_tag_invalid": "must be {expected_tags}",
+    "union_tag_not_found": "this key is required",
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be {ge:g} or more",
     "less_than": "must be less than {lt:g}",
@@ -32,7 +38,7 @@ TEXTS = {
 """Our words for a type of fault; the fault's context fills them in."""
 OURS = (("Value error, ", ""), ("Input should ", "must "))
 """How pydantic's text of any other fault begins, and how ours does."""
-WITHOUT_VALUE = ("missing", "value_not_shown")
+WITHOUT_VALUE = ("missing", "union_tag_not_found", "value_not_shown")
 """Faults whose text does not show the value: there is none, or it may be a secret, as any part of an object may."""
 
 
@@ -70,10 +76,11 @@ def find_model_faults(
 ) -> Iterator[ModelFault]:
     """Yield the faults of a value, in our words; `texts` are more of them, by type of fault."""
     for each in error.errors(include_url=False):
-        yield ModelFault(each["loc"], each["input"], _explain(each, known_keys, {**TEXTS, **(texts or {})}))
+        yield ModelFault(each["loc"], each["input"], explain_fault(each, known_keys, {**TEXTS, **(texts or {})}))
 
 
-def _explain(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str]) -> str:
+def explain_fault(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str] = TEXTS) -> str:
+    """Return what is wrong, with the value that is there, or the key that may be meant in place of an unknown one."""
     if fault["type"] == "extra_forbidden":
         return f"unknown key; {hint(str(fault['loc'][-1]), known_keys(fault['loc']))}"
     text = word_fault(fault, texts)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from engine_shim.cli.completion import complete_words
-from engine_shim.cli.parameters import AsJson, Config, Debug, LogFormat, LogLevel, Store, Verbose
+from engine_shim.cli.parameters import AsJson, Config, Debug, LogFormat, LogLevel, Store, Verbose, check_store
 
 
 def chat(
@@ -40,6 +40,12 @@ def context(
         str, typer.Argument(metavar="list|show|clear", autocompletion=complete_words("list", "show", "clear"))
     ] = "list",
     session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="A session_id.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL", help="Another conversation store: its file, or a PostgreSQL URL.", callback=check_store
+        ),
+    ] = None,
     config: Config = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -51,12 +57,13 @@ def context(
       agent-core context list
       agent-core context show desk
       agent-core context clear desk
+      agent-core context list --store postgresql:///agents
     """
     from engine_shim.cli.chats.context import clear_session, list_sessions, show_session
 
     if action == "list" and session is None:
-        return list_sessions(config, as_json=as_json)
+        return list_sessions(store, config, as_json=as_json)
     if action not in ("show", "clear") or session is None:
         raise typer.BadParameter("write `context list`, `context show SESSION`, or `context clear SESSION`")
     act = show_session if action == "show" else clear_session
-    return act(session, config, as_json=as_json)
+    return act(session, store, config, as_json=as_json)

@@ -14,7 +14,9 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
 from engine_shim.store.open import shared_database
 from utools.context.store import ContextStore
+from utools.context.store_sqlite import SqliteContextStore
 from utools.context.turns import Turn
+from utools.databases.store_address import StoreAddress, is_url
 from utools.defaults import host_context_store
 from utools.errors import ToolError
 
@@ -23,13 +25,13 @@ LONGEST = 60
 T = TypeVar("T")
 
 
-def list_sessions(config: Path | None, *, as_json: bool) -> int:
+def list_sessions(named: StoreAddress | None, config: Path | None, *, as_json: bool) -> int:
     """List the sessions: how many turns each has, and its last question."""
 
     async def load(store: ContextStore) -> dict[str, list[Turn]]:
         return {session: await store.turns(session) for session in await store.sessions()}
 
-    found = _ask(config, load)
+    found = _ask(named, config, load)
     if as_json:
         output.document([{"session_id": session, "turns": len(turns)} for session, turns in found.items()])
         return output.OK
@@ -42,13 +44,13 @@ def list_sessions(config: Path | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def show_session(session: str, config: Path | None, *, as_json: bool) -> int:
+def show_session(session: str, named: StoreAddress | None, config: Path | None, *, as_json: bool) -> int:
     """Write a session's messages, turn by turn."""
 
     async def load(store: ContextStore) -> tuple[list[Turn], Any]:
         return await store.turns(session), await store.summary(session)
 
-    turns, summary = _ask(config, load)
+    turns, summary = _ask(named, config, load)
     if not turns:
         raise _unknown(session)
     if as_json:
@@ -64,9 +66,9 @@ def show_session(session: str, config: Path | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def clear_session(session: str, config: Path | None, *, as_json: bool) -> int:
+def clear_session(session: str, named: StoreAddress | None, config: Path | None, *, as_json: bool) -> int:
     """Delete a session for good."""
-    if not _ask(config, lambda store: store.clear(session)):
+    if not _ask(named, config, lambda store: store.clear(session)):
         raise _unknown(session)
     if as_json:
         output.document({"session_id": session, "cleared": True})
@@ -75,19 +77,28 @@ def clear_session(session: str, config: Path | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def _ask(config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
-    """Return what the store of this host answers."""
+def _ask(named: StoreAddress | None, config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
+    """Return what the store answers that is named, else that of this host."""
     load_host_config(config)  # with the environment of `.env`
-    with closing(open_named_store(None, config)) as runs:
-        store = host_context_store(database=shared_database(runs))
+    if named is not None and not is_url(named):
+        return _ask_store(SqliteContextStore(named), ask)
+    with closing(open_named_store(named, config)) as runs:
+        database = shared_database(runs)
+        if named is not None and database is not None:
+            from utools.context.store_postgres import PostgresContextStore
 
-        async def work() -> T:
-            return await ask(store)
+            return _ask_store(PostgresContextStore(database), ask)
+        return _ask_store(host_context_store(database=database), ask)
 
-        try:
-            return asyncio.run(work())
-        except ToolError as error:
-            raise DefinitionError(f"the conversations cannot be read: {error}", where="context") from None
+
+def _ask_store(store: ContextStore, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
+    async def work() -> T:
+        return await ask(store)
+
+    try:
+        return asyncio.run(work())
+    except ToolError as error:
+        raise DefinitionError(f"the conversations cannot be read: {error}", where="context") from None
 
 
 def _unknown(session: str) -> typer.BadParameter:

@@ -6,7 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+import typer
+
 from engine_shim.cli import output
+from engine_shim.cli.doctor.copied import check_copy
 from engine_shim.cli.doctor.definitions import check_definitions
 from engine_shim.cli.doctor.extras import check_extras, check_versions
 from engine_shim.cli.doctor.finding import Finding
@@ -18,22 +21,41 @@ from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
 from engine_shim.host.config import HostConfig
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
 from engine_shim.store.database_sqlite import LAYOUT
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import SqliteRunStore
 from utools.context.open_store import configured_address
 from utools.context.store_sqlite import default_path
 from utools.databases.redis_server import VARIABLE as REDIS
-from utools.databases.store_address import StoreAddress, is_url, of_tenant, schema_of
+from utools.databases.store_address import StoreAddress, describe_address, is_url, of_tenant, schema_of
 
 NEWEST: Final = 100
 """How many runs a quick look verifies."""
 STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
-def examine_host(options: Options, *, quick: bool, shared: bool = False) -> int:
-    """Look at everything, or at what `shared` is about, and write what was found; FAILED where there is a problem."""
-    findings = list(examine_sharing(options) if shared else examine(options, quick=quick))
+def examine_host(options: Options, *, quick: bool) -> int:
+    """Look at everything, and write what was found; FAILED where there is a problem."""
+    return _tell_findings(examine(options, quick=quick), options)
+
+
+def examine_sharing(options: Options) -> int:
+    """The same of what tenants need who do not trust each other."""
+    return _tell_findings(_examine_sharing(options), options)
+
+
+def examine_copy(options: Options, source: StoreAddress) -> int:
+    """The same of a store that another one was copied to. BadParameter for a file that is not there."""
+    if isinstance(source, Path) and not source.exists():
+        raise typer.BadParameter(f"--copied-from: there is no run store {describe_address(source)}")
+    load_environment(options.config or find_host_config())
+    return _tell_findings(check_copy(source, find_address(options.store, options.config), PATIENCE_S), options)
+
+
+def _tell_findings(found: Iterator[Finding], options: Options) -> int:
+    findings = list(found)
     write_findings(findings, as_json=options.as_json)
     return output.FAILED if any(each.status == "problem" for each in findings) else output.OK
 
@@ -53,7 +75,7 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from check_journal_keys()
 
 
-def examine_sharing(options: Options) -> Iterator[Finding]:
+def _examine_sharing(options: Options) -> Iterator[Finding]:
     """Yield whether tenants who do not trust each other can share the host."""
     found, config = check_host(options.config)
     if config is None:
@@ -108,12 +130,14 @@ def _examine_store(
             yield from check_runs(store.path, part, newest=newest)
             is_current = probe(store.path, LAYOUT).version == LAYOUT.version
         else:
-            from engine_shim.cli.doctor.postgres import check_database
+            from engine_shim.cli.doctor.postgres import check_clock, check_database
 
             found = list(check_database(store.database, part))
             yield from found
             is_current = found[-1].status == "ok"
             if is_current:
+                if tenant is None:
+                    yield check_clock(store.clock)
                 yield from look_into(store, part, newest=newest)
         if tenant is None and is_current:
             yield from check_tokens(store.database, tenants)

@@ -8,6 +8,7 @@ from agent_core.errors import JournalError
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding
 from engine_shim.cli.doctor.sqlite import PATIENCE_S
+from engine_shim.store.clock import ADVICE, StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_postgres import PostgresDatabase
 from utools.context.store_postgres import COUNT, LAYOUT
@@ -36,6 +37,19 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
             yield Finding(part, "warning", message, "the next run upgrades it", facts)
         case "current":
             yield Finding(part, "ok", database.name, facts=facts)
+
+
+def check_clock(clock: StoreClock) -> Finding:
+    """Return how the clock of this machine differs from that of a store."""
+    try:
+        clock.measure()
+    except JournalError as error:
+        return Finding("clock", "problem", str(error))
+    found = clock.compare()
+    facts = {"difference_s": round(found.seconds, 3), "within_s": round(found.within, 3)}
+    if found.is_notable:
+        return Finding("clock", "warning", f"the clock of this machine is {found}", ADVICE, facts)
+    return Finding("clock", "ok", "this machine and its store agree within a second", facts=facts)
 
 
 def check_conversations_in(url: str, schema: str | None, part: str) -> Iterator[Finding]:

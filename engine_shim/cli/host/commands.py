@@ -20,6 +20,7 @@ from engine_shim.cli.parameters import (
     Verbose,
     check_files,
     check_store,
+    read_option,
 )
 from engine_shim.cli.serving.commands import check_extra
 
@@ -211,6 +212,9 @@ def doctor(
     shared: Annotated[
         bool, typer.Option("--shared", help="Check only what is needed where tenants do not trust each other.")
     ] = False,
+    copied_from: Annotated[
+        str | None, typer.Option(metavar="STORE", help="Check only that all of this store has come to the other one.")
+    ] = None,
     store: Store = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -224,11 +228,15 @@ def doctor(
       agent-core doctor
       agent-core doctor --quick --json
       agent-core doctor --shared
+      agent-core doctor --store postgresql://localhost/agents --copied-from runs.db
     """
-    from engine_shim.cli.doctor.command import examine_host
+    from engine_shim.cli.doctor.command import examine_copy, examine_host, examine_sharing
     from engine_shim.cli.output import Options
 
-    return examine_host(Options(store, config, as_json), quick=quick, shared=shared)
+    options = Options(store, config, as_json)
+    if copied_from is not None:
+        return examine_copy(options, read_option(copied_from, "--copied-from"))
+    return examine_sharing(options) if shared else examine_host(options, quick=quick)
 
 
 def demo(

@@ -1,36 +1,33 @@
 """The command store copy: runs from one store into another, with the conversations beside them."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import typer
 
-from agent_core.journal.facts import Call, RunStarted
-from agent_core.journal.reader import read_tape
-from agent_core.journal.record import Tape
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
+from engine_shim.cli.records.copied_conversations import find_sessions, open_conversations
 from engine_shim.cli.records.run_names import find_run
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
+from engine_shim.store.beside_runs import list_left_behind
 from engine_shim.store.copy import Copied, copy_runs
 from engine_shim.store.entries import ALL, RunFilter
 from engine_shim.store.ledger import read_ledger
-from engine_shim.store.open import open_store, shared_database
+from engine_shim.store.open import open_store
 from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.copy import CopiedConversations, copy_conversations
-from utools.context.open_store import configured_address
-from utools.databases.redis_server import redis_of_host
 from utools.databases.store_address import StoreAddress, describe_address
-from utools.defaults import host_context_store
 
 _LEDGER: Final = {
     "carried": "the ledger continues there, with each head that it had",
-    "noted": "the ledger there notes the head of this one, and its deleted runs",
+    "kept": "the ledger of this store is kept there beside its own, with each head that it had",
+    "noted": "the ledger there notes the head of this one, which is not the ledger that was copied before",
 }
 
 
@@ -46,16 +43,21 @@ def copy_store(
     load_environment(find_host_config())
     with closing(open_store(source)) as held:
         runs = _choose(held, names, wanted)
+        left_behind = list_left_behind(held.database) if runs is None else []
+        if not as_json:
+            for each in left_behind:
+                output.line(f"stays behind: {each}")
         with closing(open_store(target)) as other:
             copied = copy_runs(held, other, runs, keys=signing_keys())
-            conversations = _copy_conversations(held, other, [*copied.new, *copied.known])
+            conversations = copy_conversations_of(held, other, [*copied.new, *copied.known])
             head = read_ledger(held.database)[0]
     if as_json:
         told = {"copied": copied.new, "known": copied.known, "driven": copied.driven, "other": copied.other}
         more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations._asdict()}
+        more["left_behind"] = left_behind
         output.document({**told, **more})
     else:
-        _tell(copied, target, conversations, head if runs is None else None)
+        _tell(copied, source, target, conversations, head if runs is None else None)
     return output.AUDIT if copied.other else output.OK
 
 
@@ -68,34 +70,21 @@ def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) ->
     return [entry.run for entry in reversed(list_runs(store, wanted))]
 
 
-def _copy_conversations(source: DatabaseRunStore, target: DatabaseRunStore, runs: Iterable[str]) -> CopiedConversations:
-    """Copy the host's conversations that these runs read or wrote. Those of a tenant stay: a store does not say where
-    its tenant's are."""
-    databases = [shared_database(store) for store in (source, target)]
-    if databases[0] is databases[1] or redis_of_host() is not None or configured_address() is not None:
-        return CopiedConversations([], [])  # both stores have the same conversations
-    if any(each is not None and each.tenant for each in (source.journal.identity, target.journal.identity)):
+def copy_conversations_of(
+    source: DatabaseRunStore, target: DatabaseRunStore, runs: Iterable[str]
+) -> CopiedConversations:
+    """Copy the conversations that these runs read or wrote."""
+    stores = open_conversations(source, target)
+    if stores is None:
         return CopiedConversations([], [])
-    held, other = (host_context_store(database=database) for database in databases)
-    sessions = {session for run in runs for session in _find_sessions(source.journal.load(run))}
-    return asyncio.run(copy_conversations(held, other, sessions))
+    return asyncio.run(copy_conversations(*stores, find_sessions(source, runs)))
 
 
-def _find_sessions(tape: Tape) -> Iterator[str]:
-    """Yield the conversations that a run read or wrote."""
-    for fact in read_tape(tape, {"run_started", "asked"}):
-        match fact:
-            case Call(tool="context_manager", args={"session_id": str(session)}):
-                yield session
-            case RunStarted(begun=begun) if begun.conversation is not None:
-                yield begun.conversation
-            case _:
-                pass
-
-
-def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversations, head: str | None) -> None:
+def _tell(
+    copied: Copied, source: StoreAddress, target: StoreAddress, conversations: CopiedConversations, head: str | None
+) -> None:
     """Say what was copied and what was not, and how to prove it; `head` is that of the ledger that came along."""
-    name = describe_address(target)
+    name, old = describe_address(target), describe_address(source)
     known = f", {len(copied.known)} were there already" if copied.known else ""
     output.line(f"copied: {output.count(len(copied.new), 'run')} to {name}, verified{known}")
     if conversations.new:
@@ -111,5 +100,7 @@ def _tell(copied: Copied, target: StoreAddress, conversations: CopiedConversatio
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")
-    if head is not None and copied.ledger == "carried":
+    if head is not None:
+        output.line(f"to compare both: agent-core doctor --store {name} --copied-from {old}")
+    if head is not None and copied.ledger in ("carried", "kept"):
         output.line(f"to prove it: agent-core verify --all --store {name} --ledger {head}")

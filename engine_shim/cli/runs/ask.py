@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_core.decisions import NAMES, Approve, Decision, Deny, Edit, Fail, Retry, Skip, decode_decision
+from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, decode_decision
 from agent_core.journal.path import parent_of, parse_segment, root_of, segments
 from agent_core.journal.record import Tape
 from engine_shim.cli.output import Options, list_origins
@@ -21,8 +21,18 @@ from utools.document import parse_json
 
 Choices = Mapping[str, type[Decision]]
 APPROVAL: Choices = {"y": Approve, "n": Deny, "edit": Edit}
-IN_DOUBT: Choices = {"retry": Retry, "skip": Skip, "fail": Fail}
-LONG_WORDS = {"yes": "y", "approve": "y", "no": "n", "deny": "n", "e": "edit", "r": "retry", "s": "skip", "f": "fail"}
+IN_DOUBT: Choices = {"retry": Retry, "skip": Skip, "fail": Fail, "done": Done}
+LONG_WORDS = {
+    "yes": "y",
+    "approve": "y",
+    "no": "n",
+    "deny": "n",
+    "e": "edit",
+    "r": "retry",
+    "s": "skip",
+    "f": "fail",
+    "d": "done",
+}
 
 HOW_TO_EDIT = "(with EDITOR set, it opens there) "
 
@@ -92,10 +102,22 @@ def _ask_choice(choices: Choices, args: dict[str, Any]) -> Decision:
             _write(f"write one of {', '.join(choices)}\n")
         elif kind is Deny:
             return Deny(rest.strip() or _read_line("why? (the model reads it; may be empty) "))
+        elif kind is Done:
+            if (done := _ask_output()) is not None:
+                return done
         elif kind is not Edit:
             return decode_decision({"decision": NAMES[kind]})
         elif (edited := _ask_args(args)) is not None:
             return Edit(edited)
+
+
+def _ask_output() -> Done | None:
+    """Return the result of a write that did happen; None, once it was said why, for what is no JSON."""
+    try:
+        return Done(parse_json(_read_line("what did it give? as JSON (null where there is nothing to say) ")))
+    except ValueError as error:
+        _write(f"this is not JSON: {error}\n")
+        return None
 
 
 def _ask_args(args: dict[str, Any]) -> dict[str, Any] | None:

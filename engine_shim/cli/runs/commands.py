@@ -22,7 +22,7 @@ from engine_shim.cli.parameters import (
     check_files,
 )
 
-DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail")
+DECISIONS = ("approve", "deny", "edit", "retry", "skip", "fail", "done")
 
 
 def run(
@@ -123,6 +123,9 @@ def decide(
             help="The edited arguments, as a JSON object: all of them. Without it, you edit them at the terminal."
         ),
     ] = None,
+    result: Annotated[
+        str | None, typer.Option("--output", help="What a write in doubt gave that is done, as JSON.")
+    ] = None,
     store: ExistingStore = None,
     config: Config = None,
     engine: EngineKind = None,
@@ -140,6 +143,7 @@ def decide(
       agent-core decide last approve
       agent-core decide last deny --message "Ask me next week."
       agent-core decide last edit --args '{"pieces": 2}'
+      agent-core decide last done --output '{"order": 17}'
     """
     from engine_shim.cli.output import Options
     from engine_shim.cli.records.run_names import find_workflow_run
@@ -147,7 +151,7 @@ def decide(
     from engine_shim.cli.runs.run import decide_call, read_decision
 
     options = Options(store, config, as_json, engine, temporal)
-    decision = read_decision(word, message, args, attended=is_attended(options))
+    decision = read_decision(word, message, args, result, attended=is_attended(options))
     return decide_call(find_workflow_run(run_id, options), decision, at, options)
 
 

@@ -16,7 +16,7 @@ from engine_shim.cli import output
 from engine_shim.cli.engine import open_engine
 from engine_shim.cli.output import Options
 from engine_shim.cli.runs.live import drive_run
-from engine_shim.cli.runs.run import read_place
+from engine_shim.cli.runs.run import read_at
 from engine_shim.cli.runs.summary import report
 from engine_shim.cli.store import open_named_store
 from engine_shim.definition.model import ROOT
@@ -53,7 +53,7 @@ def find_beginning(run_id: str, node: str, options: Options) -> str:
 
 def fork_run(run_id: str, at: str, options: Options, *, repeat_writes: bool) -> int:
     """Fork a run at STRAND:N, and drive the new one to its end. Ask before writes are made again."""
-    location = read_place(at)
+    location = read_at(at)
 
     def fork(repeat: bool) -> int:
         return _drive_new(

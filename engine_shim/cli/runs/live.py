@@ -12,7 +12,6 @@ from typing import Any, Final
 from agent_core.decisions import Decision
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions, calls_for_person, due_of
-from agent_core.run.clock import now
 from agent_core.run.events import Event
 from agent_core.run.listening import seconds_between
 from engine_shim.cli import output, terminal
@@ -95,8 +94,10 @@ def drive_run(
 def _resuming(engine: Engine, run_id: str, decisions: Decisions, due: str | None = None) -> Work:
     """Return what resumes a run, once its time has come."""
 
+    clock = engine.store.clock
+
     async def resume(tell: Callable[[Event], None]) -> RunResult:
-        while due is not None and (left := seconds_between(now(), due)) > 0:  # noqa: ASYNC110 - a time is no event
+        while due is not None and (left := seconds_between(clock.write_now(), due)) > 0:  # noqa: ASYNC110 - a time is no event
             await asyncio.sleep(min(left, LONGEST_SLEEP_S))
         return await engine.resume(run_id, decisions=decisions or None, by=output.user(), on_event=tell)
 

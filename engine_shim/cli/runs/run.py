@@ -10,9 +10,10 @@ from typing import Any
 
 import typer
 
-from agent_core.decisions import DECISIONS, Decision, Edit, decode_decision
+from agent_core.decisions import DECISIONS, Decision, Done, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
+from agent_core.journal.path import read_place
 from agent_core.outputs import WaitingCall
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import ENDED
@@ -57,7 +58,7 @@ def resume_run(run_id: str, options: Options) -> int:
 
 def signal_run(run_id: str, name: str, data: str | None, options: Options) -> int:
     """Send a signal to a run, and resume the run if it waits for that."""
-    value = None if data is None else _read_data(data)
+    value = None if data is None else _read_value("--data", data)
     engine = open_engine(options, run=run_id)
     if engine.send_signal(run_id, name, value, by=output.user()):
         return _resume(run_id, None, options)
@@ -70,11 +71,11 @@ def signal_run(run_id: str, name: str, data: str | None, options: Options) -> in
     return output.OK
 
 
-def _read_data(text: str) -> Any:
+def _read_value(option: str, text: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise typer.BadParameter(f"--data is not JSON: {error}") from None
+        raise typer.BadParameter(f"{option} is not JSON: {error}") from None
 
 
 def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
@@ -183,7 +184,9 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
     return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
 
 
-def read_decision(word: str, message: str, args: str | None, *, attended: bool = False) -> Decision | None:
+def read_decision(
+    word: str, message: str, args: str | None, result: str | None, *, attended: bool = False
+) -> Decision | None:
     """Return the decision of a command line. BadParameter for an unknown word; None for an edit that a person still
     writes."""
     kind = DECISIONS.get(word)
@@ -194,7 +197,10 @@ def read_decision(word: str, message: str, args: str | None, *, attended: bool =
         return None
     if (kind is Edit) != (edited is not None):
         raise typer.BadParameter("edit needs --args with a JSON object, and no other decision takes them")
-    return decode_decision({"decision": word, "message": message, "args": edited})
+    if (kind is Done) != (result is not None):
+        raise typer.BadParameter("done needs --output with what the write gave, as JSON; no other decision takes it")
+    output = None if result is None else _read_value("--output", result)
+    return decode_decision({"decision": word, "message": message, "args": edited, "output": output})
 
 
 def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
@@ -208,15 +214,14 @@ def _find_call(at: str | None, calls: list[WaitingCall]) -> tuple[str, int]:
             )
         locations = ", ".join(f"{entry['strand']}:{entry['n']}" for entry in calls)
         raise DecisionError(f"several calls wait, choose one by --at: {locations}")
-    return read_place(at)
+    return read_at(at)
 
 
-def read_place(at: str) -> tuple[str, int]:
-    """Return the strand and record that STRAND:N names."""
-    strand, colon, n = at.rpartition(":")
-    if not colon or not n.isdecimal():
-        raise typer.BadParameter(f"--at {at!r}: write STRAND:N")
-    return strand, int(n)
+def read_at(at: str) -> tuple[str, int]:
+    """Return the strand and record that --at names. BadParameter for what is no place."""
+    if (place := read_place(at)) is None:
+        raise typer.BadParameter(f"--at {at!r}: write STRAND:N, as in flow/agent_core.1:4")
+    return place
 
 
 def _read_json(source: str) -> dict[str, Any]:

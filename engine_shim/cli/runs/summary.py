@@ -131,8 +131,9 @@ def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, st
             yield "signal", options.command("signal", result.run_id, entry["signal"])
     calls = calls_for_person(result.waiting)
     for entry in calls:
-        first, others = ("retry", "skip, fail") if entry["reason"] == "in_doubt" else ("approve", "deny, edit")
-        why = "may or may not have happened" if entry["reason"] == "in_doubt" else "needs your decision"
+        in_doubt = entry["reason"] == "in_doubt"
+        first, others = ("retry", "skip, fail, done --output JSON") if in_doubt else ("approve", "deny, edit")
+        why = "may or may not have happened" if in_doubt else "needs your decision"
         location = ["--at", f"{entry['strand']}:{entry['n']}"] if len(calls) > 1 else []
         if entry["tool"] == PLAN and entry["args"].keys() == {"steps"}:
             yield "waiting", f"{PLAN} {why}"

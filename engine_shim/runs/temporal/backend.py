@@ -19,6 +19,7 @@ from agent_core.records import decode_answer
 from agent_core.run.admission import Admission
 from agent_core.run.appender import may_be_last
 from agent_core.run.backend import Guard
+from agent_core.run.clock import write_time
 from agent_core.run.control import StopSignal
 from agent_core.run.inbox import Inbox
 from engine_shim.flow.branch import is_of_node
@@ -51,7 +52,11 @@ class TemporalBackend:
         return self._is_full and self._in_flight == 0
 
     def now(self) -> str:
-        return workflow.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return write_time(workflow.now())
+
+    def read_clock(self) -> str:
+        """Return the time of Temporal's server."""
+        return self.now()
 
     def load(self, run: str) -> Tape:
         """Return the tape, for the inbox."""

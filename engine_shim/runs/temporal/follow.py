@@ -145,4 +145,6 @@ class Follower:
 def read_settled(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
     """Return the result of a run that rests; None while something is left to do, unless it is paused."""
     tape, _ = index.load(run)
-    return read_result(run, tape) or (read_paused(run, tape) if status == "paused" else None)
+    return read_result(run, tape, index.store.clock.write_now()) or (
+        read_paused(run, tape) if status == "paused" else None
+    )

@@ -144,13 +144,16 @@ def test_resume_and_decide_ask_as_well(start: Start, paid: Path, write: Write, c
 
 
 @pytest.mark.exhaustive
-def test_a_call_in_doubt_is_retried_skipped_or_failed(start: Start, write: Write) -> None:
+def test_a_call_in_doubt_is_told_its_result(start: Start, write: Write) -> None:
     write("dies.py", "import os\nfrom utools import tool\n\n@tool\ndef pay() -> str:\n    'Pay.'\n    os._exit(1)\n")
     write("agent-core.yaml", "tools: [dies.py:pay]")
     write("w.json", {"id": "w", "nodes": [{"tool": "pay"}]})
     assert start("run", "w.json").end() == 1
-    terminal = start("resume", "last").expect("pay may or may not have happened").expect("[retry/skip/fail] ")
-    assert terminal.type("skip\n").end() == 0
+    terminal = start("resume", "last").expect("pay may or may not have happened").expect("[retry/skip/fail/done] ")
+    terminal.type("done\n").expect("what did it give?").type("{\n").expect("this is not JSON")
+    terminal.expect("[retry/skip/fail/done] ").type("done\n").expect("what did it give?").type('"paid"\n')
+    assert terminal.end() == 0
+    assert "pay: paid" in terminal.shown
 
 
 @pytest.mark.usefixtures("paid")

@@ -20,8 +20,8 @@ from engine_shim import MemoryRunStore, SqliteRunStore
 from engine_shim.cli import output
 from engine_shim.cli.records import many_replays
 from engine_shim.cli.records.retention import find_expired
+from engine_shim.store.driver_identity import new_driver
 from engine_shim.store.entries import RunEntry
-from engine_shim.store.leases import new_driver
 from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolRegistry

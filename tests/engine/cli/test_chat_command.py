@@ -334,7 +334,7 @@ ENDS: list[tuple[str, str, list[str], int, str]] = [
     ("an unknown command", "/nope\n", ["--agent", "desk"], 2, "there is no command /nope"),
     ("an unknown agent to go on with", "/agent nope\n", ["--agent", "desk"], 2, "there is no agent 'nope'"),
     ("an unknown agent", "Hi.\n", ["--agent", "nope"], 2, "there is no agent 'nope'"),
-    ("no agent named", "Hi.\n", [], 2, "name one by --agent, of broken, desk,"),
+    ("no agent named", "Hi.\n", [], 2, "choose one by --agent, of broken, desk,"),
     ("a model that is none", "Hi.\n", ["--agent", "desk", "--model", "scripted:nope.json"], 3, "nope.json"),
     ("bytes that are no text", "Hi \udcff\n", ["--agent", "desk"], 3, "lone surrogate"),
     ("an id that is too long", "Hi.\n", ["--agent", "desk", "--conversation", "c" * 257], 3, "1 to 256 characters"),

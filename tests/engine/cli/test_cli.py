@@ -393,8 +393,14 @@ def test_edited_arguments_are_judged_before_they_are_recorded(cli: Cli, waiting:
 
 MISUSES = {
     "unknown run": (["nope", "approve"], "there is no run 'nope' in this store; `agent-core runs` lists"),
-    "unknown word": (["RUN", "maybe"], "'maybe' is not a decision; there are approve, deny, edit, retry, skip, fail"),
+    "unknown word": (
+        ["RUN", "maybe"],
+        "'maybe' is not a decision; there are approve, deny, edit, retry, skip, fail, done",
+    ),
     "word that does not fit": (["RUN", "skip"], "flow/agent_core.1:4 waits for approve, deny or edit, not skip"),
+    "done without a result": (["RUN", "done"], "done needs --output with what the write gave, as JSON"),
+    "result of another decision": (["RUN", "approve", "--output", "1"], "done needs --output with what the write gave"),
+    "result that is not JSON": (["RUN", "done", "--output", "{"], "--output is not JSON"),
     "edit without arguments": (["RUN", "edit"], "edit needs --args with a JSON object, and no other decision"),
     "approval with arguments": (["RUN", "approve", "--args", "{}"], "edit needs --args with a JSON object, and no"),
     "arguments that are not JSON": (["RUN", "edit", "--args", "{a}"], "--args: '{a}' is not JSON"),

@@ -35,6 +35,16 @@ def test_a_conversation_is_shown_turn_by_turn(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("talk")
+def test_another_store_is_read_by_its_name(cli: Cli, home: Path) -> None:
+    default_path().rename(home / "kept.db")
+    assert cli("context", "list").out == "no sessions\n"
+    assert cli("context", "list", "--store", "kept.db").out == "desk    2 turns  And B-3?\n"
+    assert cli("context", "clear", "desk", "--store", "kept.db").code == 0
+    missing = cli("context", "list", "--store", "none.db")
+    assert (missing.code, "none.db" in missing.err) == (2, True)
+
+
+@pytest.mark.usefixtures("talk")
 def test_a_conversation_is_cleared(cli: Cli) -> None:
     assert cli("context", "clear", "desk").out == "cleared desk\n"
     assert cli("context", "list").out == "no sessions\n"

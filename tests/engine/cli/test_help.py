@@ -16,7 +16,7 @@ RECIPES = Path(engine_shim.__file__).parent / "RECIPES.md"
 WORDS = {NAMES.get(command) or command.__name__: command for command in COMMANDS}
 NEEDS_MORE = {"eval", "chat", "dev", "serve", "worker", "store", "mcp"}
 """Commands whose examples need a model or a file that only their user has, or go on until they are stopped."""
-WAITING = {"decide", "pause", "cancel"}
+WAITING = {"decide", "pause", "cancel", "signal"}
 
 
 def examples(cli: Cli, command: str) -> list[str]:

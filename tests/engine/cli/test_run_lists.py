@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine_shim.store.driver_identity import new_driver
 from engine_shim.store.entries import RunEntry
-from engine_shim.store.leases import new_driver
 from engine_shim.store.open import default_address, open_store
 from support.by_hand import action, final
 from support.command import Cli, Write

@@ -368,6 +368,12 @@ def test_wait_that_cannot_be_is_refused_before_a_run(config: dict[str, Any], whe
     assert [(each.where, message in each.message) for each in found] == [(where, True)]
 
 
+def test_timeout_beside_the_time_of_a_wait_is_refused() -> None:
+    node = {"tool": "wait", "config": {"seconds": 5}, "timeout": 60}
+    found = validate(load_workflow({"id": "w", "nodes": [node]}), default_registry())
+    assert [(each.where, "leave out the timeout" in each.message) for each in found] == [("nodes/0/timeout", True)]
+
+
 def test_time_that_a_placeholder_gives_is_read_in_the_run() -> None:
     async def play() -> None:
         host = Host()

@@ -147,7 +147,7 @@ def test_a_budget_in_usd_that_cannot_be_counted_is_warned_of(
     ran = cli("validate", str(write("flow.json", agent(**{"cost_budget": 0.01, **config}))), "--json")
     told = ran.json.get("warnings", [])
     assert (ran.code, [each["where"] for each in told]) == (0, ["nodes/0/config/cost_budget"] * len(unpriced))
-    assert [each["message"].split()[4] for each in told] == unpriced
+    assert [each["message"].split()[6] for each in told] == unpriced
 
 
 FALLBACK_OF: dict[str, dict[str, Any]] = {

@@ -120,6 +120,32 @@ async def test_next_driver_in_the_loop_waits_for_the_release(leases: SlowLeases)
     assert order == [1, 2]
 
 
+class FailingLeases(MemoryLeases):
+    """Leases that fail to be renewed by one error after another, and then `have_held`."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self._errors, self.have_held = list(errors), threading.Event()
+
+    def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
+        if self._errors:
+            raise self._errors.pop(0)
+        self.have_held.set()
+        return super().renew(driver, runs)
+
+
+async def test_keeper_renews_on_after_whatever_error_and_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    errors = (KeyError("a bug"), KeyError("a bug"), JournalAway("no network"), JournalAway("no network"))
+    leases = FailingLeases(*errors, KeyError("a bug"))
+    async with LeaseKeeper(leases).driving("r") as stop:
+        assert leases.signal("r", "pause")
+        assert await asyncio.to_thread(leases.have_held.wait, 20)
+        while stop.requested is None:
+            await asyncio.sleep(0.001)
+    told = [(record.getMessage().rpartition(": ")[2], bool(record.exc_info)) for record in caplog.records]
+    assert told == [("'a bug'", True), ("no network", False), ("'a bug'", True)]
+
+
 async def is_free(keeper: LeaseKeeper) -> bool:
     async with keeper.driving("r"):
         return True

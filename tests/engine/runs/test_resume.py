@@ -106,7 +106,7 @@ def test_killed_run_goes_on_from_the_command_line(host: Any, cli: Cli) -> None:
     assert (listed["status"], listed["interrupted"]) == ("running", True)
     waits = cli("resume", run, "--store", "runs.db")
     assert waits.code == 6
-    assert f"agent-core decide {run} retry --store runs.db   (or skip, fail)" in waits.out
+    assert f"agent-core decide {run} retry --store runs.db   (or skip, fail, done --output JSON)" in waits.out
     skipped = cli("decide", run, "skip", "--store", "runs.db", "--json")
     assert (skipped.code, skipped.json["outputs"]["after"]) == (0, "bPaid.")
     assert ledger() == ["pay"]

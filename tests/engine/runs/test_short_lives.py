@@ -1,6 +1,6 @@
 """Short lives of runs that once came out wrong, each as short as it can be told."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +8,13 @@ import pytest
 
 from agent_core import Approve
 from agent_core.audit.replay import replay
-from agent_core.errors import DecisionError
+from agent_core.errors import Abandoned, DecisionError
 from agent_core.journal.control import CONTROL
+from agent_core.journal.record import Row
 from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore
 from engine_shim.errors import RunBusy
+from engine_shim.runs.lease_keeper import CERTAIN_S
 from engine_shim.runs.loops import LOOPS
 from engine_shim.store.run_store import RunStore
 from support.by_hand import action, final
@@ -32,8 +34,8 @@ class Life:
         self.world = World(self.store)
         self.workflows = {each.definition.id: each for each in workflows(base)}
 
-    def host(self, places: int = 9) -> Host:
-        self.world.hosts.append(Host(self.world, places=places, is_remote=self.is_remote))
+    def host(self, places: int = 9, *, notices: bool = False) -> Host:
+        self.world.hosts.append(Host(self.world, places=places, is_remote=self.is_remote, notices=notices))
         return self.world.hosts[-1]
 
     def ask(self, host: Host, work: Coroutine[Any, Any, Any], run: str = "r") -> Any:
@@ -135,7 +137,7 @@ def test_run_whose_doubt_a_late_answer_has_ended_is_to_go_on_and_not_to_be_decid
     stalled, other = life.host(), life.host()
     life.start(stalled, "chain")
     life.answer("look", ToolResult(True, {}))
-    life.world.time += 20
+    life.world.pass_time(20)
     assert told(life.ask(other, other.engine.resume("r"))).status == "waiting"
     stalled.steering.look()
     life.answer("pay", ToolResult(True, {}))
@@ -209,7 +211,7 @@ def test_run_whose_entry_was_lost_goes_on_when_it_is_submitted_again(life: Life)
 def test_driver_whose_lease_has_run_out_can_be_told_to_stop_by_its_own_process(life: Life) -> None:
     host = life.host()
     run = life.start(host, "chain")
-    life.world.time += 20
+    life.world.pass_time(20)
     cancel = life.ask(host, host.engine.cancel("r"))
     assert not cancel.done()
     host.steering.look()
@@ -235,7 +237,7 @@ def test_run_whose_process_died_before_its_end_was_listed_is_not_paused(life: Li
 def test_late_answer_changes_nothing_in_a_run_that_has_ended_over_it(life: Life) -> None:
     stalls, other = life.host(), life.host()
     run = life.start(stalls, "branches")
-    life.world.time += 20
+    life.world.pass_time(20)
     assert told(life.ask(other, other.engine.cancel("r"))) == "cancelled"
     life.answer("pay", "paid")
     check_ended("r", life.store)
@@ -248,7 +250,7 @@ def test_late_answer_changes_nothing_in_a_run_that_has_ended_over_it(life: Life)
 def test_late_answer_counts_in_a_run_that_fails_meanwhile(life: Life) -> None:
     stalls, other = life.host(), life.host()
     late = life.start(stalls, "branches")
-    life.world.time += 20
+    life.world.pass_time(20)
     run = life.ask(other, other.engine.resume("r"))
     life.answer("pay", "paid")
     assert life.kinds("flow/b.1") == ["asked", "waiting", "resolved"]
@@ -281,12 +283,106 @@ def test_question_that_a_rival_has_answered_meanwhile_is_not_asked_again(life: L
     stalls, other = life.host(), life.host()
     life.start(stalls, "retry")
     life.answer("look", fails)
-    life.world.time += 20
+    life.world.pass_time(20)
     life.ask(other, other.engine.resume("r"))
     stalls.loop.tick()
     life.answer("look", "seen")
     other.loop.tick()
     assert life.world.begun["r/flow/get.1~1/0"] == 1
+
+
+# ── a lease that may have run out ────────────────────────────────────────────────────────────────
+
+
+def test_driver_that_was_overtaken_appends_nothing_and_begins_nothing(life: Life) -> None:
+    stalls, other = life.host(notices=True), life.host()
+    late = life.start(stalls, "chain")
+    life.world.pass_time(20)
+    run = life.ask(other, other.engine.resume("r"))
+    before = life.store.journal.load("r")
+    life.answer("look", "seen", of=stalls)
+    assert life.store.journal.load("r") == before
+    with pytest.raises(Abandoned):
+        told(late)
+    life.answer("look", "seen")
+    life.answer("pay", "paid")
+    assert told(run).status == "completed"
+    check_ended("r", life.store)
+
+
+def test_driver_that_was_overtaken_still_tells_what_a_write_has_answered(life: Life) -> None:
+    stalls, other = life.host(notices=True), life.host()
+    late = life.start(stalls, "chain")
+    life.answer("look", "seen")
+    life.world.pass_time(20)
+    assert told(life.ask(other, other.engine.resume("r"))).status == "waiting"
+    life.answer("pay", "paid")
+    assert life.kinds("flow/buy.1") == ["asked", "waiting", "resolved"]
+    with pytest.raises(Abandoned):
+        told(late)
+    assert told(life.ask(other, other.engine.resume("r"))).status == "completed"
+    check_ended("r", life.store)
+
+
+def test_driver_that_is_overtaken_between_a_claim_and_its_act_does_not_act(life: Life) -> None:
+    stalls = life.host(notices=True)
+    late = life.start(stalls, "chain")
+
+    def stall(rows: Sequence[Row]) -> None:
+        if rows[-1].path == "flow/buy.1":
+            life.world.pass_time(20)
+            assert life.store.leases.acquire("r", "another:1:token") is None
+
+    stalls.line.on_append = stall
+    life.answer("look", "seen")
+    assert life.kinds("flow/buy.1") == ["asked"]
+    assert not life.world.acts
+    with pytest.raises(Abandoned):
+        told(late)
+
+
+def test_run_that_was_lost_to_a_driver_that_left_it_again_is_due(life: Life) -> None:
+    stalls, other = life.host(notices=True), life.host()
+    life.start(stalls, "chain")
+    life.world.pass_time(20)
+    with pytest.raises(DecisionError):
+        told(life.ask(other, other.engine.resume("r", decisions={("flow", 9): Approve()})))
+    life.answer("look", "seen")
+    assert life.store.entry("r").status == "pending"  # type: ignore[union-attr]
+    run = life.ask(other, other.engine.resume("r"))
+    life.answer("look", "seen")
+    life.answer("pay", "paid")
+    assert told(run).status == "completed"
+
+
+def test_driver_that_nobody_has_overtaken_goes_on_and_holds_its_lease_again(life: Life) -> None:
+    stalls = life.host(notices=True)
+    run = life.start(stalls, "chain")
+    life.world.pass_time(20)
+    assert life.store.leases.holder("r") is None
+    life.answer("look", "seen")
+    assert life.store.leases.holder("r") == stalls.steering.driver
+    life.answer("pay", "paid")
+    assert told(run).status == "completed"
+
+
+@pytest.mark.parametrize("life", ["remote"], indirect=True)
+def test_driver_that_cannot_renew_its_lease_waits_for_that_and_appends_nothing(life: Life) -> None:
+    host = life.host(notices=True)
+    run = life.start(host, "chain")
+    host.line.leases_are_away = True
+    life.world.pass_time(CERTAIN_S)
+    before = life.store.journal.load("r")
+    life.answer("look", "seen")
+    for _ in range(5):
+        host.loop.tick()
+    assert not run.done()
+    assert life.store.journal.load("r") == before
+    host.line.leases_are_away = False
+    host.loop.tick()
+    life.answer("pay", "paid")
+    assert told(run).status == "completed"
+    check_ended("r", life.store)
 
 
 def test_no_run_is_forked_from_what_stands_beside_it(life: Life) -> None:

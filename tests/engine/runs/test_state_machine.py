@@ -81,15 +81,21 @@ class Lives(Office, RuleBasedStateMachine):
     def new_store(self, base: Path) -> RunStore:
         return MemoryRunStore(clock=self.clock)
 
-    @initialize(places=st.sampled_from([9, 2, 1]), hosts=st.integers(1, 2), which=some, is_remote=st.booleans())
-    def begin(self, places: int, hosts: int, which: int, is_remote: bool) -> None:
+    @initialize(
+        places=st.sampled_from([9, 2, 1]),
+        hosts=st.integers(1, 2),
+        which=some,
+        is_remote=st.booleans(),
+        notices=st.booleans(),
+    )
+    def begin(self, places: int, hosts: int, which: int, is_remote: bool, notices: bool) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="lives-"))
         self.clocks = [patch(f"agent_core.run.{room}.perf_counter", loop_time) for room in ("executor", "admission")]
         for clock in self.clocks:
             clock.start()
         self.meet(self.new_store(self.base), workflows(self.base), places, is_remote=is_remote)
-        for _ in range(hosts):
-            self.new_host()
+        for number in range(hosts):
+            self.new_host(notices=notices or number > 0)
         self.start(which, 0)
 
     # ── rules: runs ──────────────────────────────────────────────────────────────────────────────
@@ -250,7 +256,7 @@ class Lives(Office, RuleBasedStateMachine):
     def clock_jumps(self, seconds: float, stalled: int | None) -> None:
         """The time of leases; all processes but a stalled one renew theirs."""
         self.settle()
-        self.world.time += seconds
+        self.world.pass_time(seconds)
         for host in [each for each in self.world.hosts if stalled is None or each is not self.a_host(stalled)]:
             host.steering.look()
         self.settle()
@@ -286,9 +292,9 @@ class Lives(Office, RuleBasedStateMachine):
         return [(run, host) for host in self.world.hosts for run in sorted(host.line.driving)]
 
     @precondition(lambda self: len(self.world.hosts) < MOST_HOSTS)
-    @rule()
-    def another_process(self) -> None:
-        self.new_host()
+    @rule(notices=st.booleans())
+    def another_process(self, notices: bool) -> None:
+        self.new_host(notices=notices)
 
     # ── what always holds ────────────────────────────────────────────────────────────────────────
 
@@ -310,7 +316,7 @@ class Lives(Office, RuleBasedStateMachine):
         at_work = {job.run for job in self.jobs} | self.loose | self.world.mixed
         for run in set(self.runs) - at_work:
             if run not in self.world.leased:
-                check_status(run, self.store)
+                check_status(run, self.store, was_let_go=run in self.let_go)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────
 

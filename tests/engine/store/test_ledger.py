@@ -11,7 +11,8 @@ import pytest
 from agent_core import SqliteJournal
 from agent_core.audit.verify import verify
 from engine_shim import Engine
-from engine_shim.store.ledger import GENESIS, prove_store, read_ledger
+from engine_shim.store.ledger import GENESIS, read_ledger
+from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli
 

@@ -1,5 +1,6 @@
 """store copy: every run arrives with its head, once, and nothing that the other store holds is changed."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from agent_core.audit.verify import verify
 from engine_shim import RunNotFound
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry
+from engine_shim.store.ledger import read_ledger
+from engine_shim.store.ledger_copy import carry_ledger
+from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import open_store
 from support.by_hand import action, final
 from support.command import Cli, Write
@@ -37,6 +41,7 @@ def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs
         "waiting": [runs[2]],
         "ledger": "carried",
         "conversations": {"new": [], "parted": []},
+        "left_behind": [],
     }
     assert (copied.code, copied.json) == (0, told)
     for run in runs[:2]:
@@ -82,20 +87,58 @@ def test_copy_says_how_it_is_proven_and_which_runs_wait(cli: Cli, runs: list[str
     lines = cli("store", "copy", "runs.db", "other.db").out.splitlines()
     head = cli("ledger", "--store", "runs.db", "--json").json["head"]
     assert lines[-1] == f"to prove it: agent-core verify --all --store other.db --ledger {head}"
-    assert lines[-2].startswith(f"waiting in both stores: {runs[2]}; go on with each in one of them")
+    assert lines[-2] == "to compare both: agent-core doctor --store other.db --copied-from runs.db"
+    assert lines[-3].startswith(f"waiting in both stores: {runs[2]}; go on with each in one of them")
     assert cli(*lines[-1].split()[4:]).code == 0
 
 
-@pytest.mark.exhaustive
-def test_head_of_a_store_that_was_copied_again_is_told_as_such(cli: Cli, runs: list[str]) -> None:
+def test_heads_of_both_sides_prove_a_store_that_was_copied_to_again(cli: Cli, home: Path, runs: list[str]) -> None:
     cli("store", "copy", "runs.db", "other.db")
+    heads = [cli("ledger", "--store", name, "--json").json["head"] for name in ("runs.db", "other.db")]
+    cli("run", "flow.yaml", "--store", "other.db")
     cli("run", "flow.yaml", "--store", "runs.db")
     told = cli("store", "copy", "runs.db", "other.db")
-    assert "the ledger there notes the head of this one" in told.out
-    assert "to prove it" not in told.out
-    ledger = cli("ledger", "--store", "runs.db", "--json").json
-    proven = cli("verify", "--all", "--store", "other.db", "--ledger", ledger["head"])
-    assert (proven.code, f"is a head of the store {ledger['store']}, which was copied here" in proven.out) == (5, True)
+    assert "the ledger of this store is kept there beside its own, with each head that it had" in told.out
+    heads += [cli("ledger", "--store", name, "--json").json["head"] for name in ("runs.db", "other.db")]
+    assert told.out.splitlines()[-1].endswith(f"--store other.db --ledger {heads[2]}")
+    assert [cli("verify", "--all", "--store", "other.db", "--ledger", head).code for head in heads] == [0] * 4
+    assert "ledger" not in cli("store", "copy", "runs.db", "other.db").out  # nothing is new
+    assert cli("store", "copy", "other.db", "third.db").code == 0  # and so does a copy of the copy
+    assert [cli("verify", "--all", "--store", "third.db", "--ledger", head).code for head in heads] == [0] * 4
+    with sqlite3.connect(home / "other.db") as db:
+        db.execute("DELETE FROM kept_ledgers WHERE seq = 2")
+    proven = cli("verify", "--all", "--store", "other.db")
+    assert (proven.code, "which is kept here, is not as it was when it was copied" in proven.out) == (5, True)
+
+
+def test_run_that_was_not_copied_is_told_by_a_head_of_its_store(cli: Cli, home: Path, runs: list[str]) -> None:
+    cli("run", "flow.yaml", "--store", "other.db")
+    source, target = open_store(home / "runs.db"), open_store(home / "other.db")
+    assert carry_ledger(source.database, target.database) == "kept"
+    head = read_ledger(source.database)[0]
+    assert prove_store(target.database).ok
+    why = [fault["why"] for fault in prove_store(target.database, head).faults]
+    assert len(why) == 2
+    assert all("in the store " in each and "was not copied here" in each for each in why)
+    copy_runs(source, target)
+    assert prove_store(target.database, head).ok
+
+
+def test_ledger_of_a_store_that_was_restored_since_is_noted_only(cli: Cli, home: Path, runs: list[str]) -> None:
+    cli("run", "flow.yaml", "--store", "other.db")
+    backup = (home / "runs.db").read_bytes()
+    cli("run", "flow.yaml", "--store", "runs.db")
+    cli("store", "copy", "runs.db", "other.db")
+    (home / "runs.db").write_bytes(backup)
+    cli("run", "flow.yaml", "--store", "runs.db")
+    head = cli("ledger", "--store", "runs.db", "--json").json["head"]
+    assert "notes the head of this one, which is not the ledger that was copied before" in (
+        cli("store", "copy", "runs.db", "other.db").out
+    )
+    assert "ledger" not in cli("store", "copy", "runs.db", "other.db").out
+    proven = cli("verify", "--all", "--store", "other.db", "--ledger", head)
+    assert (proven.code, "which was copied here: only that store proves it" in proven.out) == (5, True)
+    assert cli("verify", "--all", "--store", "other.db").code == 0
 
 
 @pytest.mark.exhaustive
@@ -145,3 +188,63 @@ def test_the_environment_and_the_hosts_file_are_held_to_the_same(
     assert (cli("runs").code, "by its path alone: runs.db" in cli("runs").err) == (3, True)
     monkeypatch.setenv("AGENT_CORE_STORE", "mysql://h/x")
     assert "AGENT_CORE_STORE: There are stores" in cli("runs").err
+
+
+def test_what_stays_behind_is_said_before_the_copy_and_times_of_triggers_come_along(
+    cli: Cli, home: Path, runs: list[str]
+) -> None:
+    with sqlite3.connect(home / "runs.db") as db:
+        db.execute("INSERT INTO webhook_deliveries VALUES ('hook', 1, ?, 2, 0)", (runs[0],))
+        db.execute("INSERT INTO trigger_times VALUES ('nightly', '2026-01-02T00:00:00+00:00', ?)", (runs[0],))
+    told = cli("store", "copy", "runs.db", "other.db").out.splitlines()
+    assert told[0].startswith("stays behind: 1 delivery of webhooks that are still due")
+    for older in ("2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"):
+        with sqlite3.connect(home / "runs.db") as db:
+            db.execute("UPDATE trigger_times SET at = ?", (older,))
+        cli("store", "copy", "runs.db", "other.db")
+        with sqlite3.connect(home / "other.db") as db:
+            assert db.execute("SELECT * FROM trigger_times").fetchall() == [
+                ("nightly", "2026-01-02T00:00:00+00:00", runs[0])
+            ]
+    assert "stays behind" not in cli("store", "copy", "runs.db", "part.db", "--run", runs[0]).out
+
+
+def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Path, runs: list[str]) -> None:
+    def compare() -> tuple[int, list[str]]:
+        told = cli("doctor", "--store", "other.db", "--copied-from", "runs.db", "--json")
+        return told.code, [each["message"] for each in told.json["findings"] if each["status"] == "problem"]
+
+    cli("store", "copy", "runs.db", "other.db")
+    assert compare() == (0, [])
+    assert cli("decide", runs[2], "approve", "--store", "other.db").code == 0
+    assert compare() == (0, [])  # it continued here alone
+    new = cli("run", "flow.yaml", "--store", "runs.db", "--json").json["run_id"]
+    code, problems = compare()
+    assert (code, len(problems)) == (1, 2)
+    assert problems[0] == f"run {new} was not copied"
+    assert problems[1].startswith("no entry of the ledger has the head ")
+    assert cli("decide", runs[2], "deny", "--store", "runs.db").code == 0
+    cli("store", "copy", "runs.db", "other.db")
+    assert compare() == (1, [f"run {runs[2]} has other records: the run has continued in both stores"])
+    refused = cli("doctor", "--copied-from", "none.db", "--store", "other.db")
+    assert (refused.code, "there is no run store none.db" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DELETE FROM api_tokens", "not as in the other store: t1"),
+        ("UPDATE api_tokens SET hash = x''", ""),  # revoked here alone
+        ("UPDATE workflow_runs SET status = 'failed'", "listed with another status"),
+        ("DELETE FROM rows WHERE strand = 'flow' AND n > 0", "lacks records"),
+        ("DELETE FROM ledger", "it was cut off or written anew"),
+    ],
+)
+def test_doctor_names_what_a_copy_lacks(cli: Cli, home: Path, runs: list[str], change: str, told: str) -> None:
+    with sqlite3.connect(home / "runs.db") as db:
+        db.execute("INSERT INTO api_tokens VALUES ('t1', 'ci', NULL, 'run', x'02', '2026-01-01', NULL)")
+    cli("store", "copy", "runs.db", "other.db")
+    with sqlite3.connect(home / "other.db") as db:
+        db.execute(change)
+    found = cli("doctor", "--store", "other.db", "--copied-from", "runs.db")
+    assert (found.code, told in found.out) == (1 if told else 0, True)

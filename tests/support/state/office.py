@@ -28,7 +28,8 @@ class Job:
 
 class Office:
     """Asks processes for things, and looks at what comes of each. `loose` are the runs that a dead process left as they
-    were, `started` those that there are, `results` how they ended."""
+    were, `let_go` those that a process gave up as another one had them, `started` those that there are, `results` how
+    they ended."""
 
     def meet(self, store: RunStore, workflows: list[Workflow], places: int, *, is_remote: bool) -> None:
         self.store, self.workflows, self.places, self.is_remote = store, workflows, places, is_remote
@@ -36,6 +37,7 @@ class Office:
         self.jobs: list[Job] = []
         self.seen: dict[str, Tape] = {}
         self.loose: set[str] = set()
+        self.let_go: set[str] = set()
         self.results: dict[str, RunResult] = {}
         self.started: dict[str, Workflow] = {}
 
@@ -59,8 +61,8 @@ class Office:
     def tape(self, run: str) -> Tape:
         return self.store.journal.load(run)
 
-    def new_host(self) -> None:
-        self.world.hosts.append(Host(self.world, places=self.places, is_remote=self.is_remote))
+    def new_host(self, *, notices: bool = True) -> None:
+        self.world.hosts.append(Host(self.world, places=self.places, is_remote=self.is_remote, notices=notices))
 
     # ── asking engines ───────────────────────────────────────────────────────────────────────────
 
@@ -126,6 +128,7 @@ class Office:
             case Abandoned():
                 assert job.drives
                 assert (job.host, run) in self.world.overtaken, "given up, and nobody has taken it over"
+                self.let_go.add(run)
             case DecisionError():
                 assert job.about.get("wrong") or status_of(self.tape(run)), f"{job.kind}: {error}"
                 self.unchanged(job)
@@ -147,6 +150,7 @@ class Office:
                 assert self.results.setdefault(job.run, result) == result
             if alone:
                 self.loose.discard(job.run)
+                self.let_go.discard(job.run)
         elif job.kind == "cancel" and alone:
             assert result in ENDED or job.about["driven"], f"cancelled, and it is {result}"
             if result in ENDED:

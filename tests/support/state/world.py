@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
+from agent_core.errors import JournalAway
+from agent_core.journal.control import CONTROL
 from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
@@ -66,7 +68,7 @@ class Still(LeaseKeeper):
         """Nobody looks by himself."""
 
     def look(self) -> None:
-        self._renew(dict(self._driven))
+        self.renew(dict(self._driven))
 
 
 @dataclass(eq=False)
@@ -93,10 +95,13 @@ class UnderWay:
 class World:
     """What all processes share. `mixed` are the runs that two drive, `overtaken` are
     the processes that drove a run when another one took it, `tries` the acts that a process may try again by
-    itself, since they failed for a moment; `faults` are what was done that should not have been."""
+    itself, since they failed for a moment; `faults` are what was done that should not have been. `passed` are the
+    seconds by a clock that is never set."""
 
     store: RunStore
     time: float = 1_000_000.0
+    passed: float = 0.0
+    was_set_back: bool = False
     hosts: "list[Host]" = field(default_factory=list)
     acts: list[UnderWay] = field(default_factory=list)
     begun: Counter[str] = field(default_factory=Counter)
@@ -108,6 +113,18 @@ class World:
 
     def clock(self) -> float:
         return self.time
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass; a negative one sets back the clock that leases go by."""
+        self.time += seconds
+        self.passed += max(0.0, seconds)
+        self.was_set_back = self.was_set_back or seconds < 0
+
+    def has_noticed(self, host: "Host", run: str) -> bool:
+        """Whether a process must know that another one has the run: its own clock says how long it was not asked."""
+        lease = self.leased.get(run)
+        is_others = lease is not None and lease.holder is not host
+        return host.notices and is_others and not self.was_set_back
 
     def settle(self) -> None:
         for host in self.hosts:
@@ -146,6 +163,8 @@ class World:
         told, rows = f"{tool} at {run}/{strand}", tape.get(strand, [])
         last = rows[-1].record() if rows else {}
         key = key or f"{run}/{strand}/{len(rows) - 1}"
+        if self.has_noticed(host, run):
+            self.faults.append(f"{told} begins, and another process has the run")
         if tool != "pay" and (host, key) in self.tries:  # within one act, which knows nothing of the tape
             return key
         if last.get("kind") != "asked" or last.get("tool", "model") != tool:
@@ -163,6 +182,11 @@ class World:
 
 def _ended(tape: Tape) -> bool:
     return "flow" in tape and tape["flow"][-1].record()["kind"] == "run_finished"
+
+
+def _may_come_late(row: Row) -> bool:
+    """Whether a row may be appended by a driver that has lost the run, or by no driver."""
+    return row.path == CONTROL or row.kind in ("answered", "resolved")
 
 
 def _retries(rows: Sequence[Row]) -> int:
@@ -202,8 +226,10 @@ class Line:
         self.host, self.world = host, host.world
         self.store = host.world.store
         self.journal, self.leases = self, self
-        self.identity = self.store.journal.identity
+        self.identity, self.clock = self.store.journal.identity, self.store.clock
         self.dead, self.left, self.done_by_then = False, 0, False
+        self.leases_are_away = False
+        self.on_append: Callable[[Sequence[Row]], None] = lambda rows: None
         self.driving: set[str] = set()
 
     def die(self) -> None:
@@ -232,7 +258,11 @@ class Line:
         return self.store.journal.load(run)
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
-        return bool(self._write(lambda: self.store.journal.append(run, rows)))
+        if self.world.has_noticed(self.host, run) and not all(map(_may_come_late, rows)):
+            self.world.faults.append(f"{[row.kind for row in rows]} in {run}, and another process has it")
+        is_new = bool(self._write(lambda: self.store.journal.append(run, rows)))
+        self.on_append(rows)
+        return is_new
 
     def takeovers(self, run: str) -> int:
         self._read()
@@ -270,6 +300,8 @@ class Line:
 
     def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
         self._read()
+        if self.leases_are_away:
+            raise JournalAway("the leases cannot be reached")
         now, until = self.world.time, self.world.time + TTL
         for lease in [self.world.leased[run] for run in runs if run in self.world.leased]:
             if lease.holder is self.host:
@@ -334,13 +366,19 @@ def _acting(code: str) -> Any:
 
 
 class Host:
-    """One process: an engine, its event loop and its way to the store. It is the model, too."""
+    """One process: an engine, its event loop and its way to the store. It is the model, too.
 
-    def __init__(self, world: World, *, places: int, is_remote: bool = False) -> None:
-        self.world, self.loop = world, Loop()
+    Unless it `notices` how long it was not at work, its clock stood still as long as it did.
+    """
+
+    def __init__(self, world: World, *, places: int, is_remote: bool = False, notices: bool = False) -> None:
+        self.world, self.loop, self.notices = world, Loop(), notices
         self.line = Line(self, is_remote=is_remote)
         self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
-        self.steering = self.engine.lease_keeper = Still(self.line)
+        self.steering = self.engine.lease_keeper = Still(self.line, clock=self.clock)
+
+    def clock(self) -> float:
+        return self.world.passed if self.notices else 0.0
 
     async def complete(self, question: Question) -> Completion:
         said: Completion = await self.world.act(self, HERE.get()[1], question.strand, "model", None)

@@ -1,14 +1,16 @@
-// What a person may decide about a call that waits: approve, deny, edit; or retry, skip, fail where it is in doubt.
+// What a person may decide about a call that waits: approve, deny, edit; or retry, skip, fail, done where it is in doubt.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
 import { writeJson } from "../kit/json.js";
 import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
-import { readObjectToSend } from "../kit/typed.js";
+import { readJsonToSend, readObjectToSend } from "../kit/typed.js";
 import { t } from "../kit/words.js";
 
 const OF_APPROVAL = [["approve", "Approve", "main"], ["deny", "Deny…", "bad"], ["edit", "Edit…", "plain"]];
-const OF_DOUBT = [["retry", "Try again", "main"], ["skip", "Skip", "plain"], ["fail", "Fail", "bad"]];
+const OF_DOUBT = [["retry", "Try again", "main"], ["skip", "Skip", "plain"], ["fail", "Fail", "bad"], ["done", "It happened…", "plain"]];
+
+const FORMS = new Set(["deny", "edit", "done"]);
 
 /** The buttons of a waiting call. `me` says whether the user may; `onDecided` is called with the run after a decision. */
 export function Decide({ run, call, me, onDecided }) {
@@ -20,16 +22,17 @@ export function Decide({ run, call, me, onDecided }) {
     announce(t("Decided"));
     setForm(null);
   });
-  const choose = (decision) => (decision === "deny" || decision === "edit" ? setForm(form === decision ? null : decision) : act(decision));
+  const choose = (decision) => (FORMS.has(decision) ? setForm(form === decision ? null : decision) : act(decision));
   const buttons = call.reason === "in_doubt" ? OF_DOUBT : OF_APPROVAL;
   const wasDecided = error instanceof Problem && error.kind === "already_decided";
   const isRefused = error instanceof Problem && !wasDecided && [409, 422].includes(error.status);
   return html`<div class="decide" role="group" aria-label=${t("Decide about {tool}", { tool: call.tool })}>
     <div class="row">${buttons.map(([decision, label, kind]) => html`<${Button} key=${decision} kind=${kind} busy=${busy && form === null} disabled=${!mayDecide}
-      title=${mayDecide ? undefined : t("Your token lacks the scope “decide”.")} aria-expanded=${["deny", "edit"].includes(decision) ? form === decision : undefined}
+      title=${mayDecide ? undefined : t("Your token lacks the scope “decide”.")} aria-expanded=${FORMS.has(decision) ? form === decision : undefined}
       onClick=${() => choose(decision)}>${t(label)}<//>`)}</div>
     ${form === "deny" && html`<${Deny} busy=${busy} onDeny=${(message) => act("deny", message ? { message } : {})} />`}
     ${form === "edit" && html`<${Edit} args=${call.args} busy=${busy} onEdit=${(args) => act("edit", { args })} />`}
+    ${form === "done" && html`<${Done} busy=${busy} onDone=${(output) => act("done", { output })} />`}
     ${wasDecided && html`<p class="help">${t("Another person may have decided already; the decision that counts is shown above.")}</p>`}
     ${isRefused && html`<p class="help">${t("Your decision was refused; the call still waits, and your text is still here.")}</p>`}
     <${Failure} error=${error} />
@@ -50,6 +53,26 @@ function Deny({ busy, onDeny }) {
   return html`<form class="decide-form" onSubmit=${submit}>
     <${Field} label=${t("Why not?")} help=${t("The model reads it.")} render=${(props) => html`<input ...${props} ref=${field} value=${text} onInput=${(event) => setText(event.target.value)} />`} />
     <${Button} kind="bad" type="submit" busy=${busy}>${t("Deny")}<//>
+  </form>`;
+}
+
+function Done({ busy, onDone }) {
+  const [text, setText] = useState("");
+  const [fault, setFault] = useState("");
+  const field = useFocus();
+  const submit = (event) => {
+    event.preventDefault();
+    try {
+      onDone(text.trim() === "" ? null : readJsonToSend(text));
+      setFault("");
+    } catch (error) {
+      setFault(error.message);
+    }
+  };
+  return html`<form class="decide-form" onSubmit=${submit}>
+    <${Field} label=${t("What did it give?")} help=${t("JSON, as the tool gives it; later steps read it.")} fault=${fault}
+      render=${(props) => html`<textarea ...${props} ref=${field} class="code" rows="3" value=${text} spellcheck=${false} onInput=${(event) => setText(event.target.value)}></textarea>`} />
+    <${Button} kind="main" type="submit" busy=${busy}>${t("It happened")}<//>
   </form>`;
 }
 

@@ -206,8 +206,9 @@ function judgeCall(state, item, judged) {
 
 function decideCall(call, record, place) {
   call.decisions.push({ decision: record.decision, by: record.by, at: record.at, message: record.message ?? null, args: record.args ?? null, ...place });
-  const states = { approve: "approved", edit: "approved", retry: "approved", deny: "denied", skip: "skipped", fail: "failed", cancel: "cancelled" };
+  const states = { approve: "approved", edit: "approved", retry: "approved", deny: "denied", skip: "skipped", done: "done", fail: "failed", cancel: "cancelled" };
   call.state = own(states, record.decision) ?? call.state;
+  if (record.decision === "done") call.output = record.output;
   if (record.decision === "late" && record.answer) answerCall(call, record.answer);
 }
 
