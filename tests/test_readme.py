@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -105,6 +106,13 @@ def test_the_tests_of_a_workflow_run_as_their_page_says(tmp_path: Path) -> None:
     assert "3 cases, none failed" in _follow(ROOT / "engine_shim" / "testing" / "README.md", tmp_path)
     (report,) = tmp_path.rglob("report.xml")
     assert 'failures="0"' in report.read_text("utf-8")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(which("jq") is None, reason="needs the program jq")
+def test_the_page_of_operators_runs(tmp_path: Path) -> None:
+    printed = _follow(ROOT / "engine_shim" / "OPERATING.md", tmp_path)
+    assert printed[-1] == "completed"
 
 
 @pytest.mark.exhaustive

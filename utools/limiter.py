@@ -43,6 +43,10 @@ class Limiter:
         """Return the line of a name."""
         return Line(self, name)
 
+    def count_waiting(self, line: Hashable = None) -> int:
+        """Return how many wait in a line."""
+        return len(self._lines.get(line, ()))
+
     async def acquire(self, line: Hashable = None) -> int:
         """Wait for a slot in a line; returns its number."""
         from asyncio import get_running_loop
@@ -104,6 +108,11 @@ class Line:
 
     limiter: Limiter
     name: Hashable
+
+    @property
+    def waiting(self) -> int:
+        """How many wait in this line."""
+        return self.limiter.count_waiting(self.name)
 
     def slot(self) -> "AbstractAsyncContextManager[None]":
         """Wait for a slot and hold it."""

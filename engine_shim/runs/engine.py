@@ -184,7 +184,7 @@ class Engine(Steering):
     ) -> str:
         """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does."""
         start = self._starter.prepare(workflow, external, run_id)
-        with self._leases.holding(start.run):
+        with self.lease_keeper.holding(start.run):
             self._starter.write(start)
         return start.run
 
@@ -197,7 +197,7 @@ class Engine(Steering):
 
         RunBusy while somebody begins it.
         """
-        with self._leases.holding(run_id):
+        with self.lease_keeper.holding(run_id):
             return not self.has_begun(run_id) and self.store.forget(run_id)
 
     def has_begun_with(self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]) -> bool:

@@ -53,11 +53,13 @@ class LeaseKeeper:
     until the lease is renewed, by this thread or by who is about to append. If it is still this driver's then, the run
     goes on, as after a store that was away for all. If another one has it, the run is given up: nothing more begins,
     and only what a write has answered is appended, so that it is not in doubt. `clock` counts seconds, those of a
-    suspended machine or process as well.
+    suspended machine or process as well. `failures` counts the renewals that failed, `lost` the runs that another
+    driver took over.
     """
 
     def __init__(self, leases: Leases, *, clock: Callable[[], float] = STEADY_CLOCK) -> None:
         self.driver, self.clock = new_driver(), clock
+        self.failures = self.lost = 0
         self._leases = leases
         self._driven: dict[str, _Driven] = {}
         self._passing: set[str] = set()
@@ -174,6 +176,7 @@ class LeaseKeeper:
             try:
                 self.renew(driven)
             except Exception as error:  # whatever it is, the next attempt comes soon: without it the runs are lost
+                self.failures += 1
                 logged = _log_failure(logged, error, len(driven))
             else:
                 logged = ""
@@ -187,6 +190,7 @@ class LeaseKeeper:
             if self._driven.get(run) is not each:
                 continue  # it has ended meanwhile
             if notice == "lost":
+                self.lost += not each.stop.is_lost
                 _give_up(run, each)
                 continue
             each.certain_until = certain_until

@@ -61,12 +61,12 @@ class Steering:
         slots: Line,
         temporal: TemporalConfig | None,
     ) -> None:
-        self.store, self.agents, self.grants, self.telemetry = store, agents, grants, telemetry
+        self.store, self.agents, self.grants, self.telemetry, self.slots = store, agents, grants, telemetry, slots
         self.registry, self._secrets = grants.own.registry, grants.own.secrets
         self._runs = AsyncRunStore(store)
         self._starter = RunStarter(store, grants, agents)
         self._index, self._controls = RunIndex(store), RunControls(store)
-        self._leases = LeaseKeeper(store.leases)
+        self.lease_keeper = LeaseKeeper(store.leases)
         self.turn_order = TurnOrder()
         self._local = RunDriver(store, slots, telemetry.observe)
         self._driver: Driver = self._local if temporal is None else _open_temporal(store, temporal)
@@ -133,7 +133,7 @@ class Steering:
         """
         text = self._secrets.redactor().text(content.encode("utf-8", "backslashreplace").decode())
         self._controls.append_message(run_id, {"role": role, "content": text}, by)
-        self._leases.notify(run_id, "message")
+        self.lease_keeper.notify(run_id, "message")
 
     def send_signal(self, run_id: str, name: str, data: Any = None, *, by: str = "caller") -> bool:
         """Send a signal with JSON data to a run, whichever process drives it: the first node takes it that waits, or
@@ -148,7 +148,7 @@ class Steering:
         except NotJson as error:
             raise DefinitionError(f"the data of a signal must be JSON: {error}", where="data") from None
         self._controls.append_signal(run_id, name, plain, by)
-        self._leases.notify(run_id, "message")
+        self.lease_keeper.notify(run_id, "message")
         return self.has_event(run_id)
 
     def has_event(self, run_id: str) -> bool:
@@ -174,7 +174,7 @@ class Steering:
     async def _stop(self, run_id: str, how: Stopping, by: str) -> RunStatus:
         require_asyncio()
         await self._runs.run_blocking(self._controls.append, run_id, how, by)
-        self._leases.notify(run_id, how)
+        self.lease_keeper.notify(run_id, how)
         while not await self._controls.has_reached_driver(run_id, how):
             with suppress(RunBusy):
                 await self._stop_here(run_id, how)
@@ -192,7 +192,7 @@ class Steering:
 
             await self._drive(run_id, write)
             return
-        async with self._leases.driving(run_id):
+        async with self.lease_keeper.driving(run_id):
             await self._runs.set_status(run_id, await self._runs.final_status(run_id) or "paused")
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
@@ -234,12 +234,12 @@ class Steering:
 
         No record says so. Each is `pending` then, and can be resumed.
         """
-        self._leases.stop_all("pause")
+        self.lease_keeper.stop_all("pause")
 
     def abandon(self) -> None:
         """Write nothing more into the runs that this engine drives, as if its process had died: each ends by Abandoned
         where it would append a record. They can be resumed."""
-        self._leases.abandon_all()
+        self.lease_keeper.abandon_all()
 
     async def warm_up(self) -> None:
         """Import and build what a first act needs, without asking, calling or writing anything. A server and a worker
@@ -259,7 +259,7 @@ class Steering:
     async def _take_and_drive(self, run: str, write: Callable[[StopSignal], Job], on_taken: OnTaken) -> RunResult:
         stop = None
         try:
-            async with self._leases.driving(run) as stop:
+            async with self.lease_keeper.driving(run) as stop:
                 job, cancellation = await finish_blocking(self.store.journal, lambda: write(stop))
                 if on_taken is not None:
                     on_taken()
@@ -279,7 +279,7 @@ class Steering:
     async def _note_let_go(self, run: str) -> None:
         """Note in the index that a run was let go of, and what its late answers have changed, unless it is driven."""
         try:
-            async with self._leases.driving(run):
+            async with self.lease_keeper.driving(run):
                 await self._runs.note_let_go(run)
         except (EngineError, JournalError) as error:
             log.debug("late answers of run %s are not noted in the index: %s", run, error)

@@ -24,12 +24,13 @@ log = logging.getLogger("engine_shim")
 
 @dataclass(slots=True)
 class Recovery:
-    """The takeovers of one process. `clock` counts seconds."""
+    """The takeovers of one process. `clock` counts seconds; `pauses` are the runs that it has paused."""
 
     engine: Engine
     store: AsyncRunStore
     is_driven: Callable[[str], bool]
     clock: Callable[[], float] = monotonic
+    pauses: int = 0
     _unproven: dict[str, float] = field(default_factory=dict)
     _suspect: str | None = None
 
@@ -64,5 +65,6 @@ class Recovery:
         log.error("run %s is paused: %s", run, describe_takeovers(taken))
         try:
             await self.engine.pause(run, by=RECOVERY)
+            self.pauses += 1
         except RunBusy:
             log.debug("run %s is driven by another process", run)

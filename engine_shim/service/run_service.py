@@ -22,6 +22,7 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.driven_runs import Drive, DrivenRuns, ServerEnds
 from engine_shim.service.feed import Feeds
+from engine_shim.service.orphans import Orphans
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
@@ -61,7 +62,7 @@ class RunService:
         self.engine, self.feeds = engine, Feeds(engine.store)
         self.store = AsyncRunStore(engine.store)
         self.driven = DrivenRuns(engine, self.feeds, share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant)
-        self._recovery = Recovery(engine, self.store, self.drives)
+        self.recovery, self.orphans = Recovery(engine, self.store, self.drives), Orphans()
         engine.watch(self.feeds.watch)
 
     # ── beginning and going on ────────────────────────────────────────────────────────────────────
@@ -251,7 +252,7 @@ class RunService:
                 if not await self.store.has_started(run):
                     await self.store.run_blocking(self._forget, run)
                     continue
-                taken += await self._recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
+                taken += await self.recovery.take_up(run, partial(self.resume, run, by=RECOVERY))
             except (OverShare, ServerEnds):
                 break
             except RunBusy:
@@ -273,7 +274,9 @@ class RunService:
 
         left, held = await self.store.run_blocking(read)
         self.driven.taken_over -= taken_over - held
-        return [run for run in left if run not in self.driven and self.driven.backoff.is_due(run)]
+        left = [run for run in left if run not in self.driven]
+        self.orphans.note(left)
+        return [run for run in left if self.driven.backoff.is_due(run)]
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: no caller was told of it."""

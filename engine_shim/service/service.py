@@ -46,6 +46,8 @@ class Service:
     is_running: bool = False
     is_closing: bool = False
     telemetry: Telemetry = field(default_factory=Telemetry)
+    store_failures: int = 0
+    """How often background work failed because the store was away."""
     shares: Shares = field(default_factory=lambda: Shares.of_server(has_tenants=False))
     reviews: WorkerPool = field(default_factory=lambda: WorkerPool(1))
     watch: TokenWatch = field(init=False)
@@ -125,7 +127,7 @@ class Service:
         built before."""
         for tenant in self.tenants.values():
             await tenant.engine.warm_up()
-        self._work = [asyncio.create_task(_keep_on(work)) for work in self._background()]
+        self._work = [asyncio.create_task(self._keep_on(work)) for work in self._background()]
         self.is_running = True
         try:
             yield
@@ -163,21 +165,21 @@ class Service:
                     log.info("resumed %d runs that another process had left", taken)
             await asyncio.sleep(RECOVERY_INTERVAL_S)
 
+    async def _keep_on(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work until it is cancelled; begin it again after an error, such as a store that is away."""
+        while True:
+            try:
+                await work()
+            except JournalAway as error:
+                self.store_failures += 1
+                log.warning("the background work of the server waits for its store: %s", error)
+            except Exception:  # one that only the log can be told of
+                log.exception("the background work of the server failed, and begins again")
+            await asyncio.sleep(RECOVERY_INTERVAL_S)
+
 
 async def _take_up_forever(tenant: Tenant) -> None:
     """Take up the sources that are back, with the workflows that need them. Agents that need them need a restart."""
     while tenant.engine.registry.left_out:
         await asyncio.sleep(SOURCE_INTERVAL_S)
         await asyncio.to_thread(tenant.take_up_again)
-
-
-async def _keep_on(work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work until it is cancelled; begin it again after an error, such as a store that is busy for too long."""
-    while True:
-        try:
-            await work()
-        except JournalAway as error:
-            log.warning("the background work of the server waits for its store: %s", error)
-        except Exception:  # one that only the log can be told of
-            log.exception("the background work of the server failed, and begins again")
-        await asyncio.sleep(RECOVERY_INTERVAL_S)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -77,7 +78,8 @@ class TriggerSecrets:
 class Triggers:
     """The triggers of one tenant, each in a file of its own, named as the file. Changed files are taken up.
 
-    `secrets` are those of all tenants' triggers; `clock` is that of the store.
+    `secrets` are those of all tenants' triggers; `clock` is that of the store. `outcomes` counts the scheduled times by
+    what came of them.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Triggers:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
         self._clock, self._tenant, self._secrets = clock, tenant, secrets or TriggerSecrets()
         self._by_name: dict[str, Trigger] = {}
+        self.outcomes = Counter({"started": 0, "skipped": 0, "failed": 0})
 
     def load(self) -> None:
         """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
@@ -163,15 +166,18 @@ class Triggers:
             return
         reason = await self._reason_to_skip(trigger, planned, now, last)
         if reason is not None:
+            self.outcomes["skipped"] += 1
             log.warning("trigger %s skips the run of %s: %s", name, planned.isoformat(), reason)
             await self._save(name, _Last(planned, last.run))
             return
         run, moment = last.run, planned.astimezone(UTC).isoformat()
         try:
             run = await self._submit(name, self._workflow(trigger), trigger.inputs or {}, moment)
+            self.outcomes["started"] += 1
         except (OverShare, ServerEnds):
             return  # it is still due at the next look
         except (DefinitionError, EngineError) as error:
+            self.outcomes["failed"] += 1
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
         await self._save(name, _Last(planned, run))
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -37,7 +38,10 @@ log = logging.getLogger("engine_shim")
 
 class WebhookSender:
     """Tells one webhook what happens to the runs of one tenant, by the clock of its store. DefinitionError for a secret
-    that is not set."""
+    that is not set.
+
+    `outcomes` counts the attempts by what came of them.
+    """
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class WebhookSender:
         self._hook, self._view, self._clock, self._timeout = hook, view, clock, timeout
         self._signer = Webhook(read_secret(hook.secret_env, where))
         self._database = database
+        self.outcomes = Counter({"delivered": 0, "postponed": 0, "given_up": 0})
         self._deliveries = Deliveries(database, sha256(hook.url.encode()).hexdigest()[:16], clock)
 
     async def run_forever(self) -> None:
@@ -89,11 +94,14 @@ class WebhookSender:
             problem = error_words(error)
         if problem is None:
             await run_blocking(self._database, self._deliveries.finish, delivery.event)
+            self.outcomes["delivered"] += 1
         elif await run_blocking(self._database, self._deliveries.postpone, delivery):
+            self.outcomes["postponed"] += 1
             log.warning(
                 "webhook %s %s; the delivery for run %s is sent again later", self._hook.url, problem, delivery.run
             )
         else:
+            self.outcomes["given_up"] += 1
             log.error("webhook %s %s; the delivery for run %s (%s) is given up", *self._given_up(problem, delivery))
 
     async def _post(self, client: httpx2.AsyncClient, delivery: Delivery) -> str | None:

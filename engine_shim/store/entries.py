@@ -1,11 +1,12 @@
 """RunEntry: a run as a list shows it, which of them are wanted, and how both are read from a database."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent_core.statuses import ListedStatus, read_status
+from agent_core.statuses import ListedStatus, RunStatus, read_status
 
 if TYPE_CHECKING:
     from engine_shim.store.database import Database
@@ -77,6 +78,12 @@ class RunFilter:
     def as_sql(self) -> tuple[str, list[Any]]:
         """Return the same as the end of a query, and its values; it lets through some that began a little before
         `since`."""
+        terms, values = self.as_terms()
+        limit, values = ("", values) if self.limit is None else (" LIMIT ?", [*values, self.limit])
+        return f"WHERE {terms} ORDER BY started_at DESC, run DESC{limit}", values
+
+    def as_terms(self) -> tuple[str, list[Any]]:
+        """Return the condition of such a query, and its values."""
         terms, values = ["true"], list[Any](self.statuses)
         if self.statuses:
             terms.append(f"status IN ({', '.join('?' for _ in self.statuses)})")
@@ -90,8 +97,7 @@ class RunFilter:
             terms, values = [*terms, f"NOT EXISTS ({other})"], [*values, self.host]
         if self.before is not None:
             terms, values = [*terms, "(started_at, run) < (?, ?)"], [*values, *self.before]
-        limit, values = ("", values) if self.limit is None else (" LIMIT ?", [*values, self.limit])
-        return f"WHERE {' AND '.join(terms)} ORDER BY started_at DESC, run DESC{limit}", values
+        return " AND ".join(terms), values
 
 
 def _day_before(at: datetime) -> str:
@@ -125,6 +131,13 @@ def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
         if wanted.limit is None or len(entries) < wanted.limit or len(found) >= wanted.limit:
             return found[: wanted.limit]
         wanted = replace(wanted, before=(entries[-1].started_at, entries[-1].run))
+
+
+def count_statuses(database: "Database", host: str, statuses: Collection[RunStatus]) -> Counter[str]:
+    """Return how many runs of this host (or of no host) have each of the statuses."""
+    clause, values = RunFilter(statuses=statuses, host=host).as_terms()
+    query = f"SELECT status, count(*) FROM workflow_runs WHERE {clause} GROUP BY status"
+    return Counter(dict(database.rows("workflow_runs", query, *values)))
 
 
 def read_entries(database: "Database", clause: str, *values: Any) -> list[RunEntry]:

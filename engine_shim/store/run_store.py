@@ -1,6 +1,7 @@
 """RunStore: the journal of workflow runs, an index to list them by, and the leases on them."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,7 +14,7 @@ from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_st
 from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
-from engine_shim.store.entries import ALL, RunEntry, RunFilter, read_entries, save_entry, select_entries
+from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
@@ -77,6 +78,10 @@ class RunStore(Protocol):
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
         """Return the entries, newest first."""
+        ...
+
+    def count_statuses(self, host: str, statuses: Collection[RunStatus]) -> Counter[str]:
+        """Return how many runs of this host (or of no host) have each of the statuses."""
         ...
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
@@ -202,6 +207,9 @@ class DatabaseRunStore:
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
         return select_entries(self.database, wanted)
+
+    def count_statuses(self, host: str, statuses: Collection[RunStatus]) -> Counter[str]:
+        return count_statuses(self.database, host, statuses)
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
         found: set[str] = set()

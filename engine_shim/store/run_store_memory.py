@@ -1,11 +1,12 @@
 """MemoryRunStore: runs that end with their process."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_core.statuses import OPEN, ListedStatus
+from agent_core.statuses import OPEN, ListedStatus, RunStatus
 from engine_shim.store.clock import StoreClock
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
 from engine_shim.store.leases import Leases, MemoryLeases
@@ -40,6 +41,9 @@ class MemoryRunStore:
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
         chosen = filter(wanted.admits, self._entries.values())
         return sorted(chosen, key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
+
+    def count_statuses(self, host: str, statuses: Collection[RunStatus]) -> Counter[str]:
+        return Counter(entry.status for entry in self.entries(RunFilter(statuses, host=host)))
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
         runs = {*self._entries, *self.journal.runs()}

@@ -5,10 +5,10 @@ The extra `web` brings prometheus-client.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from agent_core.effects import ToolReply
@@ -16,7 +16,8 @@ from agent_core.journal.facts import Answered, Fact, RunFinished
 from agent_core.outputs import Json
 from agent_core.statuses import status_of_reason
 from engine_shim.telemetry.operations import Ended, Source
-from engine_shim.telemetry.series import PREFIX, Series
+from engine_shim.telemetry.series import Series
+from engine_shim.telemetry.tenant_state import TenantState, list_metrics
 from engine_shim.telemetry.timing import duration_of
 
 MAX_SERIES: Final = 1000
@@ -27,20 +28,14 @@ STEP_BUCKETS: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
 SUCCESS: Final = "success"
 
 
-class OpenRuns(NamedTuple):
-    """How many runs of a tenant stand open, and how many of its runs wait for a person."""
-
-    open: int
-    waiting: int
-
-
 class RunMetrics:
-    """The metrics of one process. Event loops and threads may share it."""
+    """The metrics of one process, its memory and descriptors among them. Event loops and threads may share it."""
 
     content_type: Final = CONTENT_TYPE_LATEST
 
     def __init__(self, *, most: int = MAX_SERIES) -> None:
-        registry = self._registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
         self._runs = Series.counter(registry, most, "runs", "Runs that ended, nested ones not among them.", "status")
         self._run_seconds = Series.histogram(
             registry, most, "run_duration_seconds", "From the beginning of a run to its end.", buckets=RUN_BUCKETS
@@ -92,9 +87,9 @@ class RunMetrics:
             if tokens := (usage or {}).get(f"{kind}_tokens"):
                 self._tokens.add((*labels, kind), tokens)
 
-    def write(self, standing: Mapping[str, OpenRuns], tenant: str | None = None) -> bytes:
-        """Return all metrics in Prometheus' text format, or those of one tenant, with how its runs stand now."""
-        return generate_latest(_View(self._registry, standing, tenant))
+    def write(self, states: Mapping[str, TenantState], tenant: str | None = None) -> bytes:
+        """Return all metrics in Prometheus' text format, or those of one tenant, with the states of tenants by name."""
+        return generate_latest(_View(self.registry, states, tenant))
 
 
 def _usage_of(fact: Fact) -> Json | None:
@@ -107,22 +102,14 @@ class _View:
     """What one reader sees of the metrics."""
 
     registry: CollectorRegistry
-    standing: Mapping[str, OpenRuns]
+    states: Mapping[str, TenantState]
     tenant: str | None
 
     def collect(self) -> Iterator[Metric]:
-        for metric in (*self.registry.collect(), *self._gauges()):
+        for metric in (*self.registry.collect(), *list_metrics(self.states)):
             shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
             shown.samples = [each for each in metric.samples if self._shows(each.labels)]
             yield shown
 
     def _shows(self, labels: Mapping[str, str]) -> bool:
-        return self.tenant is None or labels["tenant"] == self.tenant
-
-    def _gauges(self) -> Iterator[Metric]:
-        told = "Runs that are driven or wait for their turn.", "Runs that wait for a person."
-        for name, text in zip(OpenRuns._fields, told, strict=True):
-            gauge = GaugeMetricFamily(f"{PREFIX}{name}_runs", text, labels=["tenant"])
-            for tenant, counts in self.standing.items():
-                gauge.add_metric([tenant], getattr(counts, name))
-            yield gauge
+        return self.tenant is None or labels.get("tenant") == self.tenant

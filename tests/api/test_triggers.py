@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Clocked:
 
     def __init__(self, folder: Path, servers: int = 1) -> None:
         self.folder, self.now = folder, datetime(2026, 3, 2, 5, 0, tzinfo=UTC)
+        self.outcomes: Mapping[str, int] = {}
         if not (folder / "agent-core.yaml").exists():
             write_host(folder)
         config = read_host_config(folder / "agent-core.yaml")
@@ -48,6 +49,7 @@ class Clocked:
         ]
         for each in made:
             each.load()
+        self.outcomes = made[0].outcomes
         return made
 
     def runs(self) -> list[str]:
@@ -123,6 +125,7 @@ def test_run_falls_out_while_the_last_one_waits_unless_they_may_overlap(
     office = Clocked(tmp_path)
     play(office, times=[at(5, 30), at(6), at(7), at(8)])
     assert office.runs() == ["buy waiting"] * runs
+    assert office.outcomes == {"started": runs, "skipped": 3 - runs, "failed": 0}
 
 
 def test_clock_that_ran_ahead_and_was_set_back_silences_no_trigger_and_starts_nothing_twice(tmp_path: Path) -> None:

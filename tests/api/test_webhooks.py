@@ -184,6 +184,7 @@ def test_what_nobody_ever_takes_is_given_up_and_lets_the_next_one_pass(receiver:
     assert receiver.types == ["run.waiting"] * (len(BACKOFF_S) + 1)
     assert office.send() == 1
     assert receiver.types[-1] == "run.completed"
+    assert office.senders[0].outcomes == {"delivered": 1, "postponed": len(BACKOFF_S), "given_up": 1}
 
 
 @pytest.mark.exhaustive

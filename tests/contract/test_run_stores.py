@@ -143,6 +143,14 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
     assert store.poll_status([]) == {}
 
 
+def test_runs_of_a_host_are_counted_by_status(store: RunStore) -> None:
+    for number, (status, host) in enumerate([("running", "ours"), ("running", ""), ("paused", "ours")] * 2):
+        store.save(replace(entry(f"r{number}", status=status), host=host))
+    store.save(replace(entry("others", status="running"), host="theirs"))
+    store.save(replace(entry("ended", status="completed"), host="ours"))
+    assert store.count_statuses("ours", ("running", "paused", "waiting")) == {"running": 4, "paused": 2}
+
+
 def test_news_names_runs_with_rows_behind_a_position(store: RunStore) -> None:
     assert store.list_news(0) == {}
     for run in ("r1", "r2"):

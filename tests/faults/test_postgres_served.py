@@ -1,5 +1,6 @@
 """A server while its PostgreSQL says nothing: who wants nothing of the database is answered, and nothing is lost."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 from support.bad_link import BadLink, bad_link
 from support.postgres_server import Postgres
 from support.served_host import Served, served
+from support.temporal_project import until
 from utools.databases.store_address import read_address
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
@@ -90,3 +92,17 @@ def test_server_answers_while_runs_that_it_drives_wait_for_the_database(host: Se
     link.become("pass")
     link.reset_all()
     assert {host.await_status(run, "completed", "failed", seconds=60)["status"] for run in runs} == {"completed"}
+
+
+def test_metrics_say_afterwards_that_the_database_was_away(host: Served, link: BadLink) -> None:
+    def read_failures() -> float:
+        (line,) = re.findall(r"^agent_core_store_failures_total\S+ (\S+)$", host.client.get("/metrics").text, re.M)
+        return float(line)
+
+    assert read_failures() == 0
+    link.become("refuse")
+    assert host.client.get("/metrics").status_code == 503
+    until(lambda: host.service.store_failures > 0, "a part of the background work fails")
+    link.become("pass")
+    until(lambda: host.client.get("/metrics").status_code == 200, "the database is back")
+    assert read_failures() > 0

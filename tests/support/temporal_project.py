@@ -10,7 +10,7 @@ from typing import Any
 
 from engine_shim.store.run_store import SqliteRunStore
 from support.served_host import write_host
-from support.temporal_server import TEMPORAL
+from support.temporal.fleet import TEMPORAL
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 PATIENCE_S = 60.0

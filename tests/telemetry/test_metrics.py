@@ -9,7 +9,8 @@ from engine_shim import Engine
 from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry import names
 from engine_shim.telemetry.operations import Source
-from engine_shim.telemetry.run_metrics import OpenRuns, RunMetrics
+from engine_shim.telemetry.run_metrics import RunMetrics
+from engine_shim.telemetry.tenant_state import TenantState
 from support.by_hand import action, final
 from support.loopback import chat, serving
 from support.told import Told, agent_node, engine_of, flow_of, registry_of
@@ -74,7 +75,7 @@ async def test_counts_are_what_the_runs_did() -> None:
     done = await engine_of(told, REPLIES).run(flow_of(agent_node()))
     failed = await engine_of(told, [action("stock", article="A-17")]).run(flow_of(agent_node(max_steps=1)))
     assert (done.status, failed.status) == ("completed", "failed")
-    found = samples_of(told.metrics.write({"": OpenRuns(2, 1)}))
+    found = samples_of(told.metrics.write({"": TenantState(open_runs=2, waiting_runs=1)}))
     usage = [run.outputs["clerk"]["usage"] for run in (done, failed) if "clerk" in run.outputs]
     assert found["runs_total", "", "completed", "", "desk"] == found["runs_total", "", "failed", "", "desk"] == 1
     assert found["run_duration_seconds_count", "", "", "desk"] == 2
@@ -106,7 +107,7 @@ async def test_tenant_sees_its_own_series_alone() -> None:
     for tenant in ("acme", "globex"):
         engine = Engine(registry_of(), store=MemoryRunStore(), telemetry=told.telemetry.of_tenant(tenant))
         await engine.run(flow_of({"id": "say", "tool": "echo", "config": {"text": "hi"}}, identity=f"of-{tenant}"))
-    standing = {"acme": OpenRuns(0, 0), "globex": OpenRuns(0, 0)}
+    standing = {"acme": TenantState(), "globex": TenantState()}
     text = told.metrics.write(standing, "acme")
     assert b"acme" in text
     assert b"globex" not in text

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine_shim.telemetry.tenant_state import COUNTERS, GAUGES
 from support.served_host import Served, served
 
 TENANTS = {"acme": {"execute_tools": ["stock"]}, "globex": {"execute_tools": ["stock"]}}
@@ -59,6 +60,27 @@ def test_open_server_shows_what_its_runs_did(tmp_path: Path) -> None:
         assert total(found["agent_core_waiting_runs"]) == 1
         assert total(found["agent_core_open_runs"]) == 1
         (tmp_path / "go").touch()
+
+
+def test_operator_sees_how_runs_stand_and_what_has_failed_in_the_background(tmp_path: Path) -> None:
+    with served(tmp_path) as host:
+        run = host.submit("buy", article="A-17")["run_id"]
+        host.client.post(f"/runs/{run}/pause")
+        overdue = host.submit("buy", article="A-18")["run_id"]
+        for _ in range(5):  # the server has failed to resume it, and tries again later
+            host.service.tenants[None].runs.driven.backoff.note_failure(overdue)
+        host.store.save_due(overdue, "2020-01-01T00:00:00.000Z")
+        host.service.store_failures = 3
+        found = read(host)
+    standing = {name: total(found[f"agent_core_{name}"], tenant="") for name in GAUGES}
+    age = standing.pop("oldest_orphan_seconds")
+    assert age == 0
+    assert standing == {**dict.fromkeys(standing, 0), "waiting_runs": 1, "paused_runs": 1, "overdue_runs": 1}
+    assert "agent_core_webhook_deliveries_total" not in found, "this host has no webhook"
+    counted = {name: total(found[f"agent_core_{name}_total"], tenant="") for name in (*COUNTERS, "trigger_times")}
+    assert counted == {**dict.fromkeys(counted, 0), "store_failures": 3}
+    assert total(found["process_resident_memory_bytes"]) > 1e6
+    assert 0 < total(found["process_open_fds"]) < total(found["process_max_fds"])
 
 
 @pytest.mark.exhaustive

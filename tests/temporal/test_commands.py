@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
@@ -345,3 +347,24 @@ def test_demo_shows_the_proof_of_a_run_at_a_development_server(tmp_path: Path, c
     shown = cli("demo", "--engine", "temporal", "--json", "--store", str(tmp_path / "runs.db"))
     assert shown.code == OK, shown.err
     assert (shown.json["status"], shown.json["verified"], shown.json["replay_identical"]) == ("completed", True, True)
+
+
+# ── what a worker counts ─────────────────────────────────────────────────────────────────────────
+
+
+@needs("prometheus_client")
+def test_worker_serves_the_metrics_of_what_it_drives(cli: Cli, alone: Project) -> None:
+    worker = alone.start("worker", "--metrics", "127.0.0.1:0")
+    try:
+        worker.await_error("worker on")
+        (url,) = re.findall(r"metrics at (http://\S+)", worker.err)
+        assert run(cli, alone, "count", "sum=1 + 1").code == OK
+        counted = 'agent_core_runs_total{agent="",status="completed",tenant="",workflow="count"} 1.0'
+        until(lambda: counted in httpx2.get(url).text, "the run is counted")
+    finally:
+        worker.kill()
+
+
+def test_address_of_metrics_that_is_none_is_said(cli: Cli, alone: Project) -> None:
+    ran = cli("worker", "--metrics", "nowhere", *alone.where())
+    assert (ran.code, "name it as HOST:PORT, such as 127.0.0.1:9464" in ran.err) == (DEFINITION, True), ran

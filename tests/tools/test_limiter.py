@@ -248,6 +248,7 @@ def test_waiter_that_is_cancelled_leaves_its_line() -> None:
         async with limiter.slot("a"):
             waiting = [asyncio.create_task(limiter.acquire(line)) for line in ("a", "b", "b")]
             await asyncio.sleep(0)
+            assert [limiter.line(name).waiting for name in ("a", "b", "c")] == [1, 2, 0]
             for each in waiting:
                 each.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)

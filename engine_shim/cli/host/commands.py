@@ -24,7 +24,9 @@ from engine_shim.cli.parameters import (
 )
 from engine_shim.cli.serving.commands import check_extra
 
-Example = Literal["extraction", "log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"]
+Example = Literal[
+    "cluster", "extraction", "log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"
+]
 """The directories in `engine_shim/examples`."""
 
 

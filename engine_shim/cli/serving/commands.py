@@ -86,6 +86,10 @@ def dev(
 def worker(
     temporal: Temporal = None,
     model: Model = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve the worker's metrics there, for Prometheus, without a token."),
+    ] = None,
     store: Store = None,
     config: Config = None,
     verbose: Verbose = False,
@@ -100,14 +104,16 @@ def worker(
     \b
     Examples:
       agent-core worker --temporal 127.0.0.1:7233
-      agent-core worker --store runs.db
+      agent-core worker --metrics 127.0.0.1:9464
     """
     if find_spec("temporalio") is None:
         raise typer.BadParameter("worker needs the extra temporal: pip install 'agent-core[temporal]'")
+    if metrics is not None and find_spec("prometheus_client") is None:
+        raise typer.BadParameter("--metrics needs the extra web: pip install 'agent-core[web]'")
     from engine_shim.cli.output import Options
     from engine_shim.cli.serving.worker import run_worker
 
-    return run_worker(model, Options(store, config, engine="temporal", temporal=temporal))
+    return run_worker(model, Options(store, config, engine="temporal", temporal=temporal), metrics)
 
 
 def check_extra(command: str) -> None:

@@ -23,7 +23,7 @@ class WorkerTimeouts(Interceptor):
     def __init__(self, config: TemporalConfig) -> None:
         self._heartbeat = timedelta(seconds=config.heartbeat_timeout)
 
-    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> None:
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> None:  # noqa: A002
         input.unsafe_extern_functions[_NAME] = lambda: self._heartbeat
 
 

@@ -149,3 +149,22 @@ async def test_keeper_renews_on_after_whatever_error_and_logs_it_once(caplog: py
 async def is_free(keeper: LeaseKeeper) -> bool:
     async with keeper.driving("r"):
         return True
+
+
+class RefusingLeases(MemoryLeases):
+    """Leases that cannot be renewed."""
+
+    def renew(self, driver: str, runs: Collection[str]) -> dict[str, Notice]:
+        raise JournalAway("the database does not answer")
+
+
+async def test_renewals_that_fail_and_leases_that_are_lost_are_counted() -> None:
+    refused, robbed = LeaseKeeper(RefusingLeases()), LeaseKeeper(leases := MemoryLeases())
+    async with refused.driving("r"), robbed.driving("r"), robbed.driving("kept"):
+        leases.release("r", robbed.driver)
+        while not (refused.failures and robbed.lost):
+            await asyncio.sleep(0.01)
+        renewals = refused.failures
+        while refused.failures == renewals:
+            await asyncio.sleep(0.01)
+    assert (refused.lost, robbed.lost, robbed.failures) == (0, 1, 0)
