@@ -228,7 +228,7 @@ def doctor(
       agent-core doctor
       agent-core doctor --quick --json
       agent-core doctor --shared
-      agent-core doctor --store postgresql://localhost/agents --copied-from runs.db
+      agent-core doctor --store postgresql://localhost/runs --copied-from runs.db
     """
     from engine_shim.cli.doctor.command import examine_copy, examine_host, examine_sharing
     from engine_shim.cli.output import Options
