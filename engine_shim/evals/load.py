@@ -16,6 +16,7 @@ from engine_shim.evals.read import Label, case_at, read_cases
 from engine_shim.evals.suite import MeasuredAgent, Suite
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
+from engine_shim.store.open import shared_database, store_of
 from utools.document import read_document
 
 SHIPPED = Path(__file__).with_name("case_files")
@@ -84,7 +85,8 @@ def open_cases(path: Path, config: Path | None = None, *, shown: Path | None = N
     definition = None if agent is None else path.parent / str(file.workflow)
     named = path.parent / file.host if file.host else find_host_config(config, definition)
     host = open_host(named)
-    tools = build_registry(host) if file.host or agent else None
+    database = shared_database(store_of(None, host.store_address))  # as a run of this host, what it remembers is there
+    tools = build_registry(host, database) if file.host or agent else None
     names = [written.labels[n].name for n in written.indexes]
     lines = {name: written.place(n) for n, name in zip(written.indexes, names, strict=True)}
     suite = Suite(_complete(file, agent, names), file.world, host, tools, agent, lines)

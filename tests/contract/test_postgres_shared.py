@@ -1,6 +1,7 @@
 """What machines share through PostgreSQL beside their runs: conversations, rate limits and kept answers."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -258,3 +259,22 @@ async def test_expired_slots_and_answers_leave_the_database(database: "PostgresD
     assert (await store.reserve("new", 1, 10, None)).wait == 0
     assert (await store.get("old"), await store.get("new")) == (None, "\0\ud800")
     assert database.select("SELECT (SELECT count(*) FROM kept_answers), (SELECT count(*) FROM rate_slots)") == [(1, 1)]
+
+
+def test_what_an_eval_remembers_is_in_the_store_of_its_host(
+    url: str, database: "PostgresDatabase", tmp_path: Path
+) -> None:
+    from utools.context.store_postgres import PostgresContextStore
+
+    persisted = {"op": "persist", "session_id": "s", "user_message": "I am Ann.", "final_answer": "Hello, Ann."}
+    call = {"type": "action", "tool": "context_manager", "args": persisted}
+    case = {"name": "ann", "message": "I am Ann.", "calls": [{"tool": "context_manager"}]}
+    cases = {"host": "agent-core.yaml", "tools": ["context_manager"], "cases": [case]}
+    replies = {"ann": [call, {"type": "final", "answer": "Hello, Ann."}]}
+    for name, text in (("agent-core.yaml", {"store": url}), ("cases.yaml", cases), ("replies.json", replies)):
+        (tmp_path / name).write_text(json.dumps(text))
+    command = [Path(sys.executable).with_name("agent-core"), "eval", "cases.yaml", "--model", "scripted:replies.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    turns = asyncio.run(PostgresContextStore(database).turns("s"))
+    assert [each["content"] for each in turns[0]] == ["I am Ann.", "Hello, Ann."]
