@@ -18,7 +18,7 @@ from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.retries import patience_of_host, retry_until_available
-from agent_core.run.row_listener import AnswerListener, Observe
+from agent_core.run.row_listener import ActListener, AnswerListener, Observe
 from agent_core.run.secrets import signing_keys
 from agent_core.statuses import ENDED, RunStatus
 from engine_shim.definition.model import ROOT
@@ -103,7 +103,7 @@ class RunDriver:
     def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
         self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
-        self._slots, self._observe = slots, observe
+        self._slots, self.observe = slots, observe
         self.watch: Callable[[str], AnswerListener] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -169,22 +169,29 @@ class RunDriver:
             return EventListener(job.on_event)
         return None if self.watch is None else self.watch(job.run)
 
-    def executor(self, run: str, preparer: Preparer, listener: AnswerListener | None = None) -> Executor:
+    def executor(
+        self,
+        run: str,
+        preparer: Preparer,
+        observer: ActListener | None,
+        listener: AnswerListener | None = None,
+    ) -> Executor:
         """Return what a run needs of this host."""
         grant, prepare = preparer.grant, preparer.by_tool()
-        models, redactor, observer = grant.models.at(preparer.base), grant.secrets.redactor(), self._observe(run)
+        models, redactor = grant.models.at(preparer.base), grant.secrets.redactor()
         about = (models, prepare, grant.secrets, redactor, listener, observer, self._clock.read)
         return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
         listener = self._listener(job)
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
+        observer = await self._retry(job, partial(self.observe, job.run))
         ended = await drive(
             job.run,
             ROOT,
             job.spec,
             journal=self._journal,
-            executor=self.executor(job.run, job.preparer, listener),
+            executor=self.executor(job.run, job.preparer, observer, listener),
             loops=job.preparer.loops(),
             listener=listener,
             keys=self._keys,

@@ -227,7 +227,9 @@ class Steering:
         tape, base = self._index.load(run_id)
         grant = self.grants.of_run(read_run(tape, ROOT))
         refuse(HostCheck(grant).recorded_problems(tape, base))
-        return self._local.executor(run_id, self._starter.preparer(grant, base, begun=True))
+        return self._local.executor(
+            run_id, self._starter.preparer(grant, base, begun=True), self._local.observe(run_id)
+        )
 
     def release(self) -> None:
         """Let go of the runs that this engine drives: what is under way in them is answered, and nothing more begins.

@@ -34,18 +34,22 @@ class RunTelemetry:
     default_provider: str = "openai"
 
     def observe(self, run: str) -> ActListener | None:
-        """Return what follows a run while it is driven; None, at no cost, without telemetry."""
+        """Return what follows a run while it is driven; None, at no cost, without telemetry.
+
+        The store is read for the run's parent, which may wait for a network.
+        """
         tracer, meters, metrics = self.telemetry.tracer(), self.telemetry.meters(), self.telemetry.metrics
         if tracer is None and meters is None and metrics is None:
             return None
         source = Source(run, self.telemetry.tenant, self.default_provider)
         if tracer is None:
             return TelemetryListener(source, None, meters, metrics)
+        kept = read_traceparent(self.store.trace(run))
 
         def make_spans(seed: bytes, *, is_new: bool) -> "SpanTeller":
             from engine_shim.telemetry.spans import SpanTeller
 
-            parent = self._parent_of(run, is_new=is_new)
+            parent = kept or (self._take_current(run) if is_new else None)
             return SpanTeller(tracer, source, seed, parent, content=self.telemetry.wants_content)
 
         return TelemetryListener(source, make_spans, meters, metrics)
@@ -58,11 +62,11 @@ class RunTelemetry:
         if self.telemetry.tracer() is not None and (parent := _current_span() or read_traceparent(header)):
             self.store.save_trace(run, parent.write())
 
-    def _parent_of(self, run: str, *, is_new: bool) -> TraceParent | None:
-        kept = read_traceparent(self.store.trace(run))
-        if kept is None and is_new and (kept := _current_span()):
-            self.store.save_trace(run, kept.write())
-        return kept
+    def _take_current(self, run: str) -> TraceParent | None:
+        """Return the program's current span, kept as the parent of a new run that has none."""
+        if (current := _current_span()) is not None:
+            self.store.save_trace(run, current.write())
+        return current
 
 
 def _current_span() -> TraceParent | None:
