@@ -163,6 +163,12 @@ class Providers:
             from agent_core.models.local import local_model
 
             return local_model(self._model_file(name))
+        key = (provider, name, "", "")
+        if key not in self.clients:  # it is read once: a host checks its models where it may wait, and asks them later
+            self.clients[key] = self._recorded(name)
+        return self.clients[key]
+
+    def _recorded(self, name: str) -> ModelClient:
         from agent_core.models.recorded import RecordedModel
 
         if tape := self.tape_of(name) if self.tape_of else {}:

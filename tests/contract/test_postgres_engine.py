@@ -1,9 +1,12 @@
 """The engine on a store in PostgreSQL: runs are driven, shared, taken over and recorded as they are in a file."""
 
+import asyncio
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +15,11 @@ from agent_core import Approve, SqliteJournal, replay, verify
 from agent_core.audit.normalize import normalize
 from agent_core.errors import DefinitionError
 from agent_core.journal.store import Journal
+from agent_core.models.scripted import ScriptedModel
 from engine_shim import Engine
 from engine_shim.errors import RunBusy
 from engine_shim.runs.loops import LOOPS
+from support.told import Told
 
 if TYPE_CHECKING:
     from engine_shim.store.run_store_postgres import PostgresRunStore
@@ -126,3 +131,44 @@ def test_store_that_needs_what_is_not_installed_says_so(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "engine_shim.store.run_store_postgres", None)
     with pytest.raises(DefinitionError, match="needs the extra postgres"):
         Engine(store="postgresql://127.0.0.1/none")
+
+
+@pytest.fixture
+def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where an event loop waited for the database itself, as the program's own frames of it."""
+    from utools.databases.postgres_database import PostgresDatabase
+
+    found: list[str] = []
+
+    def watch(name: str) -> None:
+        method = getattr(PostgresDatabase, name)
+
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with suppress(RuntimeError):
+                asyncio.get_running_loop()
+                frames = [each for each in traceback.extract_stack() if "engine_shim" in each.filename]
+                found.append(" < ".join(f"{Path(each.filename).name}:{each.name}" for each in reversed(frames[-6:])))
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(PostgresDatabase, name, watched)
+
+    for name in ("select", "writing", "snapshot"):
+        watch(name)
+    return found
+
+
+async def test_no_event_loop_waits_for_the_database(url: str, on_the_loop: list[str]) -> None:
+    agent = {"model": "scripted", "max_steps": 2, "allowed_tools": ["echo"], "prompt": "Go."}
+    asks = {"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": agent}, FLOW["nodes"][1]]}
+    asks["nodes"][1] = {"id": "asked", "tool": "echo", "config": {"text": "x"}, "approval": "always"}
+    told = Told()
+    engine = Engine(store=url, model=ScriptedModel([{"type": "final", "answer": "Done."}]), telemetry=told.telemetry)
+    waiting = await engine.run(asks, run_id="first")
+    (call,) = waiting.waiting
+    await engine.resume("first", decisions={(call["strand"], call["n"]): Approve()}, by="ada")
+    await engine.close()
+    again = {**asks, "nodes": [{"id": "a", "tool": "agent_core", "config": {**agent, "model": "replay:first"}}]}
+    second = Engine(store=url, telemetry=told.telemetry)
+    await second.run(again, run_id="second")
+    await second.close()
+    assert on_the_loop == []
