@@ -1,12 +1,9 @@
 """The engine on a store in PostgreSQL: runs are driven, shared, taken over and recorded as they are in a file."""
 
-import asyncio
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -133,31 +130,10 @@ def test_store_that_needs_what_is_not_installed_says_so(monkeypatch: pytest.Monk
         Engine(store="postgresql://127.0.0.1/none")
 
 
-@pytest.fixture
-def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where an event loop waited for the database itself, as the program's own frames of it."""
-    from utools.databases.postgres_database import PostgresDatabase
+async def test_no_event_loop_waits_for_the_database(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.event_loops import watch_event_loops
 
-    found: list[str] = []
-
-    def watch(name: str) -> None:
-        method = getattr(PostgresDatabase, name)
-
-        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with suppress(RuntimeError):
-                asyncio.get_running_loop()
-                frames = [each for each in traceback.extract_stack() if "engine_shim" in each.filename]
-                found.append(" < ".join(f"{Path(each.filename).name}:{each.name}" for each in reversed(frames[-6:])))
-            return method(self, *args, **kwargs)
-
-        monkeypatch.setattr(PostgresDatabase, name, watched)
-
-    for name in ("select", "writing", "snapshot"):
-        watch(name)
-    return found
-
-
-async def test_no_event_loop_waits_for_the_database(url: str, on_the_loop: list[str]) -> None:
+    in_loops = watch_event_loops(monkeypatch)
     agent = {"model": "scripted", "max_steps": 2, "allowed_tools": ["echo"], "prompt": "Go."}
     asks = {"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": agent}, FLOW["nodes"][1]]}
     asks["nodes"][1] = {"id": "asked", "tool": "echo", "config": {"text": "x"}, "approval": "always"}
@@ -171,4 +147,4 @@ async def test_no_event_loop_waits_for_the_database(url: str, on_the_loop: list[
     second = Engine(store=url, telemetry=told.telemetry)
     await second.run(again, run_id="second")
     await second.close()
-    assert on_the_loop == []
+    assert in_loops == []

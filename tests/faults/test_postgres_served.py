@@ -38,6 +38,23 @@ ROUTES: dict[str, Ask] = {
     "execute a tool": lambda client, run: client.post("/tools/stock/execute", json={"args": {"article": "A-17"}}),
 }
 
+MORE_ROUTES: dict[str, Ask] = {
+    "replay": lambda client, run: client.post(f"/runs/{run}/replay"),
+    "resume": lambda client, run: client.post(f"/runs/{run}/resume"),
+    "send a signal": lambda client, run: client.post(f"/runs/{run}/signals/paid", json={}),
+    "chat": lambda client, run: client.post("/agent/chat", json={"agent": "clerk", "message": "A-17?"}),
+    "conversations": lambda client, run: client.get("/agent/conversations"),
+    "complete": lambda client, run: client.post(
+        "/v1/chat/completions", json={"model": "agent/clerk", "messages": [{"role": "user", "content": "A-17?"}]}
+    ),
+    "agents": lambda client, run: client.get("/agents"),
+    "triggers": lambda client, run: client.get("/triggers"),
+    "workflows": lambda client, run: client.get("/workflows"),
+    "tools": lambda client, run: client.get("/tools"),
+    "health": lambda client, run: client.get("/health"),
+    "me": lambda client, run: client.get("/me"),
+}
+
 
 def begin_to_follow(client: httpx2.Client, run: str) -> httpx2.Response:
     with client.stream("GET", f"/runs/{run}/events") as answer:
@@ -76,6 +93,19 @@ def test_server_answers_while_every_route_waits_for_the_database(host: Served, l
         answers = {name: each.result() for name, each in asked.items()}
     assert {name: each.status_code for name, each in answers.items() if each.status_code not in ANSWERS} == {}
     assert host.submit("count", sum="2 + 2")["status"] == "completed"
+
+
+def test_no_route_waits_for_the_database_in_the_event_loop(host: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.event_loops import watch_event_loops
+
+    run = host.submit("buy", article="A-17")["run_id"]
+    in_loops = watch_event_loops(monkeypatch)
+    with httpx2.Client(base_url=host.url, timeout=60) as client:
+        for name, ask in {**MORE_ROUTES, **ROUTES}.items():
+            in_loops.clear()
+            answer = ask(client, run)
+            assert answer.status_code < 500, (name, answer.text)
+            assert in_loops == [], name
 
 
 def test_server_answers_while_runs_that_it_drives_wait_for_the_database(host: Served, link: BadLink) -> None:
