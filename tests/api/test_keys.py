@@ -46,6 +46,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Se
         yield first, second
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.sampled
 def test_of_two_inputs_that_come_at_once_under_one_key_one_is_taken(hosts: tuple[Served, Served], kind: str) -> None:

@@ -15,6 +15,8 @@ from support.served_host import Served, served
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.remote import RemoteHost, RemoteHosts
 
+pytestmark = pytest.mark.exhaustive
+
 NETWORK = {"allow_cidrs": ["127.0.0.0/8"]}
 LISTED = ["stock", "linger", "fail", {"tool": "order"}, {"tool": "write_file", "approval": "always"}]
 FAIL = '''

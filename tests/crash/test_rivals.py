@@ -6,6 +6,8 @@ import pytest
 
 from support.programs import json_lines
 
+pytestmark = pytest.mark.exhaustive
+
 EVERY = 0
 """A step that is small enough to meet at most points of a run."""
 

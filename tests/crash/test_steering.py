@@ -17,6 +17,8 @@ from support.loopback import serving, silence
 from support.programs import command, environment, json_lines
 from utools import ToolRegistry
 
+pytestmark = pytest.mark.exhaustive
+
 PATIENCE_S = 60.0
 
 

@@ -15,6 +15,7 @@ from utools.calls.rate_limiter import acquire
 from utools.calls.shared import open_calls
 from utools.context.manager import context_manager
 from utools.context.open_store import open_context_store
+from utools.errors import DatabaseAway
 from utools.tool import ToolContext
 
 if TYPE_CHECKING:
@@ -156,3 +157,22 @@ async def test_kept_answers_cost_the_calls_that_they_would_have_saved_and_no_mor
     before = len(made)
     assert (await answer()).metadata.get("cached")
     assert len(made) == before
+
+
+def test_server_that_falls_silent_in_a_statement_is_given_up_once_it_takes_no_connection(
+    database: "PostgresDatabase", link: BadLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("utools.databases.postgres_database.SILENCE", 10**6)
+    database.select("SELECT 1")
+    link.become("silent")
+    with pytest.raises(DatabaseAway, match="the server gave no answer for"):
+        database.select("SELECT 2")
+
+
+def test_slow_statement_is_waited_for_while_the_server_takes_connections(
+    database: "PostgresDatabase", link: BadLink
+) -> None:
+    database.select("SELECT 1")
+    before = link.connections
+    assert database.select(f"SELECT 3 FROM pg_sleep({2 * PATIENCE_S})") == [(3,)]
+    assert link.connections > before, "it was asked whether it takes connections"

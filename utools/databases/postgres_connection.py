@@ -1,9 +1,9 @@
 """A connection to PostgreSQL that notices when the server, or the network before it, is lost."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from math import inf
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import psycopg
 
@@ -27,11 +27,13 @@ class Silent(psycopg.OperationalError):
 class Connection(psycopg.Connection[Any]):
     """A connection that is given up where a statement has no sign of life for `silence_s` seconds.
 
-    A TCP connection may be half-open: what is between answers for a server that is gone. `answered_at` is when it
-    answered last.
+    A TCP connection may be half-open: what is between answers for a server that is gone. So `is_gone` is asked after
+    `doubt_s` seconds of silence, once for each silence. `answered_at` is when it answered last.
     """
 
     silence_s = inf
+    doubt_s = inf
+    is_gone: Callable[[], bool] = staticmethod(lambda: False)
     answered_at = -inf
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
@@ -40,19 +42,26 @@ class Connection(psycopg.Connection[Any]):
         return found
 
     def _within_silence(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        last = monotonic()
+        last, is_asked = monotonic(), False
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if ready:
-                    last = monotonic()
+                    last, is_asked = monotonic(), False
                 elif monotonic() - last > self.silence_s:
-                    self.pgconn.finish()
-                    raise Silent(f"the server gave no answer for {self.silence_s:g} s")
+                    self._give_up(last)
+                elif not is_asked and monotonic() - last > self.doubt_s:
+                    is_asked = True
+                    if self.is_gone():
+                        self._give_up(last)
                 wanted = gen.send(ready)
         except StopIteration as stop:
             return stop.value
+
+    def _give_up(self, last: float) -> NoReturn:
+        self.pgconn.finish()
+        raise Silent(f"the server gave no answer for {monotonic() - last:.1f} s")
 
 
 def is_away(error: Exception) -> bool:

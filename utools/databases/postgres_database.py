@@ -38,7 +38,8 @@ _POLL_S: Final = 0.05
 FRESH_S: Final = 1.0
 """For how long after an answer a connection is taken for alive."""
 SILENCE: Final = 6
-"""A statement without a sign of life is given up after so many times the patience with others."""
+"""A statement without a sign of life is given up after so many times the patience with others; after half of it, and
+half of it more, if the server takes no new connection either."""
 Durability = Literal["process", "power"]
 T = TypeVar("T")
 
@@ -186,7 +187,7 @@ class PostgresDatabase:
             self._pool = self._pool or self._open()
             pool = self._pool
         with pool.connection() as db:
-            db.silence_s = SILENCE * self._patience
+            db.silence_s, db.doubt_s, db.is_gone = SILENCE * self._patience, self._patience / 2, self._is_gone
             yield db
 
     def _versions(self) -> dict[str, int]:
@@ -229,9 +230,9 @@ class PostgresDatabase:
         """Return the settings of a session: those of the URL, and ours."""
         return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
 
-    def _connect(self, settings: str | None = None) -> Connection:
+    def _connect(self, settings: str | None = None, **more: Any) -> Connection:
         options = self._options() if settings is None else {**self._options(), "options": settings}
-        return Connection.connect(self._url, **options)
+        return Connection.connect(self._url, **{**options, **more})
 
     def _check(self, db: Connection) -> None:
         """Raise where a connection from the pool is none any more; one that says nothing is not waited for so long. One
@@ -240,6 +241,14 @@ class PostgresDatabase:
             return
         db.silence_s = self._patience
         ConnectionPool.check_connection(db)
+
+    def _is_gone(self) -> bool:
+        """Return whether the server takes no connection any more; one that refuses it with a reason is there."""
+        try:
+            self._connect(connect_timeout=max(2, round(self._patience / 2))).close()
+        except psycopg.OperationalError as error:
+            return error.sqlstate is None and "FATAL:" not in str(error)
+        return False
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:

@@ -36,18 +36,13 @@ NEWEST: Final = 100
 STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
-def examine_host(options: Options, *, quick: bool) -> int:
-    """Look at everything, and write what was found; FAILED where there is a problem."""
-    return _tell_findings(examine(options, quick=quick), options)
-
-
-def examine_sharing(options: Options) -> int:
-    """The same of what tenants need who do not trust each other."""
-    return _tell_findings(_examine_sharing(options), options)
+def examine_host(options: Options, *, quick: bool, shared: bool = False) -> int:
+    """Look at everything, or at what `shared` is about, and write what was found; FAILED where there is a problem."""
+    return _tell_findings(examine_sharing(options) if shared else examine(options, quick=quick), options)
 
 
 def examine_copy(options: Options, source: StoreAddress) -> int:
-    """The same of a store that another one was copied to. BadParameter for a file that is not there."""
+    """Look at a store that another one was copied to, likewise. BadParameter for a file that is not there."""
     if isinstance(source, Path) and not source.exists():
         raise typer.BadParameter(f"--copied-from: there is no run store {describe_address(source)}")
     load_environment(options.config or find_host_config())
@@ -75,7 +70,7 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from check_journal_keys()
 
 
-def _examine_sharing(options: Options) -> Iterator[Finding]:
+def examine_sharing(options: Options) -> Iterator[Finding]:
     """Yield whether tenants who do not trust each other can share the host."""
     found, config = check_host(options.config)
     if config is None:

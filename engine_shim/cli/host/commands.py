@@ -230,13 +230,13 @@ def doctor(
       agent-core doctor --shared
       agent-core doctor --store postgresql://localhost/runs --copied-from runs.db
     """
-    from engine_shim.cli.doctor.command import examine_copy, examine_host, examine_sharing
+    from engine_shim.cli.doctor.command import examine_copy, examine_host
     from engine_shim.cli.output import Options
 
     options = Options(store, config, as_json)
     if copied_from is not None:
         return examine_copy(options, read_option(copied_from, "--copied-from"))
-    return examine_sharing(options) if shared else examine_host(options, quick=quick)
+    return examine_host(options, quick=quick, shared=shared)
 
 
 def demo(

@@ -266,6 +266,7 @@ class Dying(MemoryJournal):
         raise JournalError("the process died")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_dies_anywhere_has_a_message_once_when_it_goes_on(after: bool) -> None:
     def speak(name: str, messages: Any) -> Any:

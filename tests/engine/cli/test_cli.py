@@ -166,6 +166,7 @@ def test_text_of_any_script_passes_through(cli: Cli, write: Write) -> None:
     assert text in ran.err
 
 
+@pytest.mark.exhaustive
 def test_relative_script_is_found_from_another_directory(
     cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -673,6 +674,7 @@ def test_store_in_a_missing_directory_is_made_for_its_owner_alone(cli: Cli, home
     assert len(SqliteRunStore(home / "deep/er/runs.db").entries()) == 1
 
 
+@pytest.mark.exhaustive
 def test_two_workflows_share_a_store(cli: Cli) -> None:
     for flow in (PARALLEL, APPROVAL):
         cli("run", flow, "--store", "runs.db")

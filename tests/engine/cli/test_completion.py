@@ -11,6 +11,8 @@ from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
 from support.command import Write
 
+pytestmark = pytest.mark.exhaustive
+
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 RUNS = ("20260101-000000-aa", "20260102-000000-bb")
 

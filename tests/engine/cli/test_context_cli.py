@@ -7,6 +7,8 @@ import pytest
 from support.command import Cli, Write
 from utools.context.store_sqlite import default_path
 
+pytestmark = pytest.mark.exhaustive
+
 PERSIST = {
     "tool": "context_manager",
     "config": {"op": "persist", "session_id": "desk", "user_message": "{{external.ask}}", "final_answer": "12\nin all"},

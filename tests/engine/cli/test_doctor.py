@@ -24,6 +24,8 @@ from support.command import Cli, Ran, Write
 from support.optional import needs
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
+pytestmark = pytest.mark.exhaustive
+
 ROOT = Path(__file__).parents[3]
 STORE = "data/agent-core/runs.db"
 ECHO = {"id": "hello", "nodes": [{"tool": "echo", "config": {"text": "hello"}}]}

@@ -13,6 +13,8 @@ from engine_shim.cli.output import Options
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.open import open_store
 
+pytestmark = pytest.mark.exhaustive
+
 PAGE = Path(__file__).parents[3] / "engine_shim" / "SECURITY.md"
 KEYS = "k1:0123456789abcdef0123456789abcdef"
 HOST: dict[str, Any] = {

@@ -48,6 +48,7 @@ def test_version_is_that_of_the_package(cli: Cli) -> None:
     assert (ran.code, ran.out, ran.err) == (0, f"agent-core {version('agent-core')}\n", "")
 
 
+@pytest.mark.exhaustive
 def test_h_is_help_of_the_program_and_of_every_command(cli: Cli) -> None:
     assert cli("-h").out == cli("--help").out
     for command in WORDS:

@@ -13,6 +13,8 @@ from engine_shim import Engine, load_workflow
 from support.by_hand import action, final
 from support.command import Cli, Write
 
+pytestmark = pytest.mark.exhaustive
+
 SEED = {
     "model": "gpt-4o-mini",
     "temperature": 0.7,

@@ -18,6 +18,7 @@ def printed_commands(ran: Ran) -> list[str]:
     return [line.strip() for line in ran.out.splitlines() if line.startswith("  ")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "directory",
     [pytest.param([], marks=pytest.mark.exhaustive), ["my desk"]],

@@ -17,6 +17,8 @@ from support.by_hand import action, final
 from support.command import Cli, Write
 from utools import ToolError, ToolRegistry, tool
 
+pytestmark = pytest.mark.exhaustive
+
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 KEY = "sk-proj-0123456789abcdefghijABCDEFGHIJ0123456789"
 

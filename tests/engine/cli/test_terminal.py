@@ -14,6 +14,8 @@ from engine_shim.cli.terminal import visible, visible_json
 from support.by_hand import action, final
 from support.command import Cli, Write
 
+pytestmark = pytest.mark.exhaustive
+
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 HOSTILE = "a\x1b[2J\x1b]0;t\x07\x9b31m\x7f\u202egnp\u2066\u200f\u061c\u200b\u2028\U000e0041\rb"
 STEERS = [char.encode() for char in "\x07\x9b\x7f\u202e\u2066\u200f\u061c\u200b\u2028\U000e0041"]

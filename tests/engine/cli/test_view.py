@@ -42,6 +42,7 @@ def host(write: Write) -> Write:
     return write
 
 
+@pytest.mark.exhaustive
 def test_the_spinner_names_the_plain_node_that_runs(host: Write) -> None:
     host("w.json", {"id": "w", "nodes": [{"id": "glance", "tool": "look"}]})
     terminal = Terminal("run", "w.json")

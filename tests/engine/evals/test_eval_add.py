@@ -14,6 +14,8 @@ from support.command import Cli, Write
 from support.examples import examples
 from utools.document import read_document
 
+pytestmark = pytest.mark.exhaustive
+
 DESK = '''
 from utools import ToolError, tool
 

@@ -195,6 +195,7 @@ def _agent(script: str) -> Any:
     return {"tool": "agent_core", "config": {**CONFIG, "model": f"scripted:{script}", "allowed_tools": [WRITING]}}
 
 
+@pytest.mark.exhaustive
 def test_failed_run_is_tried_again_from_the_command_line(cli: Cli, write: Write, paid: str) -> None:
     assert f"agent-core resume {paid} --retry-failed" in cli("resume", paid).out
     write("before.json", [action("write_file", path="paid.txt", text="once", mode="append"), final("Paid.")])

@@ -230,6 +230,7 @@ def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Pat
     assert (refused.code, "there is no run store none.db" in refused.err) == (2, True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("change", "told"),
     [
