@@ -7,8 +7,9 @@ All rows are measured at the same time, on one core, each with a server and work
 the machine does weighs on all of them alike: trust their ratios. The runs are begun and driven for `--before` seconds.
 Then as many processes as `--busy` says compute on the core, all workers are killed, and new ones have to continue every
 run from its history. A row says how many steps were made in each quarter of the time, how many a second, when the first
-was made, how many tasks of workflows and how many acts timed out, and the CPU of the workers. Each `--keys` is one more
-row of ours, with these keys of `temporal:` in agent-core.yaml; `--against` is one more of another checkout.
+was made, how many tasks of workflows and how many acts timed out, and the CPU of the workers. The figures of time-outs
+are those that histories have: what the server tries again by itself is not among them. Each `--keys` is one more row of
+ours, with these keys of `temporal:` in agent-core.yaml; `--against` is one more of another checkout.
 """
 
 import argparse

@@ -68,6 +68,16 @@ async def test_long_history_goes_on_in_a_new_one(small_server: str, tmp_path: Pa
     assert all(len(history.events) < 120 for history in histories)
 
 
+async def test_new_history_has_the_task_timeout_of_its_worker(small_server: str, tmp_path: Path) -> None:
+    longer = {"task_timeout": 7.0}
+    async with worked("longer", long_agent(20), tmp_path / "home", small_server, worker_keys=longer) as home:
+        await home.drive()
+        histories = await read_histories(small_server, "longer", home.run)
+    started = [history.events[0].workflow_execution_started_event_attributes for history in histories]
+    assert [each.workflow_task_timeout.seconds for each in started] == [2, *[7] * (len(histories) - 1)]
+    assert len(histories) > 1
+
+
 async def test_query_tells_the_status_and_what_waits(server: str, tmp_path: Path) -> None:
     case = Case(flow([agent("asks", {"tool": "pay", "approval": "on_write"})]), {".*": [action("pay", amount=1)]})
     async with worked("asked", case, tmp_path / "home", server) as home:

@@ -23,6 +23,7 @@ from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.temporal.backend import TemporalBackend, perform
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
+from engine_shim.runs.temporal.timeouts import task_timeout
 
 
 @workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])
@@ -125,4 +126,4 @@ class AgentRun:
                 self._continue_as_new(backend.run)
 
     def _continue_as_new(self, run: str) -> None:
-        workflow.continue_as_new(args=[run, self._stop.requested])
+        workflow.continue_as_new(args=[run, self._stop.requested], task_timeout=task_timeout())

@@ -2,9 +2,10 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from temporalio.client import Client, WorkflowHistory
@@ -17,11 +18,15 @@ from support.temporal.homes import Home, open_home
 
 
 @asynccontextmanager
-async def worked(name: str, case: Case, folder: Path, address: str) -> AsyncIterator[Home]:
-    """A workflow at a server, with a worker in this process until the end of the block."""
+async def worked(
+    name: str, case: Case, folder: Path, address: str, *, worker_keys: Mapping[str, Any] = MappingProxyType({})
+) -> AsyncIterator[Home]:
+    """A workflow at a server, with a worker in this process until the end of the block, whose configuration has these
+    keys."""
     home = open_home(name, case, folder, temporal=TemporalConfig(address=address, queue=name))
     until = asyncio.Event()
-    worker = asyncio.create_task(work({name: home.worker_engine()}, TemporalConfig(address=address), until))
+    config = TemporalConfig(address=address, **worker_keys)
+    worker = asyncio.create_task(work({name: home.worker_engine()}, config, until))
     try:
         yield home
     finally:
