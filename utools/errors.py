@@ -42,9 +42,9 @@ class UnknownTool(UtoolsError, KeyError):
 
     def __init__(self, code: str, known: Iterable[str] = (), refusal: str | None = None) -> None:
         codes = sorted(known)
-        near = near_names(code, codes, most=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(codes) or 'none'}"
-        self.code = code
+        self.near = near_names(code, codes, most=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(self.near)}?" if self.near else f"there are: {', '.join(codes) or 'none'}"
+        self.code, self.refusal = code, refusal
         self.message = refusal or f"no tool is called {_shorten(repr(code))}; {_shorten(hint, 400)}"
         super().__init__(self.message)
 

@@ -242,7 +242,8 @@ class _Checker:
         try:
             self._registry.get(node.tool)
         except UnknownTool as error:
-            yield Problem(f"{where}/tool", str(error))
+            own = "" if error.near or error.refusal else "; tools of your own are named in `tools` of agent-core.yaml"
+            yield Problem(f"{where}/tool", f"{error}{own}")
             return
         if node.timeout is not None and self._registry.get(node.tool).awaits:
             message = f"{node.tool} ends by the time in its config: say seconds there, and leave out the timeout"

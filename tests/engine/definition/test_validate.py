@@ -287,6 +287,12 @@ def test_expression_that_is_filled_in_later_is_not_read() -> None:
     ) == ["nodes/2/tool: no tool is called 'echo2'; did you mean echo?"]
 
 
+def test_tool_that_is_near_to_no_other_is_told_with_where_own_tools_are_named() -> None:
+    (found,) = problems({"id": "a", "tool": "zzzzzz", "config": {}})
+    assert found.startswith("nodes/0/tool: no tool is called 'zzzzzz'; there are: ")
+    assert found.endswith("; tools of your own are named in `tools` of agent-core.yaml")
+
+
 # ── agents that are tools of another ─────────────────────────────────────────────────────────────
 
 WORKER = {"model": "m", "max_steps": 4, "allowed_tools": []}
