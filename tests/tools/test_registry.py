@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, default_registry, tool
 from utools.builtin import builtin_tools
 from utools.errors import UnknownTool
+from utools.words.text import translate_description
 
 ANY = {"type": "object"}
 
@@ -349,3 +351,16 @@ def _undescribed(schema: dict[str, Any], where: str) -> list[str]:
 def test_every_argument_of_the_built_in_tools_is_described() -> None:
     tools = builtin_tools()
     assert [name for tool in tools for name in _undescribed(tool.config_schema, tool.code)] == []
+
+
+def _descriptions(schema: Any) -> Iterator[str]:
+    """What a schema says in words, on each level."""
+    if isinstance(schema, dict):
+        yield from (said for key, said in schema.items() if key == "description" and isinstance(said, str))
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _descriptions(part)
+
+
+def test_every_description_of_the_built_in_tools_is_translated() -> None:
+    said = [each for tool in builtin_tools() for each in (tool.description, *_descriptions(tool.config_schema))]
+    assert [each for each in said if translate_description(each, "zh") == each] == []
