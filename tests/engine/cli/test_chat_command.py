@@ -18,6 +18,8 @@ from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 from support.terminal import COMMAND, Terminal
 
+pytestmark = pytest.mark.exhaustive
+
 TOOLS = """
 import asyncio
 from pathlib import Path

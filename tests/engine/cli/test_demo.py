@@ -10,6 +10,8 @@ from engine_shim.cli.output import Options
 from support.by_hand import final
 from support.command import Cli, Write
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_demo_tells_a_program_in_one_document(cli: Cli) -> None:
     told = cli("demo", "--json").json

@@ -12,6 +12,8 @@ from engine_shim.cli.app import COMMANDS, NAMES
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
 
+pytestmark = pytest.mark.exhaustive
+
 LOADED = """
 import json, sys
 from engine_shim.cli.main import main

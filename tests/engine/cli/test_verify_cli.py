@@ -9,6 +9,8 @@ import pytest
 from engine_shim.store.run_store import SqliteRunStore
 from support.command import Cli, Write
 
+pytestmark = pytest.mark.exhaustive
+
 APPROVAL = str(Path(__file__).parents[3] / "fixtures/workflows/approval.yaml")
 STORE = "data/agent-core/runs.db"
 

@@ -10,6 +10,8 @@ from support.by_hand import final
 from support.command import Cli, Write
 from support.terminal import Terminal
 
+pytestmark = pytest.mark.exhaustive
+
 SLOW = """
 from pathlib import Path
 from time import sleep
