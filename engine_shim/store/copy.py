@@ -8,10 +8,14 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.signature import Keys
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
 from engine_shim.store.beside_runs import copy_trigger_times
-from engine_shim.store.compare import begins_with
+from engine_shim.store.compare import begins_with, find_break
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
 from engine_shim.store.token_rows import copy_tokens
+
+
+class DamagedCopy(EngineError):
+    """The records that the store to copy to holds of a run are not as they were written."""
 
 
 class OtherRecords(EngineError):
@@ -20,13 +24,14 @@ class OtherRecords(EngineError):
 
 @dataclass(slots=True)
 class Copied:
-    """The ids of the runs that were copied, and that were there already; those that somebody drives, and those of
-    which the target holds other records, are left out. `waiting` are the copied ones that wait for a person."""
+    """The ids of the runs that were copied, and that were there already. Left out are those that somebody drives, of
+    which the target holds `other` records, or `damaged` ones. `waiting` are the copied ones that wait for a person."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     driven: list[str] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     ledger: Carried | None = None
     """What became of the ledger of the source; None where there was nothing to do."""
@@ -65,6 +70,9 @@ def _copy_one(source: RunStore, target: RunStore, run: str, copied: Copied) -> N
     except OtherRecords:
         copied.other.append(run)
         return
+    except DamagedCopy:
+        copied.damaged.append(run)
+        return
     (copied.new if is_new else copied.known).append(run)
     if (entry := target.entry(run)) is not None and entry.status == "waiting":
         copied.waiting.append(run)
@@ -95,6 +103,8 @@ def _copy_run(source: RunStore, target: RunStore, run: str) -> bool:
     tape = check_chains(run, _in_strands(rows))
     held = target.journal.load(run)
     if not begins_with(tape, held):
+        if find_break(run, held) is not None:
+            raise DamagedCopy(run)
         raise OtherRecords(run)
     is_new = held != tape or target.entry(run) != entry
     if (submitter := source.submitter(run)) is not None:

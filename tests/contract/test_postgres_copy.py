@@ -129,7 +129,25 @@ def test_conversations_move_with_the_runs(
     told = agent_core("store", "copy", "runs.db", url)
     assert "left out: the conversation s, which has continued in the store to copy to" in told
     assert "nobody" not in told
+    compared = agent_core("doctor", "--store", url, "--copied-from", "runs.db")
+    assert "s has continued in both stores: both keep what they have; new turns belong here" in compared
     assert "Only there." in agent_core("run", "read.json", "--json", "--store", url)
+
+
+def test_doctor_leaves_a_database_without_tables_as_it_is(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    url = new_database()
+    monkeypatch.chdir(tmp_path)
+    with closing(open_store(tmp_path / "runs.db")) as store:
+        Engine(store=store).run_sync(FLOW, run_id="r")
+    command = [AGENT_CORE, "doctor", "--store", url, "--copied-from", "runs.db"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "has no tables yet: nothing was copied" in done.stdout) == (1, True)
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
 
 
 def test_conversations_of_the_host_are_not_given_to_a_tenant(

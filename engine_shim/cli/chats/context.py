@@ -14,7 +14,7 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
 from engine_shim.store.open import shared_database
 from utools.context.store import ContextStore
-from utools.context.store_sqlite import SqliteContextStore
+from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.context.turns import Turn
 from utools.databases.store_address import StoreAddress, is_url
 from utools.defaults import host_context_store
@@ -52,7 +52,7 @@ def show_session(session: str, named: StoreAddress | None, config: Path | None, 
 
     turns, summary = _ask(named, config, load)
     if not turns:
-        raise _unknown(session)
+        raise _unknown(session, named)
     if as_json:
         fields = {"session_id": session, "turns": turns}
         output.document({**fields, "summary": None if summary is None else summary._asdict()})
@@ -69,7 +69,7 @@ def show_session(session: str, named: StoreAddress | None, config: Path | None, 
 def clear_session(session: str, named: StoreAddress | None, config: Path | None, *, as_json: bool) -> int:
     """Delete a session for good."""
     if not _ask(named, config, lambda store: store.clear(session)):
-        raise _unknown(session)
+        raise _unknown(session, named)
     if as_json:
         output.document({"session_id": session, "cleared": True})
     else:
@@ -101,8 +101,11 @@ def _ask_store(store: ContextStore, ask: Callable[[ContextStore], Awaitable[T]])
         raise DefinitionError(f"the conversations cannot be read: {error}", where="context") from None
 
 
-def _unknown(session: str) -> typer.BadParameter:
-    return typer.BadParameter(f"there is no session {session!r}; `agent-core context list` names all")
+def _unknown(session: str, named: StoreAddress | None) -> typer.BadParameter:
+    if named is None or is_url(named):
+        return typer.BadParameter(f"there is no session {session!r}; `agent-core context list` names all")
+    own = f"conversations have a file of their own, not that of the runs: {default_path()}, unless it is named"
+    return typer.BadParameter(f"there is no session {session!r} in {named}; {own}")
 
 
 def _question(turns: list[Turn]) -> str:

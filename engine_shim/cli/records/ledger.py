@@ -54,7 +54,9 @@ def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) 
             output.line(f"NOT ok: {fault.get('run', 'the ledger')}: {fault['why']}")
         if len(faults) > MOST_FAULTS:
             output.line(f"and {len(faults) - MOST_FAULTS:,} more")
-        output.line(_describe(proof, bool(faults)))
+        is_proven = head is not None and not any("run" not in fault for fault in proof.faults)
+        proven = f"; {head} is a head that it proves" if is_proven and head != proof.head else ""
+        output.line(f"{_describe(proof, bool(faults))}{proven}")
         if seals:
             output.line("; ".join(f"{output.count(number, 'run')} {seal}" for seal, number in seals.most_common()))
     return output.AUDIT if faults else output.OK

@@ -39,7 +39,8 @@ def copy_store(
     if isinstance(source, Path) and not source.exists():
         raise typer.BadParameter(f"there is no run store {describe_address(source)}")
     if source == target:
-        raise typer.BadParameter(f"{describe_address(source)} cannot be copied into itself")
+        name = describe_address(source)
+        raise typer.BadParameter(f"{name} would be copied into itself; name the store to copy from before it")
     load_environment(find_host_config())
     with closing(open_store(source)) as held:
         runs = _choose(held, names, wanted)
@@ -52,13 +53,19 @@ def copy_store(
             conversations = copy_conversations_of(held, other, [*copied.new, *copied.known])
             head = read_ledger(held.database)[0]
     if as_json:
-        told = {"copied": copied.new, "known": copied.known, "driven": copied.driven, "other": copied.other}
+        told = {
+            "copied": copied.new,
+            "known": copied.known,
+            "driven": copied.driven,
+            "other": copied.other,
+            "damaged": copied.damaged,
+        }
         more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations._asdict()}
         more["left_behind"] = left_behind
         output.document({**told, **more})
     else:
         _tell(copied, source, target, conversations, head if runs is None else None)
-    return output.AUDIT if copied.other else output.OK
+    return output.AUDIT if copied.other or copied.damaged else output.OK
 
 
 def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) -> list[str] | None:
@@ -97,6 +104,8 @@ def _tell(
         output.line(f"left out: {run}, which a process drives; copy it once it has ended or waits")
     for run in copied.other:
         output.line(f"left out: {run}, which has continued in the store to copy to; both keep what they have")
+    for run in copied.damaged:
+        output.line(f"left out: {run}, which is damaged there: `agent-core verify {run} --store {name}` says where")
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")

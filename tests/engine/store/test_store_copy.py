@@ -34,7 +34,7 @@ def runs(cli: Cli, write: Write) -> list[str]:
 
 def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs: list[str]) -> None:
     copied = cli("store", "copy", "runs.db", "other.db", "--json")
-    left_out: dict[str, list[str]] = {"known": [], "driven": [], "other": []}
+    left_out: dict[str, list[str]] = {"known": [], "driven": [], "other": [], "damaged": []}
     told = {
         "copied": runs,
         **left_out,
@@ -220,12 +220,13 @@ def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Pat
     assert compare() == (0, [])  # it continued here alone
     new = cli("run", "flow.yaml", "--store", "runs.db", "--json").json["run_id"]
     code, problems = compare()
-    assert (code, len(problems)) == (1, 2)
-    assert problems[0] == f"run {new} was not copied"
-    assert problems[1].startswith("no entry of the ledger has the head ")
+    assert code == 1
+    assert problems[:2] == ["3 of 4 runs as in the other store, 1 of them continued here", f"run {new} was not copied"]
+    assert problems[2].endswith(" of the other store is not proven here")
     assert cli("decide", runs[2], "deny", "--store", "runs.db").code == 0
     cli("store", "copy", "runs.db", "other.db")
-    assert compare() == (1, [f"run {runs[2]} has other records: the run has continued in both stores"])
+    parted = f"run {runs[2]} has other records: the run has continued in both stores"
+    assert compare() == (1, ["3 of 4 runs as in the other store", parted])
     refused = cli("doctor", "--copied-from", "none.db", "--store", "other.db")
     assert (refused.code, "there is no run store none.db" in refused.err) == (2, True)
 
@@ -238,7 +239,7 @@ def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Pat
         ("UPDATE api_tokens SET hash = x''", ""),  # revoked here alone
         ("UPDATE workflow_runs SET status = 'failed'", "listed with another status"),
         ("DELETE FROM rows WHERE strand = 'flow' AND n > 0", "lacks records"),
-        ("DELETE FROM ledger", "it was cut off or written anew"),
+        ("DELETE FROM ledger", "of the other store is not proven here"),
     ],
 )
 def test_doctor_names_what_a_copy_lacks(cli: Cli, home: Path, runs: list[str], change: str, told: str) -> None:
@@ -249,3 +250,24 @@ def test_doctor_names_what_a_copy_lacks(cli: Cli, home: Path, runs: list[str], c
         db.execute(change)
     found = cli("doctor", "--store", "other.db", "--copied-from", "runs.db")
     assert (found.code, told in found.out) == (1 if told else 0, True)
+
+
+def test_run_that_is_damaged_in_the_target_is_told_as_damaged(cli: Cli, home: Path, runs: list[str]) -> None:
+    cli("store", "copy", "runs.db", "other.db")
+    with sqlite3.connect(home / "other.db") as db:
+        db.execute("UPDATE rows SET data = CAST(replace(data, '1 + 1', '1 + 2') AS BLOB) WHERE run = ?", (runs[0],))
+    told = cli("store", "copy", "runs.db", "other.db")
+    left_out = f"left out: {runs[0]}, which is damaged there: `agent-core verify {runs[0]} --store other.db` says where"
+    assert (told.code, left_out in told.out) == (5, True)
+    compared = cli("doctor", "--store", "other.db", "--copied-from", "runs.db")
+    assert (compared.code, f"run {runs[0]} is not as it was written" in compared.out) == (1, True)
+
+
+def test_a_head_that_is_not_the_newest_is_told_as_proven(cli: Cli, runs: list[str]) -> None:
+    head = cli("ledger", "--store", "runs.db", "--json").json["head"]
+    assert "proves" not in cli("verify", "--all", "--store", "runs.db", "--ledger", head).out
+    cli("run", "flow.yaml", "--store", "runs.db")
+    proven = cli("verify", "--all", "--store", "runs.db", "--ledger", head)
+    assert (proven.code, f"; {head} is a head that it proves" in proven.out) == (0, True)
+    other = cli("verify", "--all", "--store", "runs.db", "--ledger", "0" * 64)
+    assert (other.code, "proves" in other.out) == (5, False)
