@@ -133,7 +133,8 @@ def _write_error(refusal: Refusal) -> dict[str, Any]:
     named = [(_name_param(where), message) for where, message in refusal.errors]
     text = "; ".join(f"{param or 'body'}: {message}" for param, message in named)
     message = text if refusal.kind == "invalid" and named else refusal.detail
-    kind, param = TYPES.get(refusal.status, "invalid_request_error"), named[0][0] if named else None
+    absent = "model" if refusal.status == 404 else None  # nothing else is looked for here
+    kind, param = TYPES.get(refusal.status, "invalid_request_error"), named[0][0] if named else absent
     return {"error": {"message": message, "type": kind, "param": param, "code": refusal.kind}}
 
 

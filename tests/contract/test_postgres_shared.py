@@ -194,7 +194,8 @@ def conversations(database: "PostgresDatabase") -> ContextStore:
 @pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800", "%s ? 'x", "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))])
 async def test_a_session_and_a_turn_may_have_any_name(conversations: ContextStore, name: str) -> None:
     assert await conversations.append(name, name, TURN)
-    assert not await conversations.append(name, name, TURN)
+    assert await conversations.append(name, name, TURN), "it is stored, once"
+    assert not await conversations.append(name, name, [*TURN, *TURN])
     assert (await conversations.turns(name), await conversations.sessions()) == ([TURN], [name])
 
 

@@ -40,8 +40,9 @@ export function Notice({ tone = "plain", title, children, live = false }) {
 export function Failure({ error, again }) {
   if (!error) return null;
   const status = error instanceof Problem && error.status ? ` (${error.status})` : "";
+  const faults = (error.errors ?? []).filter((each) => each.message !== error.message);  // else the title says it
   return html`<${Notice} tone="bad" title=${show(error.message) + status}>
-    ${(error.errors ?? []).length > 0 && html`<ul>${error.errors.map((each) => html`<li><code>${show(each.where ?? "")}</code> ${show(each.message ?? "")}</li>`)}</ul>`}
+    ${faults.length > 0 && html`<ul>${faults.map((each) => html`<li><code>${show(each.where ?? "")}</code> ${show(each.message ?? "")}</li>`)}</ul>`}
     ${again && html`<${Button} onClick=${again}>${t("Try again")}<//>`}
   <//>`;
 }
