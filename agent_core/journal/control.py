@@ -56,7 +56,7 @@ def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:
             try:
                 plain = as_json(output)
             except NotJson as error:
-                raise DecisionError(f"the output of what was done is not JSON: {error}") from None
+                raise DecisionError(f"the output of what was done is not JSON: {error}", where="output") from None
             return Done(plain if redactor is None else redactor.value(plain))
         case Approve() | Retry() | Skip() | Fail():
             return decision

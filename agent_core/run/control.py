@@ -132,7 +132,8 @@ def _check_done(tape: Tape, row: Row, registry: ToolRegistry) -> None:
         return
     schema = registry.get(str(waiting.tool)).output_schema
     if schema is not None and (faults := compile_schema(schema).faults(decision.get("output"))):
-        raise DecisionError(f"nothing was decided. {waiting.tool} gives no such result: {faults[0].message}")
+        told = f"nothing was decided. {waiting.tool} gives no such result: {faults[0].message}"
+        raise DecisionError(told, where="output")
 
 
 def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | None) -> str | None:

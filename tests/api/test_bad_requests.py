@@ -329,3 +329,40 @@ def test_part_of_a_message_is_named_as_openai_names_it(host: Served, content: An
     error = host.client.post("/v1/chat/completions", json=body).json()["error"]
     assert (error["param"], error["message"].startswith(f"{param}: ")) == (param, True)
     assert json.dumps(error).count("content[0]") <= 2
+
+
+CUT_OFF = """
+from utools import Tool, ToolResult
+
+
+async def pay(args, context):
+    return ToolResult(False, error="the line went dead", metadata={"cut_off": True})
+
+
+GIVES = {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]}
+PAY = [Tool("pay", "Pays.", {"type": "object"}, pay, output_schema=GIVES)]
+"""
+
+
+def test_result_of_a_write_in_doubt_is_told_or_named_as_the_field_at_fault(tmp_path: Path) -> None:
+    (tmp_path / "pay.py").write_text(CUT_OFF)
+    write_host(tmp_path, tools=["pay.py:PAY"], execute_tools=[])
+    for other in (tmp_path / "workflows").iterdir():
+        other.unlink()
+    for agent in (tmp_path / "agents").iterdir():
+        agent.unlink()
+    (tmp_path / "workflows" / "pay.json").write_text(json.dumps({"id": "pay", "nodes": [{"tool": "pay"}]}))
+    with served(tmp_path) as host:
+        waiting = host.submit("pay")
+        decide = f"/runs/{waiting['run_id']}/decide"
+        assert waiting["waiting"][0]["reason"] == "in_doubt"
+        for body, status in (
+            ({"decision": "done", "output": {"order": "17"}}, 409),
+            ({"decision": "done"}, 409),
+            ({"decision": "skip", "output": {"order": 17}}, 422),
+        ):
+            answer = host.client.post(decide, json=body)
+            told = [each["where"] for each in answer.json()["errors"]]
+            assert (answer.status_code, told) == (status, ["body/output"])
+        done = host.client.post(decide, json={"decision": "done", "output": {"order": 17}}).json()
+        assert (done["status"], done["outputs"]["pay"]) == ("completed", {"order": 17})

@@ -1,5 +1,6 @@
 """An act that is silent: when it counts as dead, who beats for it while the event loop is busy, and how it goes on."""
 
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
@@ -58,6 +59,31 @@ def test_pulse_knows_its_longest_silence_also_the_one_that_lasts() -> None:
         pulse.beat(at)
     assert pulse.longest_silence_s(14.0) == 2.5
     assert pulse.longest_silence_s(17.0) == 3.5
+
+
+def test_thread_beats_on_after_errors_that_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats, beaten = list[str](), threading.Event()
+
+    async def try_connect(*args: Any) -> Any:
+        beats.append("connect")
+        if len(beats) == 1:
+            raise RuntimeError("odd")
+        return "a client"
+
+    async def beat(client: Any, pulse: Pulse) -> None:
+        beats.append("beat")
+        if beats.count("beat") == 1:
+            raise ValueError("odd too")
+        beaten.set()
+
+    monkeypatch.setattr("engine_shim.runs.temporal.heart.connect", try_connect)
+    monkeypatch.setattr("engine_shim.runs.temporal.heart._beat", beat)
+    monkeypatch.setattr("engine_shim.runs.temporal.heart.AGAIN_S", 0.01)
+    heart, pulse = Heart(TemporalConfig()), Pulse(b"token", 0.01, now=time.monotonic() - 1)
+    with heart.running(), heart.watching(pulse):
+        pulse.beat(time.monotonic() - 1)
+        assert beaten.wait(10)
+    assert beats[:5] == ["connect", "connect", "beat", "connect", "beat"]
     pulse.begin(17.0)
     assert pulse.longest_silence_s(17.5) == 0.5
 

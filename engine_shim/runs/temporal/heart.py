@@ -98,11 +98,15 @@ class Heart:
     async def _beat_on(self) -> None:
         client: Client | None = None
         while not self._over.is_set():
-            if client is None:
-                client = await self._try_connect()
-            else:
-                overdue = [pulse for pulse in list(self._pulses.values()) if pulse.is_overdue(monotonic())]
-                await asyncio.gather(*(_beat(client, pulse) for pulse in overdue))
+            try:
+                if client is None:
+                    client = await self._try_connect()
+                else:
+                    overdue = [pulse for pulse in list(self._pulses.values()) if pulse.is_overdue(monotonic())]
+                    await asyncio.gather(*(_beat(client, pulse) for pulse in overdue))
+            except Exception as error:  # whatever it is, the thread goes on: without it acts that live count as dead
+                log.error("Temporal could not be told that acts live: %r", error)
+                client = None
             await asyncio.sleep(AGAIN_S if client is None else LOOK_S)
 
     async def _try_connect(self) -> Client | None:
