@@ -10,6 +10,7 @@ their end; so long as SECONDS are not over, each run that ends is followed by an
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
@@ -69,26 +70,34 @@ def engine(store: str, temporal: TemporalConfig | None = None) -> Engine:
     return Engine([look, note], store=store, model=ScriptedModel(answer), max_running=1000, temporal=temporal)
 
 
-async def drive(engine: Engine, flow: str, seconds: float, in_flight: int) -> int:
-    """How many runs came to their end."""
+async def keep_in_flight(run_one: Callable[[], Awaitable[None]], seconds: float, in_flight: int) -> int:
+    """How many runs came to their end; so long as the time is not over, each is followed by another."""
     end, done = monotonic() + seconds, 0
 
     async def keep_one_going() -> None:
         nonlocal done
         while monotonic() < end:
-            result = await engine.run(FLOWS[flow])
-            assert result.status == "completed", result
+            await run_one()
             done += 1
 
     await asyncio.gather(*(keep_one_going() for _ in range(in_flight)))
     return done
 
 
-async def measure(engine: Engine, flow: str, seconds: str, in_flight: str) -> None:
-    await drive(engine, flow, 0.5, int(in_flight))  # connections are opened, and what all share is made
+async def measure(drive: Callable[[float], Awaitable[int]], seconds: float) -> None:
+    """Print how many runs came to their end, from when a line is read."""
+    await drive(0.5)  # connections are opened, and what all share is made
     print("ready", flush=True)
     sys.stdin.readline()
-    print(await drive(engine, flow, float(seconds), int(in_flight)), flush=True)
+    print(await drive(seconds), flush=True)
+
+
+async def drive(engine: Engine, flow: str, seconds: str, in_flight: str) -> None:
+    async def run_one() -> None:
+        result = await engine.run(FLOWS[flow])
+        assert result.status == "completed", result
+
+    await measure(lambda span: keep_in_flight(run_one, span, int(in_flight)), float(seconds))
     await engine.close()
 
 
@@ -100,14 +109,14 @@ async def work_on(store: str, config: TemporalConfig) -> None:
 
 def main(role: str, store: str, *words: str) -> None:
     if role == "drive":
-        asyncio.run(measure(engine(store), *words))
+        asyncio.run(drive(engine(store), *words))
         return
     *words_of_run, address, queue = words
     config = TemporalConfig(address=address, queue=queue)
     if role == "work":
         asyncio.run(work_on(store, config))
     else:
-        asyncio.run(measure(engine(store, config), *words_of_run))
+        asyncio.run(drive(engine(store, config), *words_of_run))
 
 
 if __name__ == "__main__":
