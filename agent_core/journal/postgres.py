@@ -1,6 +1,6 @@
 """The journal in PostgreSQL: many runs, many writers on many machines, one short transaction an append."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -80,11 +80,12 @@ class PostgresJournal:
     def _append(self, run: str, rows: Sequence[Row]) -> bool:
         new: list[Row] = []
         try:
-            with self._database.writing(run) as db:
-                ends = _read_ends(db, run, {row.path for row in rows})
+            paths = {row.path for row in rows}
+            with self._database.writing(run, (_ENDS, (run, sorted(paths)))) as db:
+                ends = _read_ends(db.found, paths)
 
                 def last(path: str) -> End | None:
-                    return ends[path] if path in ends else _read_ends(db, run, {path})[path]
+                    return ends[path] if path in ends else _read_ends(db.execute(_ENDS, (run, [path])), {path})[path]
 
                 new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
                 db.executemany(
@@ -143,9 +144,8 @@ def explained() -> Generator[None, None, None]:
         raise kind(str(error)) from error
 
 
-def _read_ends(db: Transaction, run: str, paths: set[str]) -> dict[str, End | None]:
-    """Return the end of each strand; None for one without rows."""
-    found = db.execute(_ENDS, (run, sorted(paths))).fetchall()
+def _read_ends(found: Iterable[Any], paths: Iterable[str]) -> dict[str, End | None]:
+    """Return the end of each strand by what `_ENDS` finds; None for one without rows."""
     return {**dict.fromkeys(paths), **{path: (count, head) for path, count, head in found}}
 
 

@@ -26,7 +26,7 @@ from utools.databases.postgres_transaction import (
     select,
     transaction,
 )
-from utools.databases.transaction import Transaction
+from utools.databases.transaction import Cursor, Transaction
 from utools.errors import DatabaseAway, DatabaseError
 from utools.threads import DaemonThreads
 
@@ -41,6 +41,7 @@ SILENCE: Final = 6
 """A statement without a sign of life is given up after so many times the patience with others; after half of it, and
 half of it more, if the server takes no new connection either."""
 Durability = Literal["process", "power"]
+Query = tuple[str, Sequence[Any]]
 T = TypeVar("T")
 
 
@@ -99,12 +100,13 @@ class PostgresDatabase:
     def snapshot(self) -> Iterator[Select]:
         """Finds what `select` does, all of it as it is at one moment, whatever others write meanwhile."""
         with self._explained("read"), ExitStack() as stack:
-            made, _ = self._begin_anew_if_lost(partial(self._begin, stack, None, BEGIN_SNAPSHOT))
+            made, _ = self._begin_anew_if_lost(partial(self._begin, stack, None, None, BEGIN_SNAPSHOT))
             yield made.select
 
     @contextmanager
-    def writing(self, subject: str | None = None) -> Iterator[PostgresTransaction]:
-        """A transaction; with a subject one that no other writer of it shares, on whichever machine.
+    def writing(self, subject: str | None = None, ask: Query | None = None) -> Iterator[PostgresTransaction]:
+        """A transaction; with a subject one that no other writer of it shares, on whichever machine. What it asks goes
+        with the statement that it begins with; the answer is in its `found`.
 
         Where the connection is lost as it commits one with a subject, another one asks whether it did. DatabaseAway has
         its id `in_doubt` where nobody can be asked.
@@ -112,7 +114,7 @@ class PostgresDatabase:
         number, is_complete = None, False
         try:
             with self._explained("write to"), ExitStack() as stack:
-                made, number = self._begin_anew_if_lost(partial(self._begin, stack, subject, BEGIN))
+                made, number = self._begin_anew_if_lost(partial(self._begin, stack, subject, ask, BEGIN))
                 yield made
                 is_complete = True
         except DatabaseAway:
@@ -120,16 +122,18 @@ class PostgresDatabase:
                 raise
 
     def _begin(
-        self, stack: ExitStack, subject: str | None, begin: LiteralString
+        self, stack: ExitStack, subject: str | None, ask: Query | None, begin: LiteralString
     ) -> tuple[PostgresTransaction, str | None]:
         """Return a transaction that has begun and ends with the stack, and its id where it has a subject."""
         with ExitStack() as begun:
             db = begun.enter_context(self._connection())
             made = begun.enter_context(transaction(db, begin))
             db.silence_s = 2 * self._patience  # others keep a subject for so long at most as we wait for them
-            number = None if subject is None else self.lock(made, subject)
-            if number is None:
-                made.sync()
+            locked = None if subject is None else made.send(_LOCK, (self._key_of(subject),))
+            found = None if ask is None else made.send(*ask)  # sees what is there once the lock is held
+            made.sync()
+            number = None if locked is None else _read_id(locked)
+            made.found = [] if found is None else found.fetchall()
             db.silence_s = SILENCE * self._patience
             stack.enter_context(begun.pop_all())
         return made, number
@@ -164,10 +168,10 @@ class PostgresDatabase:
 
     def lock(self, transaction: Transaction, subject: str) -> str:
         """Wait until no other transaction has this subject; keep it until the transaction ends, whose id this gives."""
-        key = subject if self.schema is None else f"{self.schema}: {subject}"
-        found = transaction.execute(_LOCK, (key,)).fetchone()
-        assert found is not None
-        return str(found[1])
+        return _read_id(transaction.execute(_LOCK, (self._key_of(subject),)))
+
+    def _key_of(self, subject: str) -> str:
+        return subject if self.schema is None else f"{self.schema}: {subject}"
 
     def find_versions(self) -> dict[str, int]:
         """Return the version of each layout that is there; nothing is made."""
@@ -273,6 +277,13 @@ class PostgresDatabase:
         except psycopg.Error as refusal:
             return refusal
         return None
+
+
+def _read_id(locked: Cursor) -> str:
+    """Return the id of a transaction that has a lock."""
+    found = locked.fetchone()
+    assert found is not None
+    return str(found[1])
 
 
 def _escape(value: str) -> str:

@@ -21,15 +21,23 @@ Select = Callable[..., list[Any]]
 
 
 class PostgresTransaction:
-    """A `Transaction` that is under way, in a pipeline: what needs no answer goes with the next statement that does."""
+    """A `Transaction` that is under way, in a pipeline: what needs no answer goes with the next statement that does.
+
+    `found` is what the query gave that was asked as it began.
+    """
 
     def __init__(self, db: Connection, pipeline: psycopg.Pipeline) -> None:
         self._db, self._pipeline = db, pipeline
+        self.found: list[Any] = []
 
     def execute(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
-        cursor = self._db.execute(_translate(query), values, binary=True)
+        cursor = self.send(query, values)
         self.sync()
         return cursor
+
+    def send(self, query: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
+        """Send a statement. Its answer is there after the next `sync`, and so are its errors."""
+        return self._db.execute(_translate(query), values, binary=True)
 
     def executemany(self, query: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Its errors come with the next statement, or with the end of the transaction."""

@@ -36,6 +36,8 @@ RETRY: Final = RetryPolicy(
 AGAIN: Final = timedelta(seconds=1)
 COMPLETED: Final = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 ONCE: Final = RetryPolicy(maximum_attempts=1)
+SKIPS_WRITTEN: Final = "skips-written"
+"""A change, by its name: rows after an answer that is in the journal are appended by their act, not before it."""
 UNTIL_SILENT: Final = replace(RETRY, non_retryable_error_types=[*FINAL, "TemporalTimeout:Heartbeat"])
 """For acts that may come again: Temporal tries them again itself, except after a silence, since it would wait no longer
 for the next attempt."""
@@ -51,6 +53,7 @@ class TemporalBackend:
         self._may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
         self._stop, self._inbox = stop, Inbox(run, self, stop, is_of_node)
         self._inbox.resume_from(tape)
+        self._skips_written = workflow.patched(SKIPS_WRITTEN)
 
     @property
     def is_held(self) -> bool:
@@ -70,7 +73,7 @@ class TemporalBackend:
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
         self._may_rest = self._may_rest or any(map(may_be_last, rows))
-        if new := [row for row in rows if row.n >= self._written.get(row.path, 0)]:
+        if new := self._find_new(rows):
             await self._append(new, settled=settled)
 
     async def begin(self, begin: Begin) -> Any:
@@ -115,10 +118,12 @@ class TemporalBackend:
             if rows and not await self._append(rows, settled=False):
                 raise Lost(rows[-1].path, rows[-1].n)
             return Cancelled(self.now())
+        if self._skips_written:
+            rows = self._find_new(rows)
         if not are_found_again(rows[:-1]):
             await self.append(rows[:-1])
         reference = reference_to(act)
-        with AT_HAND.holding(self.run, reference, act):
+        with AT_HAND.holding(self.run, reference, replace(act, rows=self._find_new(rows))):
             reply = await guard(self._act(act, [*reference, self._may_rest]))
         self._note_written(rows)
         return self._read_reply(reply)
@@ -167,6 +172,10 @@ class TemporalBackend:
             is_new = await self._perform("append", [*reference, settled, settled and self._may_rest])
         self._note_written(rows)
         return bool(is_new)
+
+    def _find_new(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """Return the rows that are not in the journal, by what this walk knows."""
+        return tuple(row for row in rows if row.n >= self._written.get(row.path, 0))
 
     def _note_written(self, rows: Sequence[Row]) -> None:
         for row in rows:

@@ -139,7 +139,8 @@ class Follower:
         status = self._index.status(self.run) if noted is None else noted[0]
         result = read_settled(self._index, self.run, status) if status in SETTLED else None
         has_rows = noted is None or result is not None or noted[1] > self._after
-        return status, result, self._store.tail(self.run, self._after) if has_rows else []
+        is_told = has_rows and self._listener is not None
+        return status, result, self._store.tail(self.run, self._after) if is_told else []
 
 
 def read_settled(index: RunIndex, run: str, status: ListedStatus | None = None) -> RunResult | None:
