@@ -9,6 +9,7 @@ import pytest
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.run.control import StopSignal
+from agent_core.run.event_listener import EventListener
 from engine_shim.intervals import QUIET_INTERVAL_S
 from engine_shim.runs.temporal.follow import LONGEST_S, SHORTEST_S, Follower, StoreWatch
 from engine_shim.store.entries import RunEntry
@@ -46,7 +47,7 @@ def store() -> CountingStore:
 
 
 def follow(store: CountingStore, run: str) -> Follower:
-    return Follower(store, run, StopSignal(), None, None)
+    return Follower(store, run, StopSignal(), None, EventListener(lambda event: None))
 
 
 async def await_news(follower: Follower) -> None:
@@ -64,6 +65,19 @@ async def test_row_and_status_of_a_run_are_told_to_those_who_follow_it_and_nobod
         store.begin("r1", "waiting")
         await await_news(one)
         assert not other.news.is_set()
+
+
+async def test_only_a_listener_is_told_of_rows(store: CountingStore) -> None:
+    watch, deaf, last = StoreWatch(store), Follower(store, "r1", StopSignal(), None, None), follow(store, "r2")
+    with watch.telling(deaf), watch.telling(last):
+        await await_news(deaf)
+        await await_news(last)
+        store.add_row("r1")
+        store.add_row("r2")
+        await await_news(last)
+        assert not deaf.news.is_set()
+        store.begin("r1", "waiting")
+        await await_news(deaf)
 
 
 async def test_all_who_follow_are_served_by_one_look(store: CountingStore) -> None:

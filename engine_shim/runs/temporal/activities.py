@@ -78,9 +78,13 @@ class RunActivities:
 
     @activity.defn
     async def rest(self, run: str, told: list[Any]) -> str:
-        """Sign a run that has settled, and note its status, and the time of its earliest wait if it has one. Gives the
-        status, or `running` where something for which it waits, at [strand, n], was decided or has come meanwhile."""
-        return await asyncio.to_thread(self._rest, run, *told)
+        """Append what ends a run that has settled, if anything does; sign it, and note its status, and the time of its
+        earliest wait if it has one. Gives the status, or `running` where something for which it waits, at [strand, n],
+        was decided or has come meanwhile."""
+        status, waiting, *last = told
+        if last:
+            await self._append(run, AT_HAND.get(run, last[0]), may_rest=True)
+        return await asyncio.to_thread(self._rest, run, status, waiting)
 
     def _rest(self, run: str, status: RunStatus, waiting: Sequence[tuple[str, int]]) -> RunStatus:
         if self._keys is not None:

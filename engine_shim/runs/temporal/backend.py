@@ -19,7 +19,7 @@ from agent_core.journal.operations import Act, Begin, started_body
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.records import decode_answer
 from agent_core.run.admission import Admission
-from agent_core.run.appender import may_be_last
+from agent_core.run.appender import is_end_of_run, may_be_last
 from agent_core.run.backend import Guard
 from agent_core.run.clock import write_time
 from agent_core.run.control import StopSignal
@@ -36,8 +36,9 @@ RETRY: Final = RetryPolicy(
 AGAIN: Final = timedelta(seconds=1)
 COMPLETED: Final = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 ONCE: Final = RetryPolicy(maximum_attempts=1)
-SKIPS_WRITTEN: Final = "skips-written"
-"""A change, by its name: rows after an answer that is in the journal are appended by their act, not before it."""
+LEAN: Final = "lean"
+"""A change, by its name: rows after an answer in the journal are appended by their act, not before it; those that end
+a run, as it comes to rest."""
 UNTIL_SILENT: Final = replace(RETRY, non_retryable_error_types=[*FINAL, "TemporalTimeout:Heartbeat"])
 """For acts that may come again: Temporal tries them again itself, except after a silence, since it would wait no longer
 for the next attempt."""
@@ -53,7 +54,8 @@ class TemporalBackend:
         self._may_rest = any(may_be_last(rows[-1]) for rows in tape.values())
         self._stop, self._inbox = stop, Inbox(run, self, stop, is_of_node)
         self._inbox.resume_from(tape)
-        self._skips_written = workflow.patched(SKIPS_WRITTEN)
+        self._last: tuple[Row, ...] = ()
+        self._is_lean = workflow.patched(LEAN)
 
     @property
     def is_held(self) -> bool:
@@ -73,8 +75,19 @@ class TemporalBackend:
 
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
         self._may_rest = self._may_rest or any(map(may_be_last, rows))
-        if new := self._find_new(rows):
+        new = self._find_new(rows)
+        if new and self._is_lean and is_end_of_run(new[-1]):
+            self._last = new
+        elif new:
             await self._append(new, settled=settled)
+
+    async def rest(self, status: str, waiting: list[list[Any]]) -> str:
+        """Append what ends the run, and note the status that it rests with; gives what the run's status is then."""
+        if not self._last:
+            return str(await perform("rest", self.run, [status, waiting]))
+        reference = reference_to_rows(self._last)
+        with AT_HAND.holding(self.run, reference, self._last):
+            return str(await perform("rest", self.run, [status, waiting, reference]))
 
     async def begin(self, begin: Begin) -> Any:
         reference = reference_to(begin)
@@ -118,7 +131,7 @@ class TemporalBackend:
             if rows and not await self._append(rows, settled=False):
                 raise Lost(rows[-1].path, rows[-1].n)
             return Cancelled(self.now())
-        if self._skips_written:
+        if self._is_lean:
             rows = self._find_new(rows)
         if not are_found_again(rows[:-1]):
             await self.append(rows[:-1])

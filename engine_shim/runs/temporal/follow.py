@@ -88,7 +88,7 @@ class Follower:
         known, before = self._noted or (None, 0)
         is_new = status != known or last > before
         self._noted = status, max(last, before)
-        if is_new:
+        if status != known or (is_new and self._listener is not None):
             self.news.set()
         return is_new
 

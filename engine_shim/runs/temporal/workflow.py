@@ -67,12 +67,7 @@ class AgentRun:
             self._stop.request(word)
         while True:
             self._is_woken, self._status = False, "running"
-            outcome = await self._drive_on(run)
-            if outcome["status"] == "paused":
-                self._is_woken = False
-            self._waiting = list(outcome["waiting"])
-            places = [[each["strand"], each["n"]] for each in self._waiting]
-            self._status = await perform("rest", run, [outcome["status"], places])
+            self._status = await self._drive_on(run)
             if self._status == "running":
                 continue
             if self._status in ENDED:
@@ -95,15 +90,16 @@ class AgentRun:
                 return None
         return await workflow.wait_condition(lambda: self._is_woken)
 
-    async def _drive_on(self, run: str) -> dict[str, Any]:
-        """Drive from the tape until the run comes to rest, and anew where another driver was first."""
+    async def _drive_on(self, run: str) -> str:
+        """Drive from the tape until the run comes to rest, and anew where another driver was first; gives its status,
+        which is `running` where something has come meanwhile for which it waits."""
         for _ in range(MAX_DRIVES):
             with suppress(Lost):
                 return await self._drive(run)
             workflow.logger.info("run %s: another driver wrote first; driving again from the tape", run)
         raise ApplicationError(f"run {run}: lost {MAX_DRIVES} races against other drivers", non_retryable=True)
 
-    async def _drive(self, run: str) -> dict[str, Any]:
+    async def _drive(self, run: str) -> str:
         loaded: Rows = await perform("load", run)
         tape, stop = check_chains(run, loaded.tape()), self._stop
         backend = TemporalBackend(run, tape, stop)
@@ -113,7 +109,10 @@ class AgentRun:
         ended = await walk
         if not (isinstance(ended, Ended) and isinstance(ended.outcome, FlowOutcome)):
             raise ApplicationError(f"run {run} is no workflow's: {ended}", non_retryable=True)
-        return {"status": ended.outcome.output["status"], "waiting": ended.outcome.waiting}
+        status, self._waiting = ended.outcome.output["status"], list(ended.outcome.waiting)
+        if status == "paused":
+            self._is_woken = False
+        return await backend.rest(status, [[each["strand"], each["n"]] for each in self._waiting])
 
     async def _wait_for(self, walk: "asyncio.Task[Any]", backend: TemporalBackend) -> None:
         """Wait until a walk has ended; where the history is long, continue in a new one once nothing is under way."""
