@@ -1,6 +1,6 @@
 """The journal in PostgreSQL: many runs, many writers on many machines, one short transaction an append."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from agent_core.errors import JournalAway, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path
-from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from agent_core.journal.rows_to_append import End, is_last_new, paths_of_ends, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
 from utools.databases.postgres_database import Durability, PostgresDatabase
 from utools.databases.postgres_layout import PostgresLayout
@@ -80,14 +80,10 @@ class PostgresJournal:
     def _append(self, run: str, rows: Sequence[Row]) -> bool:
         new: list[Row] = []
         try:
-            paths = {row.path for row in rows}
+            paths = paths_of_ends(rows)
             with self._database.writing(run, (_ENDS, (run, sorted(paths)))) as db:
-                ends = _read_ends(db.found, paths)
-
-                def last(path: str) -> End | None:
-                    return ends[path] if path in ends else _read_ends(db.execute(_ENDS, (run, [path])), {path})[path]
-
-                new = rows_to_append(run, rows, last, lambda row: _holds(db, run, row))
+                ends: dict[str, End] = {path: (count, head) for path, count, head in db.found}
+                new = rows_to_append(run, rows, ends.get, lambda row: _holds(db, run, row))
                 db.executemany(
                     "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
                     [(run, row.path, row.n, row.hash, row.data) for row in new],
@@ -142,11 +138,6 @@ def explained() -> Generator[None, None, None]:
     except DatabaseError as error:
         kind = JournalAway if isinstance(error, DatabaseAway) else JournalError
         raise kind(str(error)) from error
-
-
-def _read_ends(found: Iterable[Any], paths: Iterable[str]) -> dict[str, End | None]:
-    """Return the end of each strand by what `_ENDS` finds; None for one without rows."""
-    return {**dict.fromkeys(paths), **{path: (count, head) for path, count, head in found}}
 
 
 def _holds(db: Transaction, run: str, row: Row) -> bool:

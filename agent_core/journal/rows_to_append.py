@@ -49,6 +49,12 @@ def _check_closings(row: Row, end_of: Callable[[str], End]) -> None:
             raise Lost(path, count)
 
 
+def paths_of_ends(rows: Sequence[Row]) -> set[str]:
+    """Return the strands whose ends decide whether these rows are appended."""
+    closing = [row.record().get("closes", ()) for row in rows if _CLOSES in row.data]
+    return {row.path for row in rows} | {path for closes in closing for path, _, _ in closes}
+
+
 def is_last_new(rows: Sequence[Row], new: Sequence[Row]) -> bool:
     """Return whether the last of these rows is new."""
     return bool(new) and new[-1] is rows[-1]

@@ -118,9 +118,5 @@ class Appender:
 
 def may_be_last(row: Row) -> bool:
     """Return whether a run may be settled after this row."""
-    return row.kind == "waiting" or is_end_of_run(row)
-
-
-def is_end_of_run(row: Row) -> bool:
-    """Return whether it ends the whole run, not one that is nested in it."""
-    return row.kind == "run_finished" and "/" not in row.path
+    kind = row.kind
+    return kind == "waiting" or (kind == "run_finished" and "/" not in row.path)

@@ -16,6 +16,7 @@ from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import ENDED, SEALED, EndedStatus, ListedStatus, RunStatus, read_ended_status
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
+from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import RunStore
 
 
@@ -28,11 +29,7 @@ class RunIndex:
     def load(self, run: str) -> tuple[Tape, Path]:
         """Return a run's tape, verified, and the directory that its relative paths start from."""
         tape, entry = self.store.journal.load(run), self.store.entry(run)
-        if entry is None or not (tape or entry.records):
-            raise RunNotFound(run)
-        if ROOT not in tape:
-            raise Damaged(ROOT, 0, "it is missing")
-        return check_chains(run, tape), Path(entry.base)
+        return _check_tape(run, tape, entry), Path(entry.base if entry else "")
 
     def load_to_go_on(self, run: str) -> Tape:
         """Return what `load_intact` gives, once this process may add records; DefinitionError where it cannot seal
@@ -44,7 +41,7 @@ class RunIndex:
     def load_intact(self, run: str) -> Tape:
         """Return a run's tape, once it may be driven on: `Damaged` for any fault, and for records that are missing."""
         entry = self.store.entry(run)  # before the tape: its driver may end the run in between
-        tape, _ = self.load(run)
+        tape = _check_tape(run, self.store.journal.load(run), entry)
         assert entry is not None
         keys = verifying_keys()
         identity = None if keys is None else self.store.journal.identity
@@ -126,3 +123,12 @@ class RunIndex:
         entry = self.store.entry(run)
         if entry is not None and entry.status not in unless and (entry.status != status or entry.records < records):
             self.store.save(replace(entry, status=status, records=max(records, entry.records)))
+
+
+def _check_tape(run: str, tape: Tape, entry: RunEntry | None) -> Tape:
+    """Return a tape whose chains hold, of a run that the store lists. RunNotFound where it has none."""
+    if entry is None or not (tape or entry.records):
+        raise RunNotFound(run)
+    if ROOT not in tape:
+        raise Damaged(ROOT, 0, "it is missing")
+    return check_chains(run, tape)

@@ -19,7 +19,7 @@ from agent_core.journal.operations import Act, Begin, started_body
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.records import decode_answer
 from agent_core.run.admission import Admission
-from agent_core.run.appender import is_end_of_run, may_be_last
+from agent_core.run.appender import may_be_last
 from agent_core.run.backend import Guard
 from agent_core.run.clock import write_time
 from agent_core.run.control import StopSignal
@@ -76,7 +76,7 @@ class TemporalBackend:
     async def append(self, rows: Sequence[Row], *, settled: bool = False) -> None:
         self._may_rest = self._may_rest or any(map(may_be_last, rows))
         new = self._find_new(rows)
-        if new and self._is_lean and is_end_of_run(new[-1]):
+        if new and self._is_lean and new[-1].kind == "run_finished" and may_be_last(new[-1]):
             self._last = new
         elif new:
             await self._append(new, settled=settled)
