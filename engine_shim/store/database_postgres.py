@@ -61,8 +61,17 @@ _KEPT_LEDGERS: Final = """
     CREATE TABLE kept_ledgers (
         store TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, hash BYTEA NOT NULL, data BYTEA NOT NULL,
         PRIMARY KEY (store, seq))"""
+_PASSING: Final = """
+    CREATE UNLOGGED TABLE run_followers (run TEXT COLLATE "C" PRIMARY KEY, until DOUBLE PRECISION NOT NULL);
+    CREATE SEQUENCE passing_events_seq;
+    CREATE UNLOGGED TABLE passing_events (
+        seq BIGINT PRIMARY KEY DEFAULT nextval('passing_events_seq'), run TEXT COLLATE "C" NOT NULL,
+        strand TEXT COLLATE "C" NOT NULL, n BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, pieces TEXT NOT NULL);
+    CREATE INDEX passing_events_act ON passing_events (run, strand, n)"""
+"""Without a log: a crash of the server empties the tables, which may lose anything. The sequence is not theirs, so that
+positions go on where they were."""
 LAYOUT: Final = PostgresLayout(
-    "runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS, _LEDGER_START, _KEPT_LEDGERS)
+    "runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS, _LEDGER_START, _KEPT_LEDGERS, _PASSING)
 )
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"

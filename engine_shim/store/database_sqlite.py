@@ -58,6 +58,11 @@ _TIMERS = "CREATE TABLE IF NOT EXISTS run_timers (run TEXT PRIMARY KEY, due TEXT
 _TURNS = """CREATE TABLE IF NOT EXISTS run_turns (
     run TEXT PRIMARY KEY, agent TEXT NOT NULL, conversation TEXT) WITHOUT ROWID"""
 _CONVERSATIONS = "CREATE INDEX IF NOT EXISTS run_turns_conversation ON run_turns (conversation)"
+_FOLLOWERS = "CREATE TABLE IF NOT EXISTS run_followers (run TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID"
+_PASSING = """CREATE TABLE IF NOT EXISTS passing_events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, strand TEXT NOT NULL, n INTEGER NOT NULL,
+    at REAL NOT NULL, pieces TEXT NOT NULL)"""
+_PASSING_ACTS = "CREATE INDEX IF NOT EXISTS passing_events_act ON passing_events (run, strand, n)"
 _SERVED = (
     _SUBMISSIONS,
     _TRACES,
@@ -70,8 +75,9 @@ _SERVED = (
     _LEDGER_RUNS,
 )
 _DRIVEN = (_LEDGER_START, _LEDGER_STARTS, _KEPT_LEDGERS, _TAKEOVERS, _TIMERS)
+_FOLLOWED = (_FOLLOWERS, _PASSING, _PASSING_ACTS)
 _LISTED = (_RUNS, _NEWEST, _BY_STATUS, _HOSTS, _LEASES, _TURNS, _CONVERSATIONS)
-LAYOUT = replace(JOURNAL, extra=(*JOURNAL.extra, *_LISTED, *_SERVED, *_DRIVEN))
+LAYOUT = replace(JOURNAL, extra=(*JOURNAL.extra, *_LISTED, *_SERVED, *_DRIVEN, *_FOLLOWED))
 _DIALECT: Final = Dialect(
     values="(SELECT value FROM json_each(?))",
     pack=json.dumps,

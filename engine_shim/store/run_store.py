@@ -49,7 +49,8 @@ _DUE = f"""SELECT workflow_runs.run FROM {TIMERS}
     WHERE due <= ? AND status = 'waiting'
     AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))
     ORDER BY due, workflow_runs.run"""
-_TABLES = ("workflow_runs", "run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", TAKEOVERS, TIMERS)
+_BESIDE = ("run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", "run_followers", "passing_events")
+_TABLES = ("workflow_runs", *_BESIDE, TAKEOVERS, TIMERS)
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 

@@ -25,6 +25,7 @@ from agent_core.run.control import StopSignal, cancel_pending, sign_run
 from agent_core.statuses import ENDED, RunStatus
 from engine_shim.runs.temporal.heart import Heart
 from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel, was_given_up
+from engine_shim.runs.temporal.passing_writer import PassingWriter
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
@@ -43,9 +44,16 @@ class RunActivities:
     """The activities on one store. Nothing that blocks runs in the event loop, so that acts continue telling that they
     live."""
 
-    def __init__(self, store: RunStore, hosts: RunHosts, keys: Keys | None, heart: Heart | None = None) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        hosts: RunHosts,
+        keys: Keys | None,
+        heart: Heart | None = None,
+        passing: PassingWriter | None = None,
+    ) -> None:
         self._store, self._index, self._hosts, self._keys = store, RunIndex(store), hosts, keys
-        self._heart = heart
+        self._heart, self._passing = heart, passing or PassingWriter(None)
 
     @property
     def _journal(self) -> Journal:
@@ -143,8 +151,9 @@ class RunActivities:
     async def act(self, run: str, told: list[Any]) -> Any:
         """Append what is pending, act, append the answer. Of an attempt that comes again, only what is missing."""
         *reference, may_rest = told
-        async with beating(self._heart) as pulse:
+        async with beating(self._heart) as pulse, self._passing.showing(run) as shown:
             act = await self._find_act(run, reference)
+            shown.begin(act)
             host = self._hosts.find(run)
             admission = await host.executor.admit(act)
             pulse.begin(monotonic())
@@ -155,11 +164,13 @@ class RunActivities:
                 if act.once_only:
                     return await self._append_doubt(run, act, DIED)
             try:
-                reply = await finish_despite_cancel(host.executor.act(act, admission), is_aborted_with_run=True)
+                executor = await shown.executor(host.executor)
+                reply = await finish_despite_cancel(executor.act(act, admission), is_aborted_with_run=True)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
                     raise
                 return None
+            await shown.settle()
             return await finish_despite_cancel(self._append_reply(run, act, reply, may_rest))
 
     async def _find_act(self, run: str, reference: Sequence[Any]) -> Act:

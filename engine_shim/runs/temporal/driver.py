@@ -66,9 +66,18 @@ class TemporalDriver:
             return settled
         taken = None if word == "go on" else word
         listener = self._listener(job)
-        follower = await self._runs.run_blocking(Follower, self._store, job.run, job.stop, taken, listener)
+        is_shown = listener is not None and listener.wants_answers
+        follower = await self._runs.run_blocking(self._open_follower, job, taken, listener, is_shown=is_shown)
         handle = await self._wake(job.run, word)  # last: of what a worker appends from now on, nothing is missed
         return await self._follow(job, handle, follower)
+
+    def _open_follower(
+        self, job: Job, taken: Stopping | None, listener: AnswerListener | None, *, is_shown: bool
+    ) -> Follower:
+        """Return what follows the run. A feed reads what passes itself, and is there before its run begins."""
+        passing = self._store_watch.open_reader(job.run) if is_shown else None
+        shown = None if job.on_event is None else passing
+        return Follower(self._store, job.run, job.stop, taken, listener, shown)
 
     def _note_handed_in(self, run: str, word: str) -> RunResult | None:
         """Note that a run is to continue; its result where it rests, and stays so."""

@@ -13,8 +13,10 @@ from agent_core.run.row_listener import AnswerListener
 from agent_core.statuses import SETTLED, ListedStatus
 from engine_shim.intervals import FOLLOW_INTERVALS_S, QUIET_INTERVAL_S
 from engine_shim.runs.drive import RunResult
+from engine_shim.runs.passing import PassingReader, PassingWatch, Shown
 from engine_shim.runs.results import read_paused, read_result
 from engine_shim.store.index import RunIndex
+from engine_shim.store.passing_events import Passing, passing_events_of
 from engine_shim.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class StoreWatch:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
+        self._events = passing_events_of(store)
+        self._passing = None if self._events is None else PassingWatch(self._events)
         self._followers: set[Follower] = set()
         self._looking: asyncio.Task[None] | None = None
 
@@ -54,13 +58,34 @@ class StoreWatch:
         while True:
             began, asking = monotonic(), list(self._followers)
             try:
-                found = await asyncio.to_thread(self._store.poll_status, [each.run for each in asking])
+                found, passed = await asyncio.to_thread(self._look, asking)
             except JournalError as error:
                 log.debug("the store cannot be looked at: %s", error)
-                found = {}
+                found, passed = {}, []
             told = [each.note(*found[each.run]) for each in asking if each.run in found]
-            pause_s = SHORTEST_S if any(told) else min(pause_s * 1.5, LONGEST_S)
+            for each in passed:
+                each.news.set()
+            pause_s = SHORTEST_S if any(told) or passed else min(pause_s * 1.5, LONGEST_S)
             await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), QUIET_INTERVAL_S))
+
+    def _look(self, asking: "list[Follower]") -> "tuple[dict[str, tuple[ListedStatus, int]], list[Follower]]":
+        """Return the status of each run with its last row, and the followers of those in which something passes."""
+        found = self._store.poll_status([each.run for each in asking])
+        readers = [each.passing for each in asking if each.passing is not None]
+        if self._passing is None or not readers:
+            return found, []
+        read = self._passing.look(readers)
+        return found, [each for each in asking if each.passing in read]
+
+    def open_reader(self, run: str) -> PassingReader | None:
+        """Return what reads that which passes in a run, which counts as followed from now on."""
+        if self._events is None:
+            return None
+        try:
+            self._events.follow([run])
+        except JournalError as error:
+            log.debug("nobody hears that run %s is followed: %s", run, error)
+        return PassingReader(self._events, run)
 
 
 class Follower:
@@ -70,9 +95,15 @@ class Follower:
     """
 
     def __init__(
-        self, store: RunStore, run: str, stop: StopSignal, taken: Stopping | None, listener: AnswerListener | None
+        self,
+        store: RunStore,
+        run: str,
+        stop: StopSignal,
+        taken: Stopping | None,
+        listener: AnswerListener | None,
+        passing: PassingReader | None = None,
     ) -> None:
-        self.run, self.news = run, asyncio.Event()
+        self.run, self.news, self.passing = run, asyncio.Event(), passing
         self._store, self._index, self._listener = store, RunIndex(store), listener
         self._stop, self._taken = stop, taken
         self._noted: tuple[ListedStatus, int] | None = None
@@ -81,7 +112,10 @@ class Follower:
         found = store.tail(run)
         self._after = found[-1][0] if found else 0
         if listener is not None:
-            listener.resume_from(store.journal.load(run))
+            tape = store.journal.load(run)
+            listener.resume_from(tape)
+            if passing is not None:
+                passing.resume_from(row for rows in tape.values() for row in rows)
 
     def note(self, status: ListedStatus, last: int) -> bool:
         """Note the status of the run and the position of its last row; whether something is new."""
@@ -120,17 +154,28 @@ class Follower:
         self.news.clear()
         self._looked = monotonic()
         try:
-            status, result, rows = await asyncio.to_thread(self._read, noted)
+            status, result, rows, passed = await asyncio.to_thread(self._read_all, noted)
         except JournalError as error:
             if isinstance(error, Damaged):
                 raise
             log.warning("run %s cannot be looked at: %s", self.run, error)
             return None, None
-        for position, row in rows:
-            self._after = position
-            if self._listener is not None:
-                self._listener(row)
+        for told in rows if self.passing is None else self.passing.merge(rows, passed):
+            if not isinstance(told, Shown):
+                self._after, row = told
+                if self._listener is not None:
+                    self._listener(row)
+            elif self._listener is not None:
+                told.tell(self._listener)
         return status, result
+
+    def _read_all(
+        self, noted: tuple[ListedStatus, int] | None
+    ) -> "tuple[ListedStatus, RunResult | None, list[tuple[int, Row]], list[Passing]]":
+        """Read status, result and rows, and what passes: after the rows, so that all is there that was before them."""
+        status, result, rows = self._read(noted)
+        is_read = self.passing is not None and (rows or self.passing.has_news)
+        return status, result, rows, self.passing.read() if self.passing is not None and is_read else []
 
     def _read(
         self, noted: tuple[ListedStatus, int] | None

@@ -18,10 +18,12 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.activities import RunActivities
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.heart import Heart
+from engine_shim.runs.temporal.passing_writer import PassingWriter
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.timeouts import WorkerTimeouts, beat_interval
 from engine_shim.runs.temporal.workflow import AgentRun
+from engine_shim.store.passing_events import passing_events_of
 
 TASKS_A_CORE: Final = 4
 """How many runs a worker steps at the same time, and how many short steps on the store it does, for each core. The time
@@ -33,10 +35,17 @@ RUNNER: Final = UnsandboxedWorkflowRunner()
 log = logging.getLogger("engine_shim")
 
 
-def make_worker(client: Client, engine: Engine, queue: str, config: TemporalConfig, heart: Heart) -> Worker:
+def make_worker(
+    client: Client,
+    engine: Engine,
+    queue: str,
+    config: TemporalConfig,
+    heart: Heart,
+    passing: PassingWriter | None = None,
+) -> Worker:
     """Return a worker of one engine's store."""
     tasks = TASKS_A_CORE * count_cores()
-    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys(), heart)
+    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys(), heart, passing)
     return Worker(
         client,
         task_queue=queue,
@@ -76,7 +85,9 @@ async def work(
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         stack.enter_context(heart.running())
         for client, (queue, engine) in zip(clients, engines.items(), strict=True):
-            await stack.enter_async_context(make_worker(client, engine, queue, config, heart))
+            passing = PassingWriter(passing_events_of(engine.store))
+            stack.push_async_callback(passing.close)
+            await stack.enter_async_context(make_worker(client, engine, queue, config, heart, passing))
             log.info("worker on queue %s of %s", queue, config.address)
         watching = tasks.create_task(ServerWatch(config.address).watch(clients[-1]))
         await until.wait()
