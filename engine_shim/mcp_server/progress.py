@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import Final
 
 from agent_core.run.events import Event
-from engine_shim.service.feed import Feeds
 from engine_shim.service.feed_merge import Position
+from engine_shim.service.feeds import Feeds
 
 ENDED_S: Final = 1.0
 WAITING_S: Final = 0.2

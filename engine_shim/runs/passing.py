@@ -74,7 +74,7 @@ class PassingReader:
 
     def merge(self, rows: Iterable[Placed], found: Sequence[Passing]) -> Iterator[Placed | Shown]:
         """Yield new rows, and what passed before and after them, in order."""
-        self._later += found
+        self._later += [each for each in found if each.n >= self._last.get(each.strand, -1)]
         for position, row in rows:
             yield from self._show_before(row)
             self._last[row.path] = row.n

@@ -13,7 +13,7 @@ from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.backoff import Backoff
-from engine_shim.service.feed import Feeds
+from engine_shim.service.feeds import Feeds
 from engine_shim.service.shares import Share
 from utools.words.text import error_words
 

@@ -94,6 +94,10 @@ class FeedMerge:
         else:
             show(self._listener)
 
+    def show_placed(self, show: Show) -> None:
+        """Show at once what comes from the store at its place among the rows that are read."""
+        show(self._listener)
+
     def read(self, position: int, row: Row) -> None:
         """Read a row of the journal, unless it was read before."""
         if position <= self.row:

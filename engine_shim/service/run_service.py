@@ -21,12 +21,13 @@ from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.driven_runs import Drive, DrivenRuns, ServerEnds
-from engine_shim.service.feed import Feeds
+from engine_shim.service.feeds import Feeds
 from engine_shim.service.orphans import Orphans
 from engine_shim.service.recovery import Recovery
 from engine_shim.service.run_view import RunView, find_own_entry, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
 from engine_shim.store.async_store import AsyncRunStore
+from engine_shim.store.passing_events import passing_events_of
 from utools.words.text import error_words
 
 AWAIT_S: Final = 15.0
@@ -59,7 +60,8 @@ class RunService:
     """
 
     def __init__(self, engine: Engine, *, share: Share | None = None, tenant: str | None = None) -> None:
-        self.engine, self.feeds = engine, Feeds(engine.store)
+        passing = passing_events_of(engine.store) if engine.has_workers else None
+        self.engine, self.feeds = engine, Feeds(engine.store, passing)
         self.store = AsyncRunStore(engine.store)
         self.driven = DrivenRuns(engine, self.feeds, share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant)
         self.recovery, self.orphans = Recovery(engine, self.store, self.drives), Orphans()

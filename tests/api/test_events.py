@@ -12,8 +12,8 @@ import pytest
 
 from agent_core import MemoryJournal
 from agent_core.errors import JournalError
-from engine_shim.service.feed import OVERLAP, TOGETHER_BYTES, Feeds
 from engine_shim.service.feed_merge import Position
+from engine_shim.service.feeds import OVERLAP, TOGETHER_BYTES, Feeds
 from support.served_host import Served, read_events, served
 
 

@@ -31,8 +31,8 @@ from agent_core.models import ScriptedModel
 from engine_shim import Engine
 from engine_shim.api import create_app
 from engine_shim.host.config import read_host_config
-from engine_shim.service.feed import Feeds
 from engine_shim.service.feed_merge import Position
+from engine_shim.service.feeds import Feeds
 from engine_shim.service.service import Service
 from utools import ToolRegistry, tool
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import OpenAI
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
 from engine_shim import Engine, RunResult
+from support.served_host import served
 from support.temporal.writing import ANSWER, WORDS, whole_then_slowly, write_project, writing_model
 from support.temporal_project import Project
 from support.temporal_server import TEMPORAL, temporal_server
@@ -67,3 +69,34 @@ def test_listener_gets_the_pieces_of_an_answer_in_order_before_its_record(projec
         (question["strand"], question["n"], question["node"])
     }
     assert "answer_discarded" not in kinds
+
+
+def pieces_of(events: list[dict[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["event"] == "answer_delta")
+
+
+def test_feed_of_a_server_shows_an_answer_while_a_worker_gets_it(project: Project) -> None:
+    with served(project.folder, store=project.store) as host:
+        run_id = host.submit("slow", wait=False, message="How many?")["run_id"]
+        events = host.events(run_id)
+        assert pieces_of(events) == ANSWER
+        kinds = [event["event"] for event in events]
+        assert kinds.index("answer_delta") > kinds.index("observation")
+        assert kinds[-2:] == ["finished", "finished"]
+        assert "answer_delta" not in kinds[kinds.index("finished") :]
+        assert pieces_of(host.events(run_id)) == "", "who comes later reads the records"
+
+
+def test_completion_is_streamed_while_a_worker_gets_it(project: Project) -> None:
+    with (
+        served(project.folder, store=project.store) as host,
+        OpenAI(base_url=f"{host.url}/v1", api_key="none") as client,
+    ):
+        asked: Any = [{"role": "user", "content": "How many?"}]
+        times, text = list[float](), ""
+        for chunk in client.chat.completions.create(model="workflow/slow", messages=asked, stream=True):
+            if chunk.choices and (piece := chunk.choices[0].delta.content):
+                times.append(time.monotonic())
+                text += piece
+        assert text == ANSWER
+        assert times[-1] - times[0] > 0.5
