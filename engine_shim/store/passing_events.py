@@ -14,7 +14,7 @@ from engine_shim.store.run_store import DatabaseRunStore, RunStore
 
 FOLLOWED_S: Final = 15.0
 """How long a run counts as followed after its follower has said so."""
-FORGOTTEN_S: Final = 3600.0
+FORGOTTEN_S: Final = 600.0
 """How long the events of an act stay whose driver has died."""
 _EVENTS: Final = "passing_events"
 _FOLLOWERS: Final = "run_followers"

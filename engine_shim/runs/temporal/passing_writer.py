@@ -15,7 +15,7 @@ from agent_core.errors import JournalError
 from agent_core.journal.operations import Act
 from agent_core.journal.record import Row, Tape
 from agent_core.run.executor import Executor
-from engine_shim.store.passing_events import FORGOTTEN_S, Passing, PassingEvents, Piece
+from engine_shim.store.passing_events import Passing, PassingEvents, Piece
 
 WRITTEN_S: Final = 0.2
 """What passes in this time is written together, of all acts of a worker."""
@@ -25,6 +25,8 @@ PATIENCE_S: Final = 1.0
 """How long an answer waits until the last of what was shown of it is written."""
 KEPT_S: Final = 3.0
 """How long the events of an act stay after its answer, for followers that have not looked yet."""
+SWEPT_S: Final = 60.0
+"""How often a worker deletes what others have left that died."""
 MOST: Final = 1000
 """So many pieces of an act are kept until they are written."""
 log = logging.getLogger("engine_shim")
@@ -126,7 +128,7 @@ class PassingWriter:
         """Acts that have their answers, with the time when their events are deleted."""
         self._turn = asyncio.Lock()
         self._writing: asyncio.Task[None] | None = None
-        self._swept_at = monotonic()
+        self._swept_at = -inf
 
     @property
     def is_heard(self) -> bool:
@@ -199,7 +201,7 @@ class PassingWriter:
         try:
             if shown or over:
                 self._events.write([(act.run, passing) for act, passing in shown], over)
-            if over and now - self._swept_at > FORGOTTEN_S:
+            if over and now - self._swept_at > SWEPT_S:
                 self._swept_at = now
                 self._events.sweep()
         except JournalError as error:

@@ -40,7 +40,7 @@ def slowly(texts: Sequence[str], pause_s: float = PAUSE_S) -> Stream:
     return write
 
 
-def whole_then_slowly(texts: Sequence[str] = WORDS, pause_s: float = PAUSE_S) -> tuple[Stream, Stream]:
+def call_then_write_slowly(texts: Sequence[str] = WORDS, pause_s: float = PAUSE_S) -> tuple[Stream, Stream]:
     """A call of a tool, and an answer, as the JSON dialect writes them."""
     call = slowly([action("stock", article="A-17")], 0.0)
     begun = final("").removesuffix('"}')
