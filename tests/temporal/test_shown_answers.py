@@ -15,6 +15,7 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 from agent_core.run.events import Event
 from engine_shim import Engine, RunResult
 from engine_shim.store.open import open_store
+from support.event_loops import watch_event_loops
 from support.optional import needs
 from support.served_host import served
 from support.temporal.writing import ANSWER, WORDS, call_then_write_slowly, write_project, writing_model
@@ -161,6 +162,18 @@ def test_who_follows_in_another_process_from_the_middle_hears_all_of_the_answer(
         feeds, result = asyncio.run(follow())
     assert result.status == "completed"
     assert [pieces_of(events) for events in (heard, *feeds)] == [ANSWER] * 3
+
+
+@pytest.mark.parametrize("project", ["postgres"], indirect=True)
+def test_no_event_loop_of_a_follower_waits_for_the_database(
+    project: Project, worker: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = watch_event_loops(monkeypatch)
+    with served(project.folder, store=project.store) as host:
+        host.events(host.submit("slow", wait=False, message="How many?")["run_id"])
+    asyncio.run(run(project, heard := Heard()))
+    assert pieces_of(heard) == ANSWER
+    assert found == []
 
 
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────────
