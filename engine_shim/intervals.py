@@ -34,7 +34,8 @@ RECOVERY_INTERVAL_S: Final = 2.0
 SOURCE_INTERVAL_S: Final = 30.0
 """A server: for sources of tools that were away when it started."""
 FOLLOW_INTERVALS_S: Final = (0.03, 0.5)
-"""A process that submitted runs to Temporal: for their rows; often while they are appended, seldom otherwise."""
+"""A process that submitted runs to Temporal: for their rows; often while they are appended, seldom otherwise. One that
+shows answers looks as often as a server does for its feeds."""
 QUIET_INTERVAL_S: Final = 5.0
 """A follower of a run that another process drives: for its rows without any news."""
 SERVER_INTERVAL_S: Final = 1.0

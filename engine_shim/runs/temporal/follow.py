@@ -11,7 +11,7 @@ from agent_core.errors import Damaged, JournalError
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.row_listener import AnswerListener
 from agent_core.statuses import SETTLED, ListedStatus
-from engine_shim.intervals import FOLLOW_INTERVALS_S, QUIET_INTERVAL_S
+from engine_shim.intervals import FEED_INTERVAL_S, FOLLOW_INTERVALS_S, QUIET_INTERVAL_S
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.passing import PassingReader, PassingWatch, Shown
 from engine_shim.runs.results import read_paused, read_result
@@ -65,7 +65,8 @@ class StoreWatch:
             told = [each.note(*found[each.run]) for each in asking if each.run in found]
             for each in passed:
                 each.news.set()
-            pause_s = SHORTEST_S if any(told) or passed else min(pause_s * 1.5, LONGEST_S)
+            longest_s = FEED_INTERVAL_S if any(each.passing for each in asking) else LONGEST_S
+            pause_s = SHORTEST_S if any(told) else min(pause_s * 1.5, longest_s)
             await asyncio.sleep(min(max(pause_s, SHARE * (monotonic() - began)), QUIET_INTERVAL_S))
 
     def _look(self, asking: "list[Follower]") -> "tuple[dict[str, tuple[ListedStatus, int]], list[Follower]]":
