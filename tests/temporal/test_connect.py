@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
+
+from engine_shim.runs.temporal.connect import ServerWatch
 
 pytestmark = pytest.mark.exhaustive
 LEAVE = """
@@ -43,3 +46,24 @@ def test_program_ends_though_it_leaves_in_the_middle_of_a_call() -> None:
         for program in programs:
             program.kill()
             program.communicate()
+
+
+class OddServer:
+    """A client of a server of which it cannot be known, the first time, whether it is there."""
+
+    def __init__(self) -> None:
+        self.service_client = self
+        self.asked = 0
+
+    async def check_health(self, **_: Any) -> bool:
+        self.asked += 1
+        if self.asked == 1:
+            raise RuntimeError("odd")
+        return True
+
+
+async def test_watch_outlives_an_error_that_nobody_foresaw(caplog: pytest.LogCaptureFixture) -> None:
+    client = OddServer()
+    await ServerWatch("there").wait_until_back(cast(Any, client))
+    assert client.asked == 2
+    assert "RuntimeError('odd')" in caplog.text

@@ -19,16 +19,18 @@ MANY = 200
 
 
 class CountingStore(MemoryRunStore):
-    """Counts the looks at it; `is_away` makes them fail."""
+    """Counts the looks at it; `is_away` makes them fail, `is_odd` with an error that nobody foresees."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks, self.is_away = 0, False
+        self.looks, self.is_away, self.is_odd = 0, False, False
 
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[str, int]]:
         self.looks += 1
         if self.is_away:
             raise JournalError("away")
+        if self.is_odd:
+            raise RuntimeError("odd")
         return super().poll_status(runs)
 
     def begin(self, run: str, status: str = "running") -> None:
@@ -93,6 +95,22 @@ async def test_all_who_follow_are_served_by_one_look(store: CountingStore) -> No
         for each in followers:
             await await_news(each)
     assert store.looks < MANY / 4
+
+
+async def test_look_outlives_an_error_that_nobody_foresaw(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch, one = StoreWatch(store), follow(store, "r1")
+    with watch.telling(one):
+        await await_news(one)
+        store.is_odd = True
+        looks = store.looks
+        while store.looks < looks + 2:
+            await asyncio.sleep(SHORTEST_S)
+        store.is_odd = False
+        store.add_row("r1")
+        await await_news(one)
+    assert "RuntimeError('odd')" in caplog.text
 
 
 async def test_follower_that_comes_again_hears_nothing_of_before(store: CountingStore) -> None:

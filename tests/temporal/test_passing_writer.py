@@ -59,6 +59,7 @@ class Noted:
         self._events = events
         self.calls: list[str] = []
         self.is_away = False
+        self.fault: Exception = JournalError("away")
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
@@ -66,7 +67,7 @@ class Noted:
                 asyncio.get_running_loop()
             self.calls.append(name)
             if self.is_away:
-                raise JournalError("away")
+                raise self.fault
             return getattr(self._events, name)(*args)
 
         return call
@@ -188,9 +189,11 @@ async def test_acts_of_a_worker_are_written_together(
     assert events.read(RUN, 0) == []
 
 
+@pytest.mark.parametrize("fault", [JournalError("away"), RuntimeError("odd")], ids=["away", "odd"])
 async def test_store_that_is_away_costs_pieces_and_nothing_else(
-    writer: PassingWriter, events: PassingEvents, noted: Noted
+    fault: Exception, writer: PassingWriter, events: PassingEvents, noted: Noted
 ) -> None:
+    noted.fault = fault
     events.follow([RUN])
     acting = asyncio.create_task(act(writer, question(), Model(pieces=20, pause_s=0.05), lambda: events.read(RUN, 0)))
     while not events.read(RUN, 0):

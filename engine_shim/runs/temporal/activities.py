@@ -25,7 +25,7 @@ from agent_core.run.control import StopSignal, cancel_pending, sign_run
 from agent_core.statuses import ENDED, RunStatus
 from engine_shim.runs.temporal.heart import Heart
 from engine_shim.runs.temporal.liveness import beating, finish_despite_cancel, was_given_up
-from engine_shim.runs.temporal.passing_writer import PassingWriter
+from engine_shim.runs.temporal.passing_writer import PassingWriter, ShownAct
 from engine_shim.runs.temporal.references import AT_HAND, NotOnTape, find_on_tape
 from engine_shim.runs.temporal.rows import Rows
 from engine_shim.runs.temporal.run_host import RunHosts
@@ -170,8 +170,7 @@ class RunActivities:
                 if activity.is_worker_shutdown():
                     raise
                 return None
-            await shown.settle()
-            return await finish_despite_cancel(self._append_reply(run, act, reply, may_rest))
+            return await finish_despite_cancel(self._append_reply(run, act, reply, may_rest, shown))
 
     async def _find_act(self, run: str, reference: Sequence[Any]) -> Act:
         if AT_HAND.has(run, reference):
@@ -196,7 +195,8 @@ class RunActivities:
         await self._tell(run, rows)
         return is_new
 
-    async def _append_reply(self, run: str, act: Act, reply: Any, may_rest: bool) -> Rows:
+    async def _append_reply(self, run: str, act: Act, reply: Any, may_rest: bool, shown: ShownAct) -> Rows:
+        await shown.settle()
         if isinstance(reply, InDoubt):
             return await self._append_doubt(run, act, reply.message, reply.seconds)
         return await self._append_answer(run, act, reply, may_rest)

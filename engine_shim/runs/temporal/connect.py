@@ -89,8 +89,11 @@ class ServerWatch:
     async def wait_until_back(self, client: Client) -> None:
         """Wait until it answers."""
         for pause in PAUSES:
-            if await self._is_there(client):
-                return
+            try:
+                if await self._is_there(client):
+                    return
+            except Exception as error:  # whatever it is, it is asked again: a worker ends with its watch
+                log.error("it is not known whether Temporal at %s is there: %r", self._address, error)
             await asyncio.sleep(pause)
 
     async def _is_there(self, client: Client) -> bool:

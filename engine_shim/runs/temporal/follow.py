@@ -59,8 +59,9 @@ class StoreWatch:
             began, asking = monotonic(), list(self._followers)
             try:
                 found, passed = await asyncio.to_thread(self._look, asking)
-            except JournalError as error:
-                log.debug("the store cannot be looked at: %s", error)
+            except Exception as error:  # whatever it is, the next look comes: all who follow wait for it
+                is_away = isinstance(error, JournalError)
+                log.log(logging.DEBUG if is_away else logging.ERROR, "the store cannot be looked at: %r", error)
                 found, passed = {}, []
             told = [each.note(*found[each.run]) for each in asking if each.run in found]
             for each in passed:

@@ -187,8 +187,8 @@ class PassingWriter:
             return
         try:
             followed = self._events.find_followed({act.run for act in acts})
-        except JournalError as error:
-            log.debug("it is not known who follows: %s", error)
+        except Exception as error:  # whatever it is, the act goes on
+            _note_lost("it is not known who follows", error)
             followed = set[str]()
         for act in acts:
             act.is_followed, act.asked_at = act.run in followed, monotonic()
@@ -204,7 +204,12 @@ class PassingWriter:
             if over and now - self._swept_at > SWEPT_S:
                 self._swept_at = now
                 self._events.sweep()
-        except JournalError as error:
-            log.debug("what passes cannot be shown: %s", error)
+        except Exception as error:  # likewise, and its answer is recorded
+            _note_lost("what passes cannot be shown", error)
         for act, passing in shown:
             act.place = passing.strand, passing.n
+
+
+def _note_lost(what: str, error: Exception) -> None:
+    """Note why something is not shown; a store that is away is nothing to complain of here."""
+    log.log(logging.DEBUG if isinstance(error, JournalError) else logging.ERROR, "%s: %r", what, error)
