@@ -54,7 +54,7 @@ class Disturber:
         }
         if self.world.temporal is not None:
             ways["kill temporal"] = self._kill_temporal
-        return ways
+        return {name: way for name, way in ways.items() if name not in self.world.without}
 
     def _begin(self, way: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.ensure_future(way())

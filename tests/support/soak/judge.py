@@ -4,7 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import orjson
 
 from agent_core.journal.record import Row
 from support.soak.depot import PARTS, Act, read_book
@@ -113,6 +116,7 @@ class Judge:
             *self._wrong_questions(),
             *self._wrong_steps(),
             *self._unverified(),
+            *(f"ended by itself: {each}" for each in self.world.ended),
         ]
 
     def _wrong_ends(self) -> Iterator[str]:
@@ -180,6 +184,10 @@ class Judge:
             if run.status == "completed" and done[run.run] != (wanted := Counter(expected_calls(run))):
                 yield f"{describe(run)} is completed, and has done {done[run.run]} in place of {wanted}"
 
+    def keep(self, path: Path) -> None:
+        """Write the journal to a file, a JSON line for each record."""
+        path.write_bytes(b"".join(orjson.dumps(row._asdict(), option=orjson.OPT_APPEND_NEWLINE) for row in self.rows))
+
     def _unverified(self) -> Iterator[str]:
         verified = self.world.run_command("verify", "--all")
         if verified.returncode:
@@ -194,7 +202,7 @@ class Judge:
             f"{len(self.tally.runs)} runs taken, {len(self.tally.unsure)} of unknown fate, {dict(ends)}; "
             f"{len(self.acts)} acts, {doubts} doubts, {again} of {len(self.asked)} questions asked more than once; "
             f"background errors {dict(Counter(self.world.read_errors()))}; "
-            f"{len(self.world.ended)} processes ended by themselves; {self.tally.unreached} requests unanswered"
+            f"{self.world.unstarted} processes found nothing to start on; {self.tally.unreached} requests unanswered"
         )
 
 

@@ -1,4 +1,8 @@
-"""One soak: python -m support.soak.play process|temporal SECONDS [SEED [FOLDER]]."""
+"""One soak: python -m support.soak.play process|temporal SECONDS [SEED [FOLDER]].
+
+To find which disturbance a fault needs, the variable SOAK_WITHOUT leaves some out: the names of what disturbs, and of
+the parts of the background work that raise errors, as the figures have them; `clocks` for clocks that are off.
+"""
 
 import asyncio
 import os
@@ -10,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.soak.disturb import Disturber
-from support.soak.judge import Judge
-from support.soak.work import Clients
+from support.soak.judge import Judge, describe
+from support.soak.work import ENDS, Clients
 from support.soak.world import Engine, World, open_world
 
-CLIENTS = 6
+CLIENTS = 8
 ERRORS_S = 20.0
 """How often each part of the background work raises an error, about."""
 HEALS_WITHIN_S = 300.0
@@ -22,10 +26,7 @@ HEALS_WITHIN_S = 300.0
 
 async def play(world: World, seconds: float, chance: random.Random) -> tuple[Clients, Disturber, list[str]]:
     """Let clients work while all is disturbed; then let them come to the end of what they have begun."""
-    clients, disturber = (
-        Clients(world, random.Random(chance.random())),
-        Disturber(world, random.Random(chance.random())),
-    )
+    clients, disturber = Clients(world, random.Random(chance.random())), Disturber(world, chance)
     working = asyncio.create_task(clients.work(CLIENTS))
     disturbing = asyncio.create_task(disturber.disturb(seconds))
     try:
@@ -33,10 +34,8 @@ async def play(world: World, seconds: float, chance: random.Random) -> tuple[Cli
         await disturbing
         clients.is_over = True
         done, _ = await asyncio.wait([working], timeout=HEALS_WITHIN_S)
-        open_ = [
-            each for each in clients.tally.runs.values() if each.status not in ("completed", "failed", "cancelled")
-        ]
-        late = [] if done else [f"{each} has not come to its end within {HEALS_WITHIN_S:g} s" for each in open_]
+        open_ = [each for each in clients.tally.runs.values() if each.status not in ENDS]
+        late = [] if done else [f"{describe(each)} has not ended within {HEALS_WITHIN_S:g} s" for each in open_]
         if done:
             await working
         return clients, disturber, late
@@ -50,14 +49,15 @@ def soak(engine: Engine, seconds: float, seed: int, folder: Path) -> list[str]:
     """Play, judge, and print the figures; gives the faults."""
     chance, began = random.Random(seed), time.monotonic()
     print(f"soak: {engine}, seed {seed}, {seconds:g} s", flush=True)
-    with open_world(folder, engine, chance, ERRORS_S) as world:
+    with open_world(folder, engine, random.Random(chance.random()), ERRORS_S) as world:
         clients, disturber, late = asyncio.run(play(world, seconds, chance))
         judge = Judge(world, clients.tally)
         faults = [*late, *judge.find_faults()]
         healed = time.monotonic() - began - seconds
         print(f"soak: {engine}, seed {seed}, {seconds:g} s and {healed:.0f} s more; disturbed {dict(disturber.done)};")
         print(f"    {judge.figures()}; {len(faults)} faults", flush=True)
-        for each in [*faults[:50], *world.ended, *(f"{n} × {text}" for text, n in clients.tally.refused.items())]:
+        judge.keep(folder / "journal.jsonl")
+        for each in [*faults[:50], *(f"{n} × {text}" for text, n in clients.tally.refused.items())]:
             print(f"  - {each}", flush=True)
     return faults
 

@@ -1,6 +1,7 @@
 """The processes of a soak: servers and workers to kill and to stop, on one PostgreSQL, perhaps with Temporal."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -70,9 +71,13 @@ class World:
     endpoints: Endpoints
     temporal: Server | None
     errors_s: float
+    without: frozenset[str] = frozenset()
+    """The disturbances that are left out."""
     processes: list[Process] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
-    """The processes that have ended by themselves, with the end of their logs."""
+    """The processes that have ended by themselves once they were ready, each with the end of its log."""
+    unstarted: int = 0
+    """How many ended before that, as those do that find no database, or no Temporal."""
     _count: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
 
@@ -84,8 +89,9 @@ class World:
         odd = {
             "host": HOST,
             "place": self.chance.choice(PLACES),
-            "skew": self.chance.choice(SKEWS),
+            "skew": 0.0 if "clocks" in self.without else self.chance.choice(SKEWS),
             "errors_s": self.errors_s,
+            "without": list(self.without),
             "worked": self.engine == "temporal",
         }
         with log.open("wb") as file:
@@ -112,7 +118,9 @@ class World:
         for each in list(self.processes):
             each.look()
             if each.process.poll() is not None:
-                self.ended.append(f"{each.log.name} {each.process.returncode}: {each.log.read_text()[-1500:]}")
+                if each.is_ready:
+                    self.ended.append(f"{each.log.name}, {each.process.returncode}: {each.log.read_text()[-1500:]}")
+                self.unstarted += not each.is_ready
                 self.processes.remove(each)
                 self.start(each.kind)
 
@@ -134,9 +142,6 @@ class World:
     def close(self) -> None:
         for each in self.processes:
             each.kill()
-        if self.temporal is not None:
-            with suppress(ProcessLookupError):
-                self.temporal.kill()
 
 
 @contextmanager
@@ -150,9 +155,11 @@ def open_world(folder: Path, engine: Engine, chance: random.Random, errors_s: fl
         temporal = None
         if engine == "temporal":
             temporal = Server(folder / "temporal")
+            stack.callback(temporal.kill)
             keys |= {"engine": "temporal", "temporal": {"address": temporal.address, "queue": "soak"}}
         write_depot(folder / "host", model=endpoints.model, hook=endpoints.hook, **keys)
         world = World(folder / "host", engine, chance, postgres, link, store, endpoints, temporal, errors_s)
+        world.without = frozenset(filter(None, os.environ.get("SOAK_WITHOUT", "").split(",")))
         stack.callback(world.close)
         world.start_all()
         yield world
