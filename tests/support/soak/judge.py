@@ -38,7 +38,8 @@ class Made:
 
     retries: int = 0
     answered_at: float | None = None
-    skipped: bool = False
+    is_settled: bool = False
+    """Whether it was answered, late perhaps, or a person settled it otherwise than by a retry."""
 
 
 def read_rows(url: str) -> list[Written]:
@@ -65,7 +66,7 @@ def find_made(rows: Sequence[Written]) -> Iterator[tuple[tuple[str, str], Made]]
     for row in rows:
         strands[row.run, row.strand].append(row)
     for (run, strand), written in strands.items():
-        questions, made = 0, Made()
+        questions, made, is_again = 0, Made(), False
         for row in written:
             match row.record:
                 case {"kind": "asked", "ask": "model"}:
@@ -73,14 +74,15 @@ def find_made(rows: Sequence[Written]) -> Iterator[tuple[tuple[str, str], Made]]
                     yield (f"{run}/{strand}", str(questions)), made
                     questions += 1
                 case {"kind": "asked", "ask": "tool"}:
-                    made = Made()
+                    made = made if is_again else Made()
                     yield ("call", f"{run}/{strand}/{row.n}"), made
                 case {"kind": "answered"}:
-                    made.answered_at = made.answered_at or row.at
+                    made.answered_at, made.is_settled = made.answered_at or row.at, True
                 case {"kind": "resolved", "decision": "retry"}:
                     made.retries += 1
-                case {"kind": "resolved", "decision": "skip"}:
-                    made.skipped = True
+                case {"kind": "resolved"}:
+                    made.is_settled = True
+            is_again = row.record.get("decision") == "retry"
 
 
 @dataclass
@@ -172,16 +174,14 @@ class Judge:
 
     def _wrong_steps(self) -> Iterator[str]:
         """Of each run that is completed, what it has to have done."""
-        answered = {key for (what, key), made in self.made.items() if what == "call" and made.answered_at is not None}
-        skipped = {key for (what, key), made in self.made.items() if what == "call" and made.skipped}
-        done: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        settled = {key for (what, key), made in self.made.items() if what == "call" and made.is_settled}
+        done: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for row in self.rows:
             if row.record["kind"] == "asked" and row.record["ask"] == "tool" and "name" in row.record["args"]:
-                key = f"{row.run}/{row.strand}/{row.n}"
-                if key in answered or key in skipped:
-                    done[row.run][row.record["tool"], row.record["args"]["name"]] += 1
+                if f"{row.run}/{row.strand}/{row.n}" in settled:
+                    done[row.run].add((row.record["tool"], row.record["args"]["name"]))
         for run in self.tally.runs.values():
-            if run.status == "completed" and done[run.run] != (wanted := Counter(expected_calls(run))):
+            if run.status == "completed" and done[run.run] != (wanted := set(expected_calls(run))):
                 yield f"{describe(run)} is completed, and has done {done[run.run]} in place of {wanted}"
 
     def keep(self, path: Path) -> None:
