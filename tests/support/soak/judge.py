@@ -177,9 +177,8 @@ class Judge:
         settled = {key for (what, key), made in self.made.items() if what == "call" and made.is_settled}
         done: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for row in self.rows:
-            if row.record["kind"] == "asked" and row.record["ask"] == "tool" and "name" in row.record["args"]:
-                if f"{row.run}/{row.strand}/{row.n}" in settled:
-                    done[row.run].add((row.record["tool"], row.record["args"]["name"]))
+            if f"{row.run}/{row.strand}/{row.n}" in settled and "name" in row.record["args"]:
+                done[row.run].add((row.record["tool"], row.record["args"]["name"]))
         for run in self.tally.runs.values():
             if run.status == "completed" and done[run.run] != (wanted := set(expected_calls(run))):
                 yield f"{describe(run)} is completed, and has done {done[run.run]} in place of {wanted}"

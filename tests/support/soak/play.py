@@ -22,6 +22,8 @@ CLIENTS = 8
 ERRORS_S = 20.0
 """How often each part of the background work raises an error, about."""
 HEALS_WITHIN_S = 300.0
+TELLS_WITHIN_S = 240.0
+"""How long a webhook may have to wait for what a server had claimed that was killed."""
 
 
 async def play(world: World, seconds: float, chance: random.Random) -> tuple[Clients, Disturber, list[str]]:
@@ -38,11 +40,22 @@ async def play(world: World, seconds: float, chance: random.Random) -> tuple[Cli
         late = [] if done else [f"{describe(each)} has not ended within {HEALS_WITHIN_S:g} s" for each in open_]
         if done:
             await working
+            late = await await_deliveries(world, clients)
         return clients, disturber, late
     finally:
         for task in (working, disturbing):
             task.cancel()
         await asyncio.gather(working, disturbing, return_exceptions=True)
+
+
+async def await_deliveries(world: World, clients: Clients) -> list[str]:
+    """Wait until the webhook was told of the end of each run; gives those of which it was not."""
+    until = time.monotonic() + TELLS_WITHIN_S
+    while untold := [run for run in clients.tally.runs.values() if not world.endpoints.told[run.run, run.status]]:
+        if time.monotonic() > until:
+            return [f"{describe(each)}: the webhook was not told" for each in untold]
+        await asyncio.sleep(1)
+    return []
 
 
 def soak(engine: Engine, seconds: float, seed: int, folder: Path) -> list[str]:
