@@ -18,6 +18,7 @@ from support.soak.world import World
 DENIED = "failed"
 _ROWS = """SELECT run, strand, n, hash, data, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8
     FROM rows ORDER BY run, strand, n"""
+_MOVES = "SELECT seq, run, status, records, at FROM run_events ORDER BY seq"
 _RUNS = "SELECT run, workflow, status FROM workflow_runs"
 
 
@@ -58,6 +59,14 @@ def read_statuses(url: str) -> dict[str, tuple[str, str]]:
 
     with psycopg.connect(url) as db:
         return {run: (workflow, status) for run, workflow, status in db.execute(_RUNS).fetchall()}
+
+
+def read_moves(url: str) -> list[tuple[Any, ...]]:
+    """Each status that a run came to have: its number, the run, the status, and when."""
+    import psycopg
+
+    with psycopg.connect(url) as db:
+        return db.execute(_MOVES).fetchall()
 
 
 def find_made(rows: Sequence[Written]) -> Iterator[tuple[tuple[str, str], Made]]:
@@ -183,9 +192,12 @@ class Judge:
             if run.status == "completed" and done[run.run] != (wanted := set(expected_calls(run))):
                 yield f"{describe(run)} is completed, and has done {done[run.run]} in place of {wanted}"
 
-    def keep(self, path: Path) -> None:
-        """Write the journal to a file, a JSON line for each record."""
-        path.write_bytes(b"".join(orjson.dumps(row._asdict(), option=orjson.OPT_APPEND_NEWLINE) for row in self.rows))
+    def keep(self, folder: Path) -> None:
+        """Write the journal and the moves of the runs' statuses to files, a JSON line for each record and for each."""
+        moves = read_moves(self.world.store)
+        for name, lines in {"journal": [row._asdict() for row in self.rows], "moves": moves}.items():
+            data = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+            (folder / f"{name}.jsonl").write_bytes(data)
 
     def _unverified(self) -> Iterator[str]:
         verified = self.world.run_command("verify", "--all")

@@ -69,7 +69,7 @@ def soak(engine: Engine, seconds: float, seed: int, folder: Path) -> list[str]:
         healed = time.monotonic() - began - seconds
         print(f"soak: {engine}, seed {seed}, {seconds:g} s and {healed:.0f} s more; disturbed {dict(disturber.done)};")
         print(f"    {judge.figures()}; {len(faults)} faults", flush=True)
-        judge.keep(folder / "journal.jsonl")
+        judge.keep(folder)
         for each in [*faults[:50], *(f"{n} × {text}" for text, n in clients.tally.refused.items())]:
             print(f"  - {each}", flush=True)
     return faults
