@@ -31,8 +31,9 @@ TRUST, SCRAM = b"R\0\0\0\x08\0\0\0\0", b"R\0\0\0\x17\0\0\0\x0a"
 class Postgres:
     """A running server that trusts whoever comes from 127.0.0.1, unless it is told to ask for a password."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", port: int, data: Path) -> None:
-        self.process, self.port, self._data = process, port, data
+    def __init__(self, start: "Callable[[], subprocess.Popen[bytes]]", port: int, data: Path) -> None:
+        self._start, self.port, self._data = start, port, data
+        self.process = start()
         self._numbers = itertools.count()
 
     def url(self, database: str = "postgres") -> str:
@@ -72,6 +73,19 @@ class Postgres:
         """Now, whoever is connected."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
+
+    def crash(self) -> None:
+        """End it as a machine does that loses its power: it has to recover when it is started again."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+
+    def read_log(self) -> str:
+        return self._data.with_name("log").read_text()
+
+    def start_again(self) -> None:
+        """Start it again, where it was."""
+        self.process = self._start()
+        _until(lambda: _is_ready(self), "it is ready again")
 
     def _admitted(self) -> socket.socket:
         """A connection that was let in; those before it may still be ending."""
@@ -115,12 +129,15 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
         options: dict[str, object] = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0, "max_wal_senders": 0, **more}
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-        with (folder / "log").open("wb") as log:
-            command: list[str | Path] = [programs / "postgres", "-F", "-D", data, *settings]
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **user)
-        server = Postgres(process, port, data)
+        command: list[str | Path] = [programs / "postgres", "-F", "-D", data, *settings]
+
+        def start() -> "subprocess.Popen[bytes]":
+            with (folder / "log").open("ab") as log:
+                return subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **user)
+
+        server = Postgres(start, port, data)
         try:
-            _until(lambda: _is_ready(server, folder), "it is ready")
+            _until(lambda: _is_ready(server), "it is ready")
             yield server
         finally:
             server.stop()
@@ -156,8 +173,8 @@ def _programs(folder: Path) -> Path:
     return Path(shutil.copytree(installed, folder / "package" / installed.name))
 
 
-def _is_ready(server: Postgres, folder: Path) -> bool:
-    assert server.process.poll() is None, (folder / "log").read_text()
+def _is_ready(server: Postgres) -> bool:
+    assert server.process.poll() is None, server.read_log()
     try:
         return _answer(server.port).startswith(b"R")
     except ConnectionRefusedError:

@@ -1,0 +1,1 @@
+"""A soak: real processes on a real PostgreSQL that are disturbed at random, and outside counters that judge them."""
