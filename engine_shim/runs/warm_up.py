@@ -25,6 +25,7 @@ async def warm_up(grants: Grants, runs: AsyncRunStore) -> None:
     grants.own.secrets.redactor().redact_truncated_text("warm")
     try:
         await runs.load(ANY_RUN)
+        await runs.run_blocking(runs.store.clock.measure)
     except JournalError as error:  # a store that is away is waited for by the act that needs it
         log.debug("the store cannot be read yet: %s", error)
 

@@ -17,7 +17,6 @@ from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
-from engine_shim.service.clock_watch import ClockWatch
 from engine_shim.service.completions import Completions
 from engine_shim.service.conversations import ConversationService
 from engine_shim.service.drafts import Drafts, Format
@@ -32,6 +31,7 @@ from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.store.clock_watch import ClockWatch
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunPage, RunQuery, RunSearch

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent_core.statuses import ListedStatus, RunStatus, read_status
+from agent_core.statuses import ENDED, ListedStatus, RunStatus, read_status
 
 if TYPE_CHECKING:
     from engine_shim.store.database import Database
@@ -18,7 +18,8 @@ _ALL = f"""SELECT {_COLUMNS}, coalesce(records, 0), coalesce(host, ''), coalesce
     LEFT JOIN run_submissions USING (run)"""
 _SAVE = f"""INSERT INTO workflow_runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     workflow = excluded.workflow, version = excluded.version, status = excluded.status,
-    started_at = excluded.started_at, base = excluded.base"""
+    started_at = excluded.started_at, base = excluded.base
+    WHERE workflow_runs.status NOT IN {ENDED} OR workflow_runs.status = excluded.status"""
 _SAVE_TURN = "INSERT INTO run_turns (run, agent, conversation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _SAVE_SUBMISSION = "INSERT INTO run_submissions (run, submitter) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _SAVE_HOST = """INSERT INTO run_hosts (run, records, host) VALUES (?, ?, ?)
@@ -110,15 +111,18 @@ def _day_before(at: datetime) -> str:
 ALL = RunFilter()
 
 
-def save_entry(db: "Transaction", entry: RunEntry) -> None:
-    """Add the entry, or replace the run's older one."""
+def save_entry(db: "Transaction", entry: RunEntry) -> bool:
+    """Add the entry, or replace the run's older one; whether it was done. The status of a run that has ended stays:
+    another one was meant for before that."""
     *columns, records, host, agent, conversation, submitter = astuple(entry)
-    db.execute(_SAVE, columns)
+    if not db.execute(_SAVE, columns).rowcount:
+        return False
     db.execute(_SAVE_HOST, (entry.run, records, host))
     if agent:
         db.execute(_SAVE_TURN, (entry.run, agent, conversation))
     if submitter is not None:
         db.execute(_SAVE_SUBMISSION, (entry.run, submitter))
+    return True
 
 
 def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:

@@ -70,7 +70,7 @@ class RunStore(Protocol):
         ...
 
     def save(self, entry: RunEntry) -> None:
-        """Add the entry, or replace the run's older one."""
+        """Add the entry, or replace the run's older one, unless that has ended and this one has not."""
         ...
 
     def entry(self, run: str) -> RunEntry | None:
@@ -184,8 +184,7 @@ class DatabaseRunStore:
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
-            save_entry(db, entry)
-            if entry.status in NOTIFIED:
+            if save_entry(db, entry) and entry.status in NOTIFIED:
                 self._add_event(db, entry.run, entry.status, entry.records)
 
     def note_tenant(self, tenant: str | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_core.statuses import OPEN, ListedStatus, RunStatus
+from agent_core.statuses import ENDED, OPEN, ListedStatus, RunStatus
 from engine_shim.store.clock import StoreClock
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
 from engine_shim.store.leases import Leases, MemoryLeases
@@ -30,6 +30,9 @@ class MemoryRunStore:
         self._due: dict[str, str | None] = {}
 
     def save(self, entry: RunEntry) -> None:
+        older = self._entries.get(entry.run)
+        if older is not None and older.status in ENDED and older.status != entry.status:
+            return
         self._entries[entry.run] = entry
         if entry.submitter is not None:
             self.save_submission(entry.run, entry.submitter)

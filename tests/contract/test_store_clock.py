@@ -13,8 +13,8 @@ import pytest
 
 from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.runs.engine import Engine
-from engine_shim.service.clock_watch import ClockWatch
 from engine_shim.store.clock import ClockDifference, StoreClock
+from engine_shim.store.clock_watch import ClockWatch
 from engine_shim.store.run_store import RunStore, SqliteRunStore
 from engine_shim.store.run_store_memory import MemoryRunStore
 from utools.errors import DatabaseError

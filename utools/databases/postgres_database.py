@@ -32,8 +32,13 @@ from utools.threads import DaemonThreads
 
 CONNECTIONS: Final = 8
 """How many connections a process has to it at most; further threads wait for one."""
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0)), pg_current_xact_id()::text"
-_FATE: Final = "SELECT pg_xact_status(?::text::xid8)"
+_LIFE: Final = "extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())"
+"""Of the server: a crash, or a switch to another server, begins a new one. A server that crashed gives the ids of
+transactions out again that it had not yet written, so that an id says which transaction it was in one life alone."""
+_LOCK: Final = f"""SELECT pg_advisory_xact_lock(hashtextextended(?, 0)),
+    concat(pg_current_xact_id(), ' ', {_LIFE})"""
+_FATE: Final = f"""SELECT CASE WHEN split_part(id, ' ', 2) = concat({_LIFE})
+    THEN pg_xact_status(split_part(id, ' ', 1)::xid8) END FROM (SELECT ?::text AS id) AS asked"""
 _POLL_S: Final = 0.05
 FRESH_S: Final = 1.0
 """For how long after an answer a connection is taken for alive."""
@@ -150,8 +155,8 @@ class PostgresDatabase:
             return first()
 
     def was_committed(self, transaction: str) -> bool:
-        """Return whether a transaction was committed, by its id. DatabaseAway while the server still waits for its
-        client."""
+        """Return whether a transaction is known to be committed, by its id; one before a crash of the server is not.
+        DatabaseAway while the server still waits for its client."""
         end = monotonic() + self._patience
         while (found := self.select(_FATE, transaction)[0][0]) == "in progress":
             if monotonic() > end:

@@ -14,6 +14,7 @@ from temporalio.workflow import NondeterminismError
 
 from agent_core.run.secrets import signing_keys
 from engine_shim.host.config import TemporalConfig
+from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.activities import RunActivities
 from engine_shim.runs.temporal.connect import ServerWatch, connect
@@ -23,6 +24,7 @@ from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.run_host import RunHosts
 from engine_shim.runs.temporal.timeouts import WorkerTimeouts, beat_interval
 from engine_shim.runs.temporal.workflow import AgentRun
+from engine_shim.store.clock_watch import ClockWatch
 from engine_shim.store.passing_events import passing_events_of
 
 TASKS_A_CORE: Final = 4
@@ -89,6 +91,18 @@ async def work(
             stack.push_async_callback(passing.close)
             await stack.enter_async_context(make_worker(client, engine, queue, config, heart, passing))
             log.info("worker on queue %s of %s", queue, config.address)
-        watching = tasks.create_task(ServerWatch(config.address).watch(clients[-1]))
+        watching = [tasks.create_task(ServerWatch(config.address).watch(clients[-1]))]
+        watching += [tasks.create_task(_watch_clock(each)) for each in engines.values() if each.store.clock.is_remote]
         await until.wait()
-        watching.cancel()
+        for each in watching:
+            each.cancel()
+
+
+async def _watch_clock(engine: Engine) -> None:
+    """Measure the clock of a store until cancelled: what waits in a run waits by that."""
+    while True:
+        try:
+            await ClockWatch(engine.store).run_forever()
+        except Exception as error:  # whatever it is, the worker goes on, by the last measurement
+            log.warning("the clock of the store cannot be read: %s", error)
+        await asyncio.sleep(CLOCK_INTERVAL_S)

@@ -26,7 +26,7 @@ PARTS = {
     "triggers": "engine_shim.service.triggers:Triggers.start_due",
     "timers": "engine_shim.service.timers:Timers.resume_due",
     "deliveries": "engine_shim.service.webhooks:WebhookSender.send_due",
-    "clock watch": "engine_shim.service.clock_watch:ClockWatch.look",
+    "clock watch": "engine_shim.store.clock_watch:ClockWatch.look",
     "token watch": "engine_shim.service.service:Service._find_over",
     "feed": "engine_shim.store.run_store_postgres:PostgresRunStore.list_news",
 }

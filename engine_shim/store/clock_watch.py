@@ -12,7 +12,7 @@ log = logging.getLogger("engine_shim")
 
 
 class ClockWatch:
-    """The clock of one store, as a server looks at it."""
+    """The clock of one store, as a server or a worker looks at it."""
 
     def __init__(self, store: RunStore) -> None:
         self._store, self._told = store, ClockDifference(0.0)
