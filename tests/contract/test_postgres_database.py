@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from utools.errors import DatabaseError
+from support.postgres_server import Postgres, real_postgres
+from utools.errors import DatabaseAway, DatabaseError
 
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
@@ -93,3 +94,34 @@ def test_transaction_that_fails_in_the_middle_or_at_its_end_leaves_nothing(new_d
             write_and_fail(db)
         add_word(database, "third")
         assert database.select("SELECT word FROM words ORDER BY word") == [("there",), ("third",)]
+
+
+@pytest.mark.exhaustive
+def test_transaction_that_a_crash_undid_is_not_taken_for_the_one_that_gets_its_id() -> None:
+    """Of what was not yet written the server gives the ids out again: one would look committed that was lost."""
+    with real_postgres() as server:
+        url, ids = server.make_database(), list[str]()
+        with open_database(url) as ours, open_database(url) as others:
+            add_word(others, "first")
+            with pytest.raises(DatabaseAway) as lost:
+                write_over_a_crash(server, ours, others, ids)
+            assert ids[0] in ids[1:], "else nothing is shown"
+            assert lost.value.in_doubt is None, "it is known that it was not committed"
+            assert ("ours",) not in others.select("SELECT word FROM words")
+
+
+def write_over_a_crash(server: Postgres, ours: "PostgresDatabase", others: "PostgresDatabase", ids: list[str]) -> None:
+    """Write by `ours`, over a crash after which `others` write; notes the ids of the transactions."""
+    with ours.writing("words") as db:
+        ids.append(read_id(db))
+        db.execute("INSERT INTO words VALUES ('ours')")
+        server.crash()
+        server.start_again()
+        for n in range(5):
+            with others.writing("words") as theirs:
+                theirs.execute("INSERT INTO words VALUES (?)", (f"theirs {n}",))
+                ids.append(read_id(theirs))
+
+
+def read_id(db: "PostgresTransaction") -> str:
+    return str(db.execute("SELECT pg_current_xact_id()::text").fetchone()[0])

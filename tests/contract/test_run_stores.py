@@ -143,6 +143,17 @@ def test_a_look_at_runs_finds_the_status_of_each_and_its_last_row(store: RunStor
     assert store.poll_status([]) == {}
 
 
+def test_status_that_comes_late_leaves_a_run_that_has_ended(store: RunStore) -> None:
+    running = replace(entry("r"), records=3)
+    store.save(running)
+    store.save(replace(running, status="cancelled", records=5))
+    store.save(replace(running, status="waiting"))  # by a driver that had read the status before
+    store.save(replace(running, status="cancelled", records=6))
+    found = store.entry("r")
+    assert found is not None
+    assert (found.status, found.records) == ("cancelled", 6)
+
+
 def test_runs_of_a_host_are_counted_by_status(store: RunStore) -> None:
     for number, (status, host) in enumerate([("running", "ours"), ("running", ""), ("paused", "ours")] * 2):
         store.save(replace(entry(f"r{number}", status=status), host=host))

@@ -96,6 +96,16 @@ def test_before_it_was_measured_it_is_that_of_the_process(times: Times) -> None:
     assert times.clock.read() == times.store
 
 
+async def test_engine_that_is_warm_goes_by_the_clock_of_its_store(times: Times) -> None:
+    """A worker has no leases, by whose queries a server comes to know it."""
+    store, times.own = MemoryRunStore(), NOON + 5 * 3600
+    store.clock = times.clock
+    engine = Engine([], store=store)
+    await engine.warm_up()
+    await engine.close()
+    assert (times.asked, times.clock.read()) == (1, NOON)
+
+
 def test_clock_of_this_machine_is_asked_each_time() -> None:
     now = [NOON]
     clock = StoreClock.of_machine(lambda: now[0])
