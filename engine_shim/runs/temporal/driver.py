@@ -158,9 +158,9 @@ class TemporalDriver:
             ended.cancel()
 
     def _await_end(self, run: str, handle: WorkflowHandle[Any, Any], follower: Follower) -> "asyncio.Task[None]":
-        """Return a task that ends with the workflow, which is news for a follower."""
+        """Return a task that ends with the workflow, after which its follower looks."""
         ended = asyncio.create_task(self._wait_closed(run, handle))
-        ended.add_done_callback(lambda _: follower.news.set())
+        ended.add_done_callback(lambda _: follower.look_soon())
         return ended
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:

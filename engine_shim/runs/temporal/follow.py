@@ -124,13 +124,18 @@ class Follower:
                 passing.resume_from(row for rows in tape.values() for row in rows)
 
     def note(self, status: ListedStatus, last: int) -> bool:
-        """Note the status of the run and the position of its last row; whether something is new."""
+        """Note the status of the run and the position of its last row; whether something is new for the follower."""
         known, before = self._noted or (None, 0)
-        is_new = status != known or last > before
+        is_new = status != known or (last > before and self._listener is not None)
         self._noted = status, max(last, before)
-        if status != known or (is_new and self._listener is not None):
+        if is_new:
             self.news.set()
         return is_new
+
+    def look_soon(self) -> None:
+        """Let the next look come now, and read the status anew."""
+        self._looked = -QUIET_INTERVAL_S
+        self.news.set()
 
     def take_stop(self) -> Stopping | None:
         """Return what was requested since this was last asked."""
