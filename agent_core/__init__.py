@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from agent_core.protocol.parse import Plan as Plan
     from agent_core.protocol.parse import parse as parse
     from agent_core.protocol.step_schema import step_schema as step_schema
+    from agent_core.run.agent_output import AgentOutput as AgentOutput
     from agent_core.run.events import Event as Event
-    from agent_core.run.node import AgentOutput as AgentOutput
     from agent_core.run.node import agent_tool as agent_tool
     from agent_core.run.node import run_agent as run_agent
     from agent_core.run.node import run_agent_sync as run_agent_sync
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 HOMES = {
     "Action": "agent_core.protocol.parse",
     "AgentConfig": "agent_core.config",
-    "AgentOutput": "agent_core.run.node",
+    "AgentOutput": "agent_core.run.agent_output",
     "Approve": "agent_core.decisions",
     "DecisionError": "agent_core.errors",
     "DefinitionError": "agent_core.errors",

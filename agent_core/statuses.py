@@ -55,6 +55,17 @@ def status_of_reason(reason: str) -> EndedStatus:
             return "failed"
 
 
+def status_of_stop(reason: str) -> RunStatus:
+    """Return the status of an agent's run by the reason for which it is driven no further; it may go on later."""
+    match reason:
+        case "awaiting_approval" | "awaiting_event" | "in_doubt":
+            return "waiting"
+        case "paused":
+            return "paused"
+        case _:
+            return status_of_reason(reason)
+
+
 def read_ended_status(last: Mapping[str, Any]) -> EndedStatus:
     """Return the status of a run by the record that ended it."""
     return status_of_reason(str(last.get("status", last.get("finish_reason"))))

@@ -102,6 +102,11 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name:
 
 
 @pytest.mark.exhaustive
+def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> None:
+    _follow(ROOT / "agent_core" / "NODE.md", tmp_path)
+
+
+@pytest.mark.exhaustive
 def test_the_tests_of_a_workflow_run_as_their_page_says(tmp_path: Path) -> None:
     assert "3 cases, none failed" in _follow(ROOT / "engine_shim" / "testing" / "README.md", tmp_path)
     (report,) = tmp_path.rglob("report.xml")

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
-from agent_core.run.node import AgentOutput
+from agent_core.run.agent_output import AgentOutput
 
 
 @dataclass(frozen=True, slots=True)

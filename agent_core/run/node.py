@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from agent_core.config import AgentConfig, read_config
 from agent_core.errors import DefinitionError
 from agent_core.inherited import Inherited
@@ -24,8 +22,9 @@ from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
-from agent_core.outputs import FinishReason, JournalEnd, Json, RunError, RunUsage, TraceStep, UsedTool, WaitingCall
+from agent_core.outputs import Json
 from agent_core.records import AgentStartedBody
+from agent_core.run.agent_output import OUTPUT, AgentOutput
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.cancellation import in_own_task
@@ -38,7 +37,7 @@ from agent_core.run.events import Event
 from agent_core.run.executor import Executor
 from agent_core.run.prepare import Prepare, config_record, prepare_agent, to_journal
 from agent_core.run.retries import patience_of_host
-from agent_core.run.row_listener import Observe
+from agent_core.run.row_listener import AnswerListener, Observe
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import codes_let_go
@@ -51,58 +50,6 @@ from utools.words.text import Text
 
 CODE = "agent_core"
 ROOT = "agent"
-
-
-class AgentOutput(BaseModel):
-    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON."""
-
-    model_config = ConfigDict(frozen=True)
-
-    final_answer: Any
-    trace: list[TraceStep]
-    used_tools: dict[str, UsedTool]
-    finish_reason: FinishReason
-    usage: RunUsage
-    messages_json: list[dict[str, Any]]
-    run_id: str
-    journal: JournalEnd
-    waiting: list[WaitingCall]
-    total_ms: float
-    started_at: str
-    ended_at: str
-    error: RunError | None
-    plan: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda plan: plan is None)
-
-
-def _closed(**types: Any) -> Json:
-    """Return the schema of an object with these properties and no others, each with its type or its schema."""
-    properties = {name: each if isinstance(each, dict) else {"type": each} for name, each in types.items()}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
-
-
-_LIST = {"type": "array", "items": {"type": "object"}}
-_USAGE = _closed(
-    **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "requests", "tool_calls"), "integer"),
-    cost=["number", "null"],
-    estimated="boolean",
-)
-OUTPUT: Json = _closed(
-    final_answer={},
-    trace=_LIST,
-    used_tools="object",
-    finish_reason="string",
-    usage=_USAGE,
-    messages_json=_LIST,
-    run_id="string",
-    journal=_closed(strand="string", head="string", count="integer"),
-    waiting=_LIST,
-    total_ms="number",
-    started_at="string",
-    ended_at="string",
-    error={**_closed(kind="string", message="string"), "type": ["object", "null"]},
-    plan=_LIST,
-)
-"""The schema of the node's outputs."""
 
 
 async def run_agent(
@@ -130,33 +77,38 @@ async def run_agent(
     """
     with open_journal(journal) as opened:
         return await in_own_task(
-            _run_agent(
+            drive_agent(
                 config,
                 ToolRegistry.from_tools(registry),
                 model_of(model),
                 opened,
                 run_id,
                 decisions,
-                on_event,
                 secrets or Secrets(),
                 by,
-                observe,
+                listener=EventListener(on_event) if on_event else None,
+                observe=observe,
             )
         )
 
 
-async def _run_agent(
+async def drive_agent(
     config: Mapping[str, Any] | AgentConfig,
     registry: ToolRegistry,
     model: ModelClient | None,
     journal: Journal,
     run_id: str | None,
     decisions: Decisions | None,
-    on_event: Callable[[Event], None] | None,
     allowed: Secrets,
     by: str,
-    observe: Observe | None,
+    *,
+    listener: AnswerListener | None = None,
+    observe: Observe | None = None,
+    stop: StopSignal | None = None,
+    on_begin: Callable[[], object] = lambda: None,
 ) -> AgentOutput:
+    """Do what `run_agent` does, in a task of its own, until the run rests or `stop` says so: after `on_begin`, which is
+    called as the run begins, or goes on."""
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
     models: ClientOf = providers if model is None else lambda *_: model
@@ -171,10 +123,10 @@ async def _run_agent(
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
-    listener = EventListener(on_event) if on_event else None
     observer = observe(run) if observe else None
+    prepare = _telling(prepare, on_begin)
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)
-    stop, cancellation = StopSignal(), None
+    stop, cancellation = stop or StopSignal(), None
     if decisions:
         decide = partial(
             append_decisions, journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys
@@ -182,6 +134,8 @@ async def _run_agent(
         _, cancellation = await finish_blocking(journal, decide)
         if cancellation is not None:
             stop.request("cancel")
+    if ROOT in tape:
+        on_begin()
     spec = Spec(CODE, config_as_dict(config))
     ended = await drive(
         run,
@@ -248,6 +202,17 @@ def _node_schema() -> Json:
     prompt = {**schema["properties"]["prompt"], "description": "The task."}
     told = {key: value for key, value in schema.items() if key not in ("title", "description")}
     return {**told, "properties": {"prompt": prompt, **authored}}
+
+
+def _telling(prepare: Prepare, on_begin: Callable[[], object]) -> Prepare:
+    """Return how runs are started that tells when the first of them begins."""
+
+    def begin(run: str, path: str, config: Any, inherited: Inherited) -> Any:
+        if path == ROOT:
+            on_begin()
+        return prepare(run, path, config, inherited)
+
+    return begin
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:

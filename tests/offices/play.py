@@ -7,7 +7,8 @@ from typing import Any
 from agent_core.decisions import Approve, Deny
 from agent_core.journal.memory import MemoryJournal
 from agent_core.models import ScriptedModel
-from agent_core.run.node import AgentOutput, run_agent
+from agent_core.run.agent_output import AgentOutput
+from agent_core.run.node import run_agent
 from offices.world import Call, World
 
 UNLIMITED = {"max_steps": 0, "max_tool_calls": 0, "max_repairs": 1000, "timeout": None, "trace_max_bytes": None}

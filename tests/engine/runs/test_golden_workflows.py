@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from agent_core import replay, verify
-from agent_core.run.node import OUTPUT
+from agent_core.run.agent_output import OUTPUT
 from engine_shim.definition.invoke import OUTPUT as INVOKED
 from engine_shim.runs.loops import LOOPS
 from support.record_workflows import CASES, TRANSCRIPTS, told
