@@ -11,6 +11,7 @@ from shutil import which
 import pytest
 
 from support.config_table import config_rows, config_table
+from support.optional import needs
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -104,6 +105,12 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name:
 @pytest.mark.exhaustive
 def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> None:
     _follow(ROOT / "agent_core" / "NODE.md", tmp_path)
+
+
+@pytest.mark.exhaustive
+@needs("celery")
+def test_the_node_as_a_task_of_celery_runs_as_its_page_says(tmp_path: Path) -> None:
+    _follow(ROOT / "engine_shim" / "plugins" / "celery" / "README.md", tmp_path)
 
 
 @pytest.mark.exhaustive
