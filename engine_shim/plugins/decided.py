@@ -1,0 +1,43 @@
+"""What plugins share: decisions as an engine carries them, and the failure of a run as an exception."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_core.decisions import Decision, decode_decision, encode_decision
+from agent_core.journal.control import Decisions
+from agent_core.outputs import Json, WaitingCall
+from agent_core.run.agent_output import AgentOutput
+
+
+class AgentRunFailed(Exception):
+    """An agent's run ended without an answer, and a retry gives the same. `run_id` is in the journal."""
+
+    def __init__(self, run_id: str, finish_reason: str, message: str) -> None:
+        super().__init__(run_id, finish_reason, message)
+        self.run_id, self.finish_reason = run_id, finish_reason
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} ended by {self.finish_reason}: {self.args[2]}"
+
+
+def encode_decisions(output: Mapping[str, Any], decisions: Mapping[int, Decision]) -> list[Json]:
+    """Return decisions as JSON, by the place of each call in the `waiting` of an output."""
+    waiting: Sequence[WaitingCall] = output["waiting"]
+    return [
+        {"strand": waiting[index]["strand"], "n": waiting[index]["n"], **encode_decision(decision)}
+        for index, decision in decisions.items()
+    ]
+
+
+def read_decisions(told: Sequence[Json]) -> Decisions:
+    """Return decisions by (strand, n); the inverse of `encode_decisions`."""
+    return {(each["strand"], each["n"]): decode_decision(each) for each in told}
+
+
+def give_output(output: AgentOutput) -> Json:
+    """Return the outputs of the node as JSON, with their `status`. AgentRunFailed where the run failed or was
+    cancelled."""
+    if output.status in ("failed", "cancelled"):
+        message = "" if output.error is None else output.error["message"]
+        raise AgentRunFailed(output.run_id, output.finish_reason, message)
+    return {"status": output.status, **output.model_dump(mode="json")}
