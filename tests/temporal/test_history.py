@@ -13,10 +13,10 @@ from temporalio.client import Client
 
 from agent_core.decisions import Approve
 from agent_core.journal.control import CONTROL
-from agent_core.journal.operations import Begin
+from agent_core.journal.operations import Begin, Slot
 from engine_shim.runs.temporal.backend import TemporalBackend
 from engine_shim.runs.temporal.settings import workflow_id
-from support.crash.matrix_workflows import Case, action, agent, final, flow
+from support.crash.matrix_workflows import Case, action, agent, final, flow, node
 from support.temporal.worked import payloads_of, read_histories, worked
 from support.temporal_server import TEMPORAL, temporal_server
 
@@ -116,6 +116,22 @@ async def test_message_reaches_the_next_question_of_a_run_that_workers_drive(ser
         assert kinds.index("received") < 7, "the question after the one under way has it"
         (history,) = await read_histories(server, "told", "r")
     assert [data for data in payloads_of(history) if b"German" in data] == []
+
+
+async def test_run_goes_on_from_the_tape_where_another_driver_was_first(server: str, tmp_path: Path) -> None:
+    """An attempt of a step that Temporal has given up may have written it, at another time."""
+    case = Case(flow([node("moment", "wait", config={"seconds": 3}), agent("asks", "look")]), {".*": [final("seen")]})
+    async with worked("raced", case, tmp_path / "home", server) as home:
+        journal = home.engine.store.journal
+        running = asyncio.create_task(home.engine.run(home.attempts.workflow(home.folder), run_id="r"))
+        while (last := journal.load("r").get("flow/moment.1", [None])[-1]) is None or last.kind != "waiting":
+            await asyncio.sleep(0.05)
+        elapsed = {"kind": "resolved", "decision": "elapsed", "at": last.record()["until"]}
+        journal.append("r", [Slot(last.path, last.n + 1, last.hash).row(elapsed)])
+        assert (await running).status == "completed"
+        (history,) = await read_histories(server, "raced", "r")
+    markers = [event.marker_recorded_event_attributes for event in history.events]
+    assert any(marker.HasField("failure") for marker in markers), "else nothing is shown"
 
 
 async def test_run_whose_history_is_of_another_release_goes_on_by_its_journal(

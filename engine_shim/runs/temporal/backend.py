@@ -213,8 +213,8 @@ class TemporalBackend:
 
 async def perform(name: str, run: str, told: Any = None) -> Any:
     """Return what a step on the store gives, by the worker that walks: history has its end alone. Raises Lost when
-    another driver was first, ActivityError for what retries do not mend. A store that is away is tried again until it
-    is back.
+    another driver was first, ApplicationError for what retries do not mend. A store that is away is tried again until
+    it is back.
     """
     with _raising_lost():
         return await workflow.execute_local_activity(
@@ -246,7 +246,8 @@ async def perform_act(run: str, told: Any, *, within: timedelta, once: bool, att
 def _raising_lost() -> Iterator[None]:
     try:
         yield
-    except ActivityError as error:
-        if isinstance(error.cause, ApplicationError) and error.cause.type == Lost.__name__:
-            raise Lost(*error.cause.details) from error
+    except (ActivityError, ApplicationError) as error:  # a local activity raises its error as it is
+        cause = error.cause if isinstance(error, ActivityError) else error
+        if isinstance(cause, ApplicationError) and cause.type == Lost.__name__:
+            raise Lost(*cause.details) from error
         raise
