@@ -95,8 +95,9 @@ class Feeds:
             try:
                 found = await self._runs.run_blocking(self._store.list_news, max(0, newest - OVERLAP))
                 await self._look_for_passing()
-            except JournalError as error:
-                log.debug("the store cannot be looked at: %s", error)
+            except Exception as error:  # whatever it is, the next look comes: the followers of all runs wait for it
+                is_away = isinstance(error, JournalError)
+                log.log(logging.DEBUG if is_away else logging.ERROR, "the store cannot be looked at: %r", error)
             for run in found.keys() & self._feeds.keys():
                 if found[run] > seen.get(run, 0):
                     self._feeds[run].wake()

@@ -223,6 +223,38 @@ def test_runs_without_news_are_looked_at_all_together() -> None:
     assert reads.count("r3") == 2
 
 
+async def test_look_for_all_feeds_outlives_an_error_that_nobody_foresaw(caplog: pytest.LogCaptureFixture) -> None:
+    looks, reads = list[int](), list[str]()
+
+    class Store:
+        journal = MemoryJournal()
+
+        def tail(self, run: str, after: int = 0) -> Any:
+            reads.append(run)
+            return []
+
+        def list_news(self, after: int) -> dict[str, int]:
+            looks.append(after)
+            if len(looks) == 1:
+                raise RuntimeError("odd")
+            return {"r": 1}
+
+    feeds = Feeds(Store())  # type: ignore[arg-type]
+
+    async def follow() -> None:
+        async for _ in feeds.frames("r", Position(0, 0)):
+            pass
+
+    following = asyncio.create_task(follow())
+    async with asyncio.timeout(10):
+        while len(looks) < 3:
+            await asyncio.sleep(0.01)
+    feeds.close()
+    await following
+    assert reads.count("r") == 2, "once at first, and once where the look after the error saw news"
+    assert "RuntimeError('odd')" in caplog.text
+
+
 @pytest.mark.parametrize("late", [0, 3, 100])
 def test_what_no_record_holds_is_told_where_it_happened_however_late_the_rows_are_read(host: Served, late: int) -> None:
     run = host.submit("desk@1", message="How many?")["run_id"]

@@ -91,12 +91,18 @@ def activities(folder: Path) -> list[Any]:
         "slow": [*[call("look", "slow")] * 9, final],
         "limited": [call("look", "first")] * 30,
         "endless": [call("look", "endless"), final],
+        "broken": [final],
     }
     allowed = [{"tool": "look"}, {"tool": "ship", "approval": "always"}]
     config = {"model": "scripted", "max_steps": 20, "max_tool_calls": 20, "allowed_tools": allowed}
+    configs = {"broken": {**config, "allowed_tools": ["lok"]}}
     return [
         make_agent_activity(
-            name, config, tools=[look, ship], journal=folder / "runs.db", model=ScriptedModel(list(replies))
+            name,
+            configs.get(name, config),
+            tools=[look, ship],
+            journal=folder / "runs.db",
+            model=ScriptedModel(list(replies)),
         )
         for name, replies in scripts.items()
     ]

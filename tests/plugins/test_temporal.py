@@ -103,6 +103,16 @@ async def test_run_that_fails_is_not_tried_again(desk: Desk) -> None:
     assert (cause.type, cause.non_retryable, cause.details[1]) == ("AgentRunFailed", True, "max_steps")
 
 
+async def test_config_that_no_retry_mends_is_not_tried_again(desk: Desk) -> None:
+    with pytest.raises(WorkflowFailureError) as failed:
+        await desk.ask("broken")
+    assert isinstance(failed.value.cause, ActivityError)
+    cause = failed.value.cause.cause
+    assert isinstance(cause, ApplicationError)
+    assert cause.non_retryable
+    assert "'lok'" in cause.message
+
+
 async def test_cancelled_workflow_cancels_the_run(desk: Desk) -> None:
     handle = await desk.begin("endless")
     while not desk.count("look-endless"):
