@@ -26,6 +26,7 @@ from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import run_blocking
 from agent_core.run.cancellation import in_own_task
 from agent_core.run.control import Stopping, StopSignal
+from agent_core.run.decide import decide, decide_sync, list_waiting, list_waiting_sync
 from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 from agent_core.run.node import drive_agent
@@ -35,7 +36,17 @@ from agent_core.run.sync import make_sync
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
-__all__ = ["AttemptStop", "NodeContext", "execute", "execute_sync", "make_run_id"]
+__all__ = [
+    "AttemptStop",
+    "NodeContext",
+    "decide",
+    "decide_sync",
+    "execute",
+    "execute_sync",
+    "list_waiting",
+    "list_waiting_sync",
+    "make_run_id",
+]
 SHOWN: Final = 100
 DIGITS: Final = 16
 """Characters of a made id that show its parts, and hexadecimal digits that tell two apart."""

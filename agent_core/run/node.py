@@ -40,7 +40,7 @@ from agent_core.run.retries import patience_of_host
 from agent_core.run.row_listener import AnswerListener, Observe
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
-from agent_core.run.shown_tools import codes_let_go
+from agent_core.run.shown_tools import check_decided, codes_let_go
 from agent_core.run.sync import make_sync
 from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
@@ -123,6 +123,7 @@ async def drive_agent(
     check_signer(tape, keys)
     if not is_finished(tape, ROOT):
         _check_models(models, config)
+        check_decided(tape, registry)
     observer = observe(run) if observe else None
     prepare = _telling(prepare, on_begin)
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer)

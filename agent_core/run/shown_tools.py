@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_core.decisions import Approve, Decision, Edit, Retry
-from agent_core.errors import DecisionError
+from agent_core.decisions import Approve, Decision, Edit, Retry, decode_decision
+from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, read_waiting, start_of
 from agent_core.journal.facts import Waiting
 from agent_core.journal.record import Tape
@@ -29,6 +29,20 @@ def compare_with_shown(tape: Tape, decisions: Decisions, registry: ToolRegistry)
     return {key: _compare(tape, key, decision, registry) for key, decision in decisions.items()}
 
 
+def check_decided(tape: Tape, registry: ToolRegistry) -> None:
+    """DefinitionError for a call that was approved, and not made yet, whose tool is no more the one that was shown: who
+    recorded the decision may not have had the tools."""
+    for strand, rows in tape.items():
+        waiting = read_waiting(rows[-2]) if len(rows) > 1 and rows[-1].kind == "resolved" else None
+        if waiting is None or not waiting.is_for_person:
+            continue
+        decision = decode_decision(rows[-1].record())
+        if change := _change_for(tape, strand, waiting, decision, registry):
+            way = "put the tool back as it was, or begin another run"
+            told = f"the call at {strand}:{rows[-2].n} is approved, and cannot be made. {change}: {way}"
+            raise DefinitionError(told, where="registry")
+
+
 def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
     """Return the tools of the calls that these decisions keep from being made: the host need not have them any more."""
     refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
@@ -39,14 +53,27 @@ def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -
     waiting = _waiting_at(tape, key)
     if waiting is None or not isinstance(decision, Approve | Edit | Retry):
         return decision  # what fits nothing is told elsewhere
-    tools, tool = start_of(tape, key[0])["tools"], str(waiting.tool)
-    if tool == PLAN and tool not in tools:
-        _check_plan(tools, decision.args if isinstance(decision, Edit) else waiting.args, registry)
-    elif change := _change_of(tools, tool, registry):
-        if not isinstance(decision, Edit) or not _has(registry, tool):
-            raise DecisionError(f"nothing was decided. {change}")
+    change, tool = _change_for(tape, key[0], waiting, decision, registry), str(waiting.tool)
+    if change is None:
+        return decision
+    if isinstance(decision, Edit) and _has(registry, tool):
         return replace(decision, schema=registry.schema(tool).schema)
-    return decision
+    way = "edit its arguments: they are then judged by the tool as it is now"
+    if not _has(registry, tool) and tool != PLAN:
+        way = "approve it where the tool is there"
+    raise DecisionError(f"nothing was decided. {change}: deny the call, or {way}")
+
+
+def _change_for(tape: Tape, strand: str, waiting: Waiting, decision: Decision, registry: ToolRegistry) -> str | None:
+    """Return how a tool that a decision would let run differs from what was shown; None where all are the same."""
+    if not isinstance(decision, Approve | Edit | Retry):
+        return None
+    tools, tool = start_of(tape, strand)["tools"], str(waiting.tool)
+    if tool == PLAN and tool not in tools:
+        named = _tools_of_plan(decision.args if isinstance(decision, Edit) else waiting.args)
+    else:
+        named = [tool] if not isinstance(decision, Edit) or decision.schema is None else []
+    return next((change for each in named if (change := _change_of(tools, each, registry))), None)
 
 
 def _waiting_at(tape: Tape, key: Any) -> Waiting | None:
@@ -56,27 +83,24 @@ def _waiting_at(tape: Tape, key: Any) -> Waiting | None:
     return None
 
 
-def _check_plan(tools: Tools, plan: Json, registry: ToolRegistry) -> None:
+def _tools_of_plan(plan: Json) -> list[str]:
     steps = plan.get("steps")
-    for step in steps if isinstance(steps, list) else ():
-        tool = step.get("tool") if isinstance(step, dict) else None
-        if isinstance(tool, str) and (change := _change_of(tools, tool, registry)):
-            raise DecisionError(f"nothing was decided. {change}")
+    named = [step.get("tool") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return [tool for tool in named if isinstance(tool, str)]
 
 
 def _change_of(tools: Tools, tool: str, registry: ToolRegistry) -> str | None:
-    """Return how a tool differs from the one that was shown, and what can be done; None where it is the same."""
+    """Return how a tool differs from the one that was shown; None where it is the same."""
     shown = tools.get(tool)
     if shown is None or shown["effect"] == "nested":  # a run of its own is shown as a run
         return None
     if not _has(registry, tool):
-        return f"The tool {tool!r} is gone from this host: deny the call, or approve it where the tool is there"
+        return f"The tool {tool!r} is gone from this host"
     before, now = _shown(shown["schema"]), _shown(registry.schema(tool).schema)
     if before == now:
         return None
     changes = "; ".join(_differences(before, now)) or "other rules for its arguments"
-    way = "deny the call, or edit its arguments: they are then judged by the tool as it is now"
-    return f"The tool {tool!r} has changed since this call was shown ({changes}): {way}"
+    return f"The tool {tool!r} has changed since this call was shown ({changes})"
 
 
 def _has(registry: ToolRegistry, tool: str) -> bool:

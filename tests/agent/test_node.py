@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core import Approve, DefinitionError, SqliteJournal, verify
+from agent_core import Approve, DecisionError, DefinitionError, Deny, Edit, SqliteJournal, verify
+from agent_core.errors import DecisionTaken
 from agent_core.models import ScriptedModel
-from agent_core.node import AttemptStop, NodeContext, execute, execute_sync, make_run_id
+from agent_core.node import AttemptStop, NodeContext, decide, execute, execute_sync, list_waiting, make_run_id
 from agent_core.outputs import FinishReason
 from agent_core.run.agent_output import AgentOutput
 from agent_core.run.run_id import check_run_id
@@ -272,3 +273,43 @@ async def hang(begun: asyncio.Event) -> str:
     begun.set()
     await asyncio.Event().wait()
     return "never"
+
+
+ASKING = CONFIG | {"allowed_tools": [{"tool": "look", "approval": "always"}]}
+
+
+async def test_decision_is_recorded_without_tools_and_the_next_attempt_goes_on_with_it(file: Path) -> None:
+    place = Place(file, action(), final("done"))
+    assert (await execute(ASKING, place.context())).status == "waiting"
+    [call] = await list_waiting(RUN, journal=file)
+    key = (call["strand"], call["n"])
+    await decide(RUN, {key: Approve()}, journal=file, by="ana")
+    assert (await list_waiting(RUN, journal=file), place.calls) == ([], 0)
+    with pytest.raises(DecisionTaken):
+        await decide(RUN, {key: Deny()}, journal=file, by="bob")
+    output = await execute(ASKING, place.context(attempt=2))
+    assert (output.status, output.final_answer, place.calls) == ("completed", "done", 1)
+    told = verify(SqliteJournal(file), run_id=RUN)
+    assert told.ok
+
+
+async def test_decision_that_fits_nothing_or_breaks_the_policy_is_refused_without_tools_too(file: Path) -> None:
+    place = Place(file, action(), final("done"))
+    [call] = (await execute(ASKING, place.context())).waiting
+    with pytest.raises(DecisionError, match=r"nothing waits at agent:99; waiting: agent:"):
+        await decide(RUN, {("agent", 99): Approve()}, journal=file, by="ana")
+    with pytest.raises(DecisionError, match="arguments of look were refused"):
+        await decide(RUN, {(call["strand"], call["n"]): Edit({"q": 7})}, journal=file, by="ana")
+    assert await list_waiting(RUN, journal=file) == [call]
+
+
+async def test_call_that_was_approved_is_not_made_by_another_tool_than_was_shown(file: Path) -> None:
+    place = Place(file, action(), final("done"))
+    [call] = (await execute(ASKING, place.context())).waiting
+    await decide(RUN, {(call["strand"], call["n"]): Approve()}, journal=file, by="ana")
+    kept, changed = place.tool, {**Q, "properties": {**Q["properties"], "all": {"type": "boolean"}}}
+    place.tool = Tool("look", "Looks.", changed, place._look, effect="read")
+    with pytest.raises(DefinitionError, match=r"is approved, and cannot be made. The tool 'look' has changed"):
+        await execute(ASKING, place.context(attempt=2))
+    place.tool = kept
+    assert (await execute(ASKING, place.context(attempt=3))).status == "completed"

@@ -15,6 +15,7 @@ from openai import APIStatusError, OpenAI
 from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.completions import Question
+from engine_shim.service.feeds import EXPECTED_S
 from engine_shim.service.service import Service
 from support.by_hand import action
 from support.served_host import Served, served, write_host
@@ -248,7 +249,7 @@ def test_caller_who_leaves_an_answer_that_is_streamed_leaves_nothing_behind(tmp_
             asking.cancel()
             (tmp_path / "left").touch()
             await tenant.runs.wait("left", 10)
-            for _ in range(100):
+            for _ in range(round((EXPECTED_S + 20) / 0.05)):  # who is expected to follow is waited for that long
                 await asyncio.sleep(0.05)
                 if not (left := asyncio.all_tasks() - before):
                     break

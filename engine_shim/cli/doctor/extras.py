@@ -21,6 +21,9 @@ GIVES: Final = {
     "temporal": "runs on Temporal: `engine: temporal`, and `agent-core worker`",
     "postgres": "runs and conversations in PostgreSQL",
     "celery": "the node as a task of Celery",
+    "airflow": "the node as a task of Airflow",
+    "dagster": "the node as an op of Dagster",
+    "prefect": "the node as a task of Prefect",
 }
 """What a person has of an extra."""
 SHARED: Final = frozenset({"opentelemetry-api"})

@@ -1,0 +1,54 @@
+"""What reaches a run that waits without driving it: decisions for its next attempt, and a look at what waits."""
+
+import os
+from collections.abc import Iterable
+from functools import partial
+
+from agent_core.journal.control import Decisions, waiting_calls
+from agent_core.journal.store import Journal
+from agent_core.outputs import WaitingCall
+from agent_core.run.arguments import open_journal
+from agent_core.run.blocking import finish_blocking, run_blocking
+from agent_core.run.control import append_decisions
+from agent_core.run.run_id import check_run_id
+from agent_core.run.secrets import Secrets, signing_keys
+from agent_core.run.sync import make_sync
+from utools.registry import ToolRegistry
+from utools.tool import Tool
+
+
+async def decide(
+    run_id: str,
+    decisions: Decisions,
+    *,
+    journal: Journal | str | os.PathLike[str],
+    by: str,
+    tools: ToolRegistry | Iterable[Tool] | None = None,
+    secrets: Secrets | None = None,
+) -> None:
+    """Record a person's decisions on what waits in a run, by (strand, n); its next attempt goes on with them.
+
+    `by` names that person. With `tools`, a call whose tool has changed since it was shown is refused here; the next
+    attempt refuses it in any case. DecisionError, with nothing recorded, for a decision that fits nothing that waits;
+    DecisionTaken where it is decided already; JournalError where the journal cannot be used.
+    """
+    run, registry = check_run_id(run_id), None if tools is None else ToolRegistry.from_tools(tools)
+    redactor = (secrets or Secrets()).redactor()
+    with open_journal(journal) as opened:
+        step = partial(append_decisions, opened, run, decisions, registry=registry, by=by, redactor=redactor)
+        _, cancellation = await finish_blocking(opened, partial(step, keys=signing_keys()))
+    if cancellation is not None:
+        raise cancellation
+
+
+async def list_waiting(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> list[WaitingCall]:
+    """Return what waits in a run by its journal, in order of strands: nothing once all of it is decided, or the run has
+    ended. JournalError where the journal cannot be used."""
+    with open_journal(journal) as opened:
+        return waiting_calls(await run_blocking(opened, opened.load, check_run_id(run_id)))
+
+
+decide_sync = make_sync(decide)
+"""`decide` for a caller without an event loop; inside one, it runs in a thread of its own."""
+list_waiting_sync = make_sync(list_waiting)
+"""`list_waiting` for a caller without an event loop; inside one, it runs in a thread of its own."""
