@@ -26,7 +26,15 @@ from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import run_blocking
 from agent_core.run.cancellation import in_own_task
 from agent_core.run.control import Stopping, StopSignal
-from agent_core.run.decide import decide, decide_sync, list_waiting, list_waiting_sync
+from agent_core.run.decide import (
+    BegunRun,
+    decide,
+    decide_sync,
+    find_run,
+    find_run_sync,
+    list_waiting,
+    list_waiting_sync,
+)
 from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
 from agent_core.run.node import drive_agent
@@ -38,11 +46,14 @@ from utools.tool import Tool
 
 __all__ = [
     "AttemptStop",
+    "BegunRun",
     "NodeContext",
     "decide",
     "decide_sync",
     "execute",
     "execute_sync",
+    "find_run",
+    "find_run_sync",
     "list_waiting",
     "list_waiting_sync",
     "make_run_id",

@@ -13,7 +13,7 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import create_model
-from utools.databases.store_address import check_file
+from utools.databases.store_address import is_url, read_address
 
 SQLITE: Final = (".db", ".sqlite", ".sqlite3")
 
@@ -24,17 +24,32 @@ SCRIPTS: Final = (
 
 @contextmanager
 def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[Journal]:
-    """The journal itself; that of a file, closed afterwards; without one, a journal in memory."""
+    """The journal itself; that of a file, or at the URL of a database, closed afterwards; without one, a journal in
+    memory."""
     if journal is None:
         yield MemoryJournal()
     elif not isinstance(journal, str | os.PathLike):
         if not hasattr(journal, "append"):
-            raise DefinitionError("must be a Journal, or the path of its file", where="journal", value=journal)
+            message = "must be a Journal, the path of its file, or the URL of a PostgreSQL database"
+            raise DefinitionError(message, where="journal", value=journal)
         yield journal
     else:
-        check_file(journal, where="journal")
-        with closing(_journal_in(Path(journal))) as opened:
+        with closing(journal_at(journal)) as opened:
             yield opened
+
+
+def journal_at(address: str | os.PathLike[str]) -> Journal:
+    """Return the journal in a file, or at the URL of a PostgreSQL database. DefinitionError for what names neither, and
+    where the extra for PostgreSQL is not installed."""
+    place = read_address(os.fspath(address), where="journal")
+    if not is_url(place):
+        return _journal_in(Path(place))
+    try:
+        from agent_core.journal.postgres import PostgresJournal
+    except ImportError:
+        message = "a journal in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
+        raise DefinitionError(message, where="journal") from None
+    return PostgresJournal(str(place))
 
 
 def _journal_in(file: Path) -> JsonlJournal | SqliteJournal:

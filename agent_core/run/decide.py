@@ -1,18 +1,22 @@
-"""What reaches a run that waits without driving it: decisions for its next attempt, and a look at what waits."""
+"""What reaches a run without driving it: decisions for its next attempt, and a look at where it stands."""
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
+from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.store import Journal
-from agent_core.outputs import WaitingCall
+from agent_core.outputs import Json, WaitingCall
 from agent_core.run.arguments import open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.control import append_decisions
+from agent_core.run.node import ROOT
 from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import make_sync
+from agent_core.statuses import EndedStatus, read_ended_status
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -48,7 +52,29 @@ async def list_waiting(run_id: str, *, journal: Journal | str | os.PathLike[str]
         return waiting_calls(await run_blocking(opened, opened.load, check_run_id(run_id)))
 
 
+@dataclass(frozen=True, slots=True)
+class BegunRun:
+    """Where a run stands by its journal: the config that it began with, as recorded, and how it ended; None while it
+    has not."""
+
+    config: Json
+    ended: EndedStatus | None
+
+
+async def find_run(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> BegunRun | None:
+    """Return where an agent's run stands; None where no attempt at it has begun. JournalError where the journal cannot
+    be used."""
+    with open_journal(journal) as opened:
+        tape = await run_blocking(opened, opened.load, check_run_id(run_id))
+    if ROOT not in tape:
+        return None
+    first, last = tape[ROOT][0], tape[ROOT][-1]
+    return BegunRun(first.record()["config"], read_ended_status(last.record()) if is_finished(tape, ROOT) else None)
+
+
 decide_sync = make_sync(decide)
 """`decide` for a caller without an event loop; inside one, it runs in a thread of its own."""
+find_run_sync = make_sync(find_run)
+"""`find_run` for a caller without an event loop; inside one, it runs in a thread of its own."""
 list_waiting_sync = make_sync(list_waiting)
 """`list_waiting` for a caller without an event loop; inside one, it runs in a thread of its own."""

@@ -69,7 +69,8 @@ async def run_agent(
 
     An unfinished `run_id` (or unfinished JSONL file) continues, a finished one gives its output without acting.
     `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
-    config's `provider:name` does. `journal` may be a file's path: JSONL (.jsonl), or SQLite (.db, .sqlite, .sqlite3).
+    config's `provider:name` does. `journal` may be a file's path, JSONL (.jsonl) or SQLite (.db, .sqlite, .sqlite3), or
+    the URL of a PostgreSQL database.
     `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what
     follows the run for telemetry. Raises DefinitionError for a bad config, or for another config than the run began
     with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used, NoEventLoop

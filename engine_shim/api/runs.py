@@ -139,7 +139,7 @@ def run_routes(access: Access) -> APIRouter:
         run_id: str, body: DecideRequest, wait: Wait = True, nodes: Nodes = False, caller: Caller = decide
     ) -> Response:
         """Decide on a call that waits; the run continues. The records say who decided."""
-        await caller.tenant.runs.check_goes_on(run_id)
+        await caller.tenant.runs.check_exists(run_id)
         decisions = {await _find_call(caller, run_id, body): body.read()}
         await caller.tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)

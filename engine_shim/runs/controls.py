@@ -4,10 +4,10 @@ import asyncio
 from typing import Any, Final
 
 from agent_core.errors import DecisionError
-from agent_core.journal.control import Control
+from agent_core.journal.control import Control, Decisions
 from agent_core.outputs import Json
-from agent_core.run.control import StopSignal, append_control, append_message, append_signal
-from agent_core.run.secrets import signing_keys
+from agent_core.run.control import StopSignal, append_control, append_decisions, append_message, append_signal
+from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.statuses import ENDED
 from engine_shim.intervals import CONTROL_INTERVAL_S
 from engine_shim.store.async_store import AsyncRunStore
@@ -17,6 +17,13 @@ from engine_shim.store.run_store import RunStore
 
 PATIENCE_S: Final = 10.0
 """How long a request waits for the run's driver to obey it."""
+
+
+def record_decisions(store: RunStore, secrets: Secrets, run: str, decisions: Decisions, *, by: str) -> None:
+    """Record decisions on what waits in an agent's run that another program drives: its next attempt goes on with them.
+    DecisionError, with nothing written, for a decision that fits nothing that waits."""
+    keys, redactor = signing_keys(), secrets.redactor()
+    append_decisions(store.journal, run, decisions, registry=None, by=by, redactor=redactor, keys=keys)
 
 
 class RunControls:

@@ -17,6 +17,7 @@ from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
 from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S
+from engine_shim.runs.controls import record_decisions
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
@@ -111,7 +112,13 @@ class RunService:
         return run, False
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
-        """Decide what waits in a run, which continues. DecisionError for what fits nothing that waits."""
+        """Decide what waits in a run, which continues: an agent's own run in the program that began it. DecisionError
+        for what fits nothing that waits."""
+        if await self.store.run_blocking(self.engine.store.entry, run) is None:
+            await self.check_exists(run)
+            store, secrets = self.engine.store, self.engine.grants.own.secrets
+            await self.store.run_blocking(record_decisions, store, secrets, run, decisions, by=by)
+            return
         await self._go_on(run, partial(self._resume, run, by, decisions), is_followed, by)
 
     async def resume(self, run: str, *, by: str, is_followed: bool = False) -> None:

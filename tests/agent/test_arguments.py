@@ -63,7 +63,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "one tool": ({"registry": look}, "registry: must be a ToolRegistry, or a list of tools: write [look]"),
     "a text for tools": ({"registry": "echo"}, "registry: must be a ToolRegistry, or a list of tools (got 'echo')"),
     "another file": ({"journal": "run.txt"}, "journal: must end in .jsonl, or for SQLite in .db, .sqlite, .sqlite3"),
-    "no journal": ({"journal": 5}, "journal: must be a Journal, or the path of its file (got 5)"),
+    "no journal": (
+        {"journal": 5},
+        "journal: must be a Journal, the path of its file, or the URL of a PostgreSQL database (got 5)",
+    ),
     "no model": (
         {"model": 5},
         "model: must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient",

@@ -224,8 +224,11 @@ def test_turn_that_an_older_version_recorded_is_read_and_replayed(tmp_path: Path
         assert host.client.get("/runs/old-done").json()["outputs"]["agent_core"]["final_answer"] == "There are 12."
         assert host.client.get("/runs/old-done/verify").json()["ok"]
         assert host.client.post("/runs/old-done/replay", json={}).json()["identical"]
-        for path, body in (("decide", {"decision": "approve"}), ("cancel", None), ("resume", None)):
-            refused = host.client.post(f"/runs/old-turn/{path}", json=body)
+        decided = host.client.post("/runs/old-turn/decide", json={"decision": "approve"})
+        assert (decided.status_code, decided.json()["waiting"]) == (202, []), decided.text
+        assert host.client.post("/runs/old-turn/decide", json={"decision": "deny"}).status_code == 409
+        for path in ("cancel", "resume"):
+            refused = host.client.post(f"/runs/old-turn/{path}")
             assert refused.status_code == 409, refused.text
             assert "was recorded without an engine" in refused.json()["detail"]
 

@@ -27,6 +27,14 @@ def find_workflow_run(name: str, options: Options) -> str:
     return run
 
 
+def find_run_to_decide(name: str, options: Options) -> tuple[str, bool]:
+    """Return the id of a run, and whether it is an agent's own, which the program goes on with that began it. What
+    `find_run` raises."""
+    with closing(open_named_store(options.store, options.config)) as store:
+        run = find_run(name, store)
+        return run, store.entry(run) is None
+
+
 def find_run(
     name: str, store: DatabaseRunStore, *, find_newest: Callable[[DatabaseRunStore], list[str]] | None = None
 ) -> str:

@@ -136,7 +136,7 @@ def decide(
     log_format: LogFormat = "text",
     as_json: AsJson = False,
 ) -> int:
-    """Decide on a call that waits, and go on with the run.
+    """Decide on a call that waits, and go on with the run. The run of an agent in another program goes on there.
 
     \b
     Examples:
@@ -146,13 +146,14 @@ def decide(
       agent-core decide last done --output '{"order": 17}'
     """
     from engine_shim.cli.output import Options
-    from engine_shim.cli.records.run_names import find_workflow_run
+    from engine_shim.cli.records.run_names import find_run_to_decide
     from engine_shim.cli.runs.ask import is_attended
-    from engine_shim.cli.runs.run import decide_call, read_decision
+    from engine_shim.cli.runs.run import decide_call, read_decision, record_decision
 
     options = Options(store, config, as_json, engine, temporal)
     decision = read_decision(word, message, args, result, attended=is_attended(options))
-    return decide_call(find_workflow_run(run_id, options), decision, at, options)
+    run, is_agents_own = find_run_to_decide(run_id, options)
+    return (record_decision if is_agents_own else decide_call)(run, decision, at, options)
 
 
 def signal(

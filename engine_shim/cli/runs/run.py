@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from engine_shim.cli.runs.summary import report
 from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import AGENT, Definition
+from engine_shim.runs.controls import record_decisions
 from utools.document import parse_json
 
 MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
@@ -81,11 +83,26 @@ def _read_value(option: str, text: str) -> Any:
 def decide_call(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
     """Decide on a call that waits, and resume its run; without a decision the person edits the arguments."""
 
-    def decide(calls: list[WaitingCall]) -> Decisions:
-        strand, n = _find_call(at, calls)
-        return {(strand, n): decision or _ask_edit(next(filter(_is_at(strand, n), calls), None))}
+    return _resume(run_id, partial(_make_decisions, at, decision), options)
 
-    return _resume(run_id, decide, options)
+
+def record_decision(run_id: str, decision: Decision | None, at: str | None, options: Options) -> int:
+    """Decide on a call that waits in an agent's run that another program drives, which goes on with it there."""
+    engine = open_engine(options)
+    calls = calls_for_person(waiting_calls(engine.store.journal.load(run_id)))
+    store, secrets = engine.store, engine.grants.own.secrets
+    record_decisions(store, secrets, run_id, _make_decisions(at, decision, calls), by=output.user())
+    store.close()
+    if options.as_json:
+        output.document({"run_id": run_id, "decided": True})
+    else:
+        output.line(f"{run_id}  decided; the program that began it goes on with it")
+    return output.OK
+
+
+def _make_decisions(at: str | None, decision: Decision | None, calls: list[WaitingCall]) -> Decisions:
+    strand, n = _find_call(at, calls)
+    return {(strand, n): decision or _ask_edit(next(filter(_is_at(strand, n), calls), None))}
 
 
 def _is_at(strand: str, n: int) -> Callable[[WaitingCall], bool]:

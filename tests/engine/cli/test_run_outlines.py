@@ -1,14 +1,16 @@
 """What lists say of each run: its inputs, how long it took, where it comes from; and runs that no workflow began."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core import SqliteJournal, run_agent_sync
 from agent_core.models import ScriptedModel
-from support.by_hand import action, final
+from agent_core.node import NodeContext, execute_sync
+from support.by_hand import Q, action, final
 from support.command import Cli, Write
-from utools import ToolRegistry
+from utools import Tool, ToolRegistry
 
 STORE = "data/agent-core/runs.db"
 ASKS = {"id": "asks", "inputs": {"type": "object", "properties": {"message": {"type": "string"}}}}
@@ -74,3 +76,19 @@ def test_an_agents_own_run_that_waits_is_listed_so(cli: Cli, bare: str) -> None:
     run = run_agent_sync(config, registry=ToolRegistry([pay]), model=model, journal=journal).run_id
     (listed,) = cli("runs", "--status", "waiting", "--json").json
     assert (listed["run_id"], listed["seconds"], cli("verify", run).code) == (run, None, 6)
+
+
+def test_decision_about_an_agents_own_run_is_recorded_and_its_program_goes_on(cli: Cli, home: Path) -> None:
+    async def look(args: Any, context: Any) -> str:
+        return "seen"
+
+    Path(STORE).parent.mkdir(parents=True)
+    allowed = [{"tool": "look", "approval": "always"}]
+    config = {"model": "scripted", "max_steps": 3, "prompt": "Go.", "allowed_tools": allowed}
+    tool, model = Tool("look", "Looks.", Q, look, effect="read"), ScriptedModel([action(), final("done")])
+    context = NodeContext(run_id="mine", journal=STORE, tools=[tool], model=model)
+    assert execute_sync(config, context).status == "waiting"
+    assert cli("decide", "last", "approve").out == "mine  decided; the program that began it goes on with it\n"
+    again = cli("decide", "mine", "approve")
+    assert (again.code, "no call waits for a decision" in again.err) == (2, True)
+    assert execute_sync(config, context).final_answer == "done"

@@ -1,0 +1,155 @@
+"""A real Airflow, all of it in one process group, with SQLite and the LocalExecutor, for tests."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from support.engine_env import engine_bin
+
+SECONDS = 150.0
+"""How long anything may take on a machine that has other work."""
+DAGS = Path(__file__).parent.parent / "plugins" / "airflow_dags"
+ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")
+
+
+class Airflow:
+    """A client of the running server. `folder` has what the agents do, and the store `runs.db`."""
+
+    def __init__(self, url: str, folder: Path, environment: dict[str, str]) -> None:
+        self.url, self.folder, self.store = url, folder, folder / "runs.db"
+        self.environment = environment
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Return what the API answers; urllib's HTTPError for a refusal."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def begin(self, dag: str, **conf: Any) -> str:
+        """Begin a run of a DAG; gives its id."""
+        run = self.call("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
+        return str(run["dag_run_id"])
+
+    def task(self, dag: str, run: str, task: str = "agent") -> Any:
+        return self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}")
+
+    def wait(self, dag: str, run: str, *states: str, task: str = "agent", attempt: int = 0) -> Any:
+        """Return a task instance once it is in one of these states, from its nth attempt on."""
+
+        def find() -> Any:
+            found = self.task(dag, run, task)
+            assert found["state"] in states or found["state"] not in ENDED or found["try_number"] < attempt, found
+            return found if found["state"] in states and found["try_number"] >= attempt else None
+
+        return until(find)
+
+    def xcom(self, dag: str, run: str, key: str, task: str = "agent") -> Any:
+        place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/{key}"
+        return self.call("GET", place)["value"]
+
+    def question(self, dag: str, run: str) -> Any:
+        """Return what Airflow asks people about a task."""
+        return self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/agent/-1/hitlDetails")
+
+    def answer(self, dag: str, run: str, option: str, **values: Any) -> None:
+        """Answer what Airflow asks about a task."""
+        place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/agent/-1/hitlDetails"
+        self.call("PATCH", place, {"chosen_options": [option], "params_input": values})
+
+    def clear(self, dag: str, run: str) -> None:
+        """Clear a task, so that Airflow runs it anew."""
+        body = {"dry_run": False, "task_ids": ["agent"], "dag_run_id": run, "only_failed": False}
+        self.call("POST", f"/api/v2/dags/{dag}/clearTaskInstances", body)
+
+    def count(self, name: str) -> int:
+        """Return how often the tools noted this."""
+        file = self.folder / name
+        return file.stat().st_size if file.exists() else 0
+
+
+def until(find: Callable[[], Any]) -> Any:
+    """Return what `find` gives once that is something."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        with suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+            if (found := find()) is not None:
+                return found
+        time.sleep(0.3)
+    raise TimeoutError(f"not within {SECONDS} s")
+
+
+@contextmanager
+def real_airflow(home: Path) -> Iterator[Airflow]:
+    """Run Airflow with the DAGs of the tests, below a folder of its own."""
+    folder, dags = home / "agents", home / "dags"
+    folder.mkdir()
+    shutil.copytree(DAGS, dags)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    environment = _environment(home, url)
+    with (home / "log").open("wb") as log:
+        words = [str(engine_bin("airflow") / "airflow"), "standalone"]
+        server = subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
+    airflow = Airflow(url, folder, environment)
+    try:
+        until(lambda: _is_ready(airflow) or None)
+        yield airflow
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(10)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def _is_ready(airflow: Airflow) -> bool:
+    """Return whether all parts are there, and the DAGs are read."""
+    health = airflow.call("GET", "/api/v2/monitor/health")
+    parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+    return all(health[part]["status"] == "healthy" for part in parts) and airflow.call("GET", "/api/v2/dags")["dags"]
+
+
+def _environment(home: Path, url: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR", "TZ") if name in os.environ}
+    connection = {
+        "conn_type": "agent_core_store",
+        "extra": {"file": str(home / "agents" / "runs.db"), "page": "http://page"},
+    }
+    options = {
+        "CORE__DAGS_FOLDER": str(home / "dags"),
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "CORE__PARALLELISM": "4",
+        "API__HOST": "127.0.0.1",
+        "API__PORT": url.rpartition(":")[2],
+        "API__WORKERS": "1",
+        "API__BASE_URL": url,
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
+        "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        "USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+    return {
+        **kept,
+        **{f"AIRFLOW__{name}": value for name, value in options.items()},
+        "PATH": f"{engine_bin('airflow')}:{os.environ['PATH']}",
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW_CONN_AGENT_CORE_DEFAULT": json.dumps(connection),
+        "AGENT_FOLDER": str(home / "agents"),
+    }
