@@ -10,6 +10,7 @@ from agent_core import Approve, DecisionError, Deny, Done, Edit, Fail, Retry, Sk
 from agent_core.outputs import WaitingCall
 from engine_shim.plugins.airflow.questions import APPROVALS, DECIDE, DOUBTS, make_question, read_answer
 
+NUMBERS = st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none()
     | st.booleans()

@@ -112,6 +112,8 @@ def _as_browser(value: Any) -> Any:
             return value
         case int() if abs(value) <= sys.float_info.max:
             return float(value)
+        case float():
+            return value + 0.0  # of two zeros, a browser writes one
         case dict():
             return {key: _as_browser(each) for key, each in value.items()}
         case list():
