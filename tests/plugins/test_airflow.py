@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from support.engine_env import engine_bin, needs_engine
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("airflow"), needs_engine("airflow")]
 REST_S = 3.0
-"""How long a task rests before it is woken: Airflow fails one that goes on before its executor told that it rests."""
+"""How long a task rests, once its process is gone, before it is woken: Airflow fails one that goes on before its executor
+told that it rests."""
 DAGS = ("plain", "deadly", "doubtful", "asking", "asking_twice", "watching", "limited")
 
 
@@ -30,6 +32,14 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 def runs(airflow: Airflow) -> dict[str, str]:
     """A run of each DAG, all at the same time."""
     return {name: airflow.begin(name) for name in DAGS}
+
+
+def rest(airflow: Airflow, dag: str, run: str, state: str) -> dict[str, Any]:
+    """Wait until a task is in a state in which it rests, and Airflow knows that its process is gone; gives the task."""
+    found: dict[str, Any] = airflow.wait(dag, run, state)
+    until(lambda: None if Path(f"/proc/{found['pid']}").exists() else True)
+    time.sleep(REST_S)
+    return found
 
 
 def agent_runs(airflow: Airflow, dag: str) -> list[str]:
@@ -73,9 +83,8 @@ def test_write_whose_answer_was_lost_waits_for_a_person_and_is_not_repeated(
     airflow: Airflow, runs: dict[str, str]
 ) -> None:
     run = runs["doubtful"]
-    airflow.wait("doubtful", run, "awaiting_input")
+    rest(airflow, "doubtful", run, "awaiting_input")
     assert airflow.question("doubtful", run)["options"] == ["Retry", "Skip", "Done", "Fail"]
-    time.sleep(REST_S)
     airflow.answer("doubtful", run, "Done", output='"shipped by hand"')
     airflow.wait("doubtful", run, "success")
     assert airflow.count("ship-doubt") == 1
@@ -84,10 +93,9 @@ def test_write_whose_answer_was_lost_waits_for_a_person_and_is_not_repeated(
 
 def test_decision_on_the_page_of_required_actions_wakes_the_task(airflow: Airflow, runs: dict[str, str]) -> None:
     run = runs["asking"]
-    airflow.wait("asking", run, "awaiting_input")
+    rest(airflow, "asking", run, "awaiting_input")
     question = airflow.question("asking", run)
     assert (question["subject"], question["options"]) == ("May it be made: ship?", ["Approve", "Deny"])
-    time.sleep(REST_S)
     assert airflow.count("ship-17") == 0
     airflow.answer("asking", run, "Approve", args={"q": "17"}, message="")
     airflow.wait("asking", run, "success")
@@ -99,8 +107,7 @@ def test_decision_on_the_page_of_required_actions_wakes_the_task(airflow: Airflo
 
 def test_second_question_of_a_task_is_never_shown_as_the_first_one(airflow: Airflow, runs: dict[str, str]) -> None:
     run = runs["asking_twice"]
-    airflow.wait("asking_twice", run, "awaiting_input")
-    time.sleep(REST_S)
+    rest(airflow, "asking_twice", run, "awaiting_input")
     airflow.answer("asking_twice", run, "Approve", args={"q": "1"}, message="")
     asked = airflow.wait("asking_twice", run, "deferred", "awaiting_input")
     until(lambda: airflow.count("ship-1") or None)
