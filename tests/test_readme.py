@@ -11,9 +11,12 @@ from shutil import which
 import pytest
 
 from support.config_table import config_rows, config_table
+from support.engine_env import engine_bin, needs_engine
 from support.optional import needs
 
 ROOT = Path(__file__).parents[1]
+HERE = Path(sys.executable).parent
+"""The programs of this environment."""
 BLOCK = re.compile(r"^```(\w+)(?: (run|file=\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)")
 """A link to a file of this repository, or to a place in one."""
@@ -30,14 +33,15 @@ SEEN_WITH = {
 """What the first page says to see with a command, and needs no model for: its exit code, and what it prints."""
 
 
-def _environment(home: Path) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def _environment(home: Path, programs: Path = HERE) -> dict[str, str]:
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "AGENT_CORE_"))}
     return {**quiet, "PATH": path, "XDG_DATA_HOME": str(home)}
 
 
-def _follow(readme: Path, home: Path) -> list[str]:
-    """Write the files of a README and run its examples, in a directory of its own and the store of `home`.
+def _follow(readme: Path, home: Path, programs: Path = HERE) -> list[str]:
+    """Write the files of a README and run its examples, in a directory of its own and the store of `home`, with these
+    programs first on the path.
 
     They have to succeed, and print each line that the README says. Gives all lines.
     """
@@ -50,17 +54,16 @@ def _follow(readme: Path, home: Path) -> list[str]:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
         elif mark == "run":
-            lines = _run(language, text, directory, home).splitlines()
+            lines = _run(language, text, directory, _environment(home / "data", programs)).splitlines()
             missing = [line for line in told.splitlines() if line not in lines] if shown == "text" else []
             assert missing == [], f"{text}\nprinted\n" + "\n".join(lines)
             printed += lines
     return printed
 
 
-def _run(language: str, text: str, directory: Path, home: Path) -> str:
+def _run(language: str, text: str, directory: Path, environment: dict[str, str]) -> str:
     """What commands or a program print; they have to succeed."""
     program = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}[language]
-    environment = _environment(home / "data")
     done = subprocess.run([*program, text], cwd=directory, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -117,6 +120,15 @@ def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> Non
 )
 def test_the_node_in_an_engine_runs_as_its_page_says(engine: str, tmp_path: Path) -> None:
     _follow(ROOT / "engine_shim" / "plugins" / engine / "README.md", tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(each, marks=[needs_engine(each), pytest.mark.xdist_group(each)]) for each in ("prefect", "dagster")],
+)
+def test_the_node_in_an_engine_of_another_environment_runs_as_its_page_says(engine: str, tmp_path: Path) -> None:
+    _follow(ROOT / "engine_shim" / "plugins" / engine / "README.md", tmp_path, engine_bin(engine))
 
 
 @pytest.mark.exhaustive

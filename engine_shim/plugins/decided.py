@@ -1,9 +1,10 @@
 """What plugins share: decisions as an engine carries them, and the failure of a run as an exception."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from agent_core.decisions import Decision, decode_decision, encode_decision
+from agent_core.errors import Damaged, DecisionError, DefinitionError
 from agent_core.journal.control import Decisions
 from agent_core.outputs import Json, WaitingCall
 from agent_core.run.agent_output import AgentOutput
@@ -18,6 +19,20 @@ class AgentRunFailed(Exception):
 
     def __str__(self) -> str:
         return f"run {self.run_id} ended by {self.finish_reason}: {self.args[2]}"
+
+
+class AgentRunLetGo(Exception):
+    """An attempt was over before its run, which goes on in the next attempt."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+
+    def __str__(self) -> str:
+        return f"run {self.args[0]} goes on in the next attempt"
+
+
+FINAL_ERRORS: Final = (AgentRunFailed, DefinitionError, DecisionError, Damaged)
+"""What no retry mends."""
 
 
 def encode_decisions(output: Mapping[str, Any], decisions: Mapping[int, Decision]) -> list[Json]:
@@ -36,7 +51,9 @@ def read_decisions(told: Sequence[Json]) -> Decisions:
 
 def give_output(output: AgentOutput) -> Json:
     """Return the outputs of the node as JSON, with their `status`. AgentRunFailed where the run failed or was
-    cancelled."""
+    cancelled, AgentRunLetGo where the attempt was over before it."""
+    if output.status == "paused":
+        raise AgentRunLetGo(output.run_id)
     if output.status in ("failed", "cancelled"):
         message = "" if output.error is None else output.error["message"]
         raise AgentRunFailed(output.run_id, output.finish_reason, message)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from billiard.exceptions import SoftTimeLimitExceeded
@@ -16,13 +16,11 @@ from agent_core.models.client import ModelClient
 from agent_core.node import NodeContext, execute_sync, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
+from engine_shim.plugins.attempt import deadline_within
 from engine_shim.plugins.decided import encode_decisions, give_output, read_decisions
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
-MARGIN_S: Final = 30.0
-"""How long before the time limit of a task its run is let go, so that what is under way may answer: at most a quarter
-of the limit."""
 LONGEST_PAUSE_S: Final = 60
 
 
@@ -99,4 +97,4 @@ def _deadline_of(task: Any) -> datetime | None:
     hard, soft = task.request.timelimit or (None, None)
     limits = [hard or task.time_limit, soft or task.soft_time_limit]
     seconds = min((float(each) for each in limits if each), default=None)
-    return None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds - min(MARGIN_S, seconds / 4))
+    return deadline_within(seconds)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from temporalio import activity
@@ -14,20 +14,17 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from agent_core.decisions import Decision
-from agent_core.errors import Damaged, DecisionError, DefinitionError
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.node import NodeContext, execute, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
 from agent_core.run.secrets import Secrets
-from engine_shim.plugins.decided import AgentRunFailed, encode_decisions, give_output, read_decisions
+from engine_shim.plugins.attempt import deadline_within
+from engine_shim.plugins.decided import FINAL_ERRORS, encode_decisions, give_output, read_decisions
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
-MARGIN: Final = timedelta(seconds=30)
-"""How long before the end of its attempt a run is let go, so that what is under way may answer: at most a quarter of
-the time of the attempt."""
 BEATS: Final = 3
 """How many heartbeats there are in the time in which Temporal wants one."""
 LET_GO: Final = "LetGo"
@@ -140,11 +137,11 @@ def _final_errors() -> Iterator[None]:
     """Tell Temporal of which errors no retry mends what is wrong."""
     try:
         yield
-    except (AgentRunFailed, DefinitionError, DecisionError, Damaged) as error:
+    except FINAL_ERRORS as error:
         raise ApplicationError(str(error), *error.args, type=type(error).__name__, non_retryable=True) from error
 
 
 def _deadline_of(info: activity.Info) -> datetime | None:
     """Return when a run is to be let go, before the attempt of its activity ends."""
     limit = info.start_to_close_timeout
-    return None if limit is None else datetime.now(UTC) + limit - min(MARGIN, limit / 4)
+    return deadline_within(None if limit is None else limit.total_seconds())

@@ -1,0 +1,74 @@
+"""What plugins share for one attempt: its time, its store, and a thread that the engine's signals do not reach."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from contextvars import copy_context
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from agent_core.journal.store import Journal
+from agent_core.node import NodeContext, execute_sync
+from agent_core.run.agent_output import AgentOutput
+from utools.databases.store_address import is_url, read_address
+from utools.errors import DefinitionError
+
+Place = Journal | str | os.PathLike[str]
+"""A journal, the path of its file, or the URL of its database."""
+MARGIN_S: Final = 30.0
+"""How long before the end of its attempt a run is let go, so that what is under way may answer: at most a quarter of
+the time of the attempt."""
+
+
+def deadline_within(seconds: float | None) -> datetime | None:
+    """Return when a run is to be let go in an attempt of so many seconds; None for one without a limit."""
+    return None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds - min(MARGIN_S, seconds / 4))
+
+
+@contextmanager
+def open_place(place: Place) -> Iterator[Place]:
+    """The journal of a PostgreSQL URL, closed afterwards; another place as it is. DefinitionError without the extra
+    `postgres`."""
+    address = read_address(place, where="journal") if isinstance(place, str) else place
+    if isinstance(address, str) and is_url(address):
+        try:
+            from agent_core.journal.postgres import PostgresJournal
+        except ImportError as error:
+            message = "a journal in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
+            raise DefinitionError(message, where="journal") from error
+        with closing(PostgresJournal(address)) as journal:
+            yield journal
+    else:
+        yield address
+
+
+def execute_beside(
+    config: Mapping[str, Any],
+    context: NodeContext,
+    is_cancelled: Callable[[], bool],
+    *,
+    look_every: float | None = None,
+) -> AgentOutput:
+    """Return the output of an attempt that runs in a thread of its own while this one waits.
+
+    An engine interrupts this thread, by a signal or a limit, with an exception of its own; it never cuts through a
+    record that is being written. The run is then cancelled where `is_cancelled` says so, and let go where only the
+    infrastructure goes away; the exception is raised once the run has stopped. With `look_every`, in seconds, a run is
+    cancelled without an interrupt, too.
+    """
+    stop = context.stop
+    with ThreadPoolExecutor(1, thread_name_prefix="agent") as pool:
+        work = pool.submit(copy_context().run, execute_sync, config, context)
+        try:
+            while not wait([work], timeout=look_every).done:
+                if stop.wanted is None and is_cancelled():
+                    stop.cancel()
+        except BaseException:
+            if is_cancelled():
+                stop.cancel()
+            else:
+                stop.let_go()
+            wait([work])
+            raise
+        return work.result()

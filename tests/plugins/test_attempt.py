@@ -1,0 +1,103 @@
+"""One attempt in a thread beside the one that an engine interrupts."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.models import ScriptedModel
+from agent_core.node import NodeContext
+from engine_shim.plugins.attempt import deadline_within, execute_beside, open_place
+from support.optional import needs
+from utools import DefinitionError, tool
+
+STEPS = [
+    '{"type": "action", "tool": "look", "args": {}}',
+    '{"type": "action", "tool": "look", "args": {}}',
+    '{"type": "final", "answer": "done"}',
+]
+CONFIG: dict[str, Any] = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}
+
+
+class Interrupted(BaseException):
+    """What an engine raises in the thread of a task."""
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+class Attempt:
+    """An attempt whose tool interrupts the thread of the task at its first call, and answers once the run has heard."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, 0
+
+    def context(self, *, interrupts: bool = True) -> NodeContext:
+        @tool(effect="read")
+        def look() -> str:
+            """Looks."""
+            self.calls += 1
+            if self.calls == 1 and interrupts:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            while self.calls == 1 and made.stop.wanted is None:
+                threading.Event().wait(0.01)
+            return "seen"
+
+        made = NodeContext(run_id="r", journal=self.folder / "runs.db", tools=[look], model=ScriptedModel(STEPS))
+        return made
+
+
+def test_interrupted_attempt_lets_go_and_the_next_goes_on(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    with pytest.raises(Interrupted):
+        execute_beside(CONFIG, attempt.context(), lambda: False)
+    assert attempt.calls == 1
+    output = execute_beside(CONFIG, attempt.context(), lambda: False)
+    assert (output.status, attempt.calls) == ("completed", 2)
+
+
+def test_interrupted_attempt_of_a_cancelled_task_cancels_the_run(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    with pytest.raises(Interrupted):
+        execute_beside(CONFIG, attempt.context(), lambda: True)
+    assert execute_beside(CONFIG, attempt.context(), lambda: False).status == "cancelled"
+
+
+def test_cancelled_task_is_seen_without_an_interrupt(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    output = execute_beside(CONFIG, attempt.context(interrupts=False), lambda: attempt.calls == 1, look_every=0.01)
+    assert output.status == "cancelled"
+
+
+def test_attempt_ends_before_its_limit_by_a_quarter_of_it_at_most() -> None:
+    short, long = deadline_within(8), deadline_within(3600)
+    assert short is not None
+    assert long is not None
+    assert 3560 < (long - short).total_seconds() < 3570
+    assert deadline_within(None) is None
+
+
+def test_place_of_a_journal_is_a_file_or_a_database(tmp_path: Path) -> None:
+    with open_place(str(tmp_path / "runs.db")) as place:
+        assert place == tmp_path / "runs.db"
+    with pytest.raises(DefinitionError, match="journal"), open_place("mysql://localhost/runs"):
+        pass
+
+
+@needs("psycopg")
+def test_place_of_a_journal_may_be_the_url_of_a_database() -> None:
+    from agent_core.journal.postgres import PostgresJournal
+
+    with open_place("postgresql://127.0.0.1:1/runs") as place:
+        assert isinstance(place, PostgresJournal)
