@@ -125,7 +125,10 @@ def test_the_node_in_an_engine_runs_as_its_page_says(engine: str, tmp_path: Path
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param(each, marks=[needs_engine(each), pytest.mark.xdist_group(each)]) for each in ("prefect", "dagster")],
+    [
+        pytest.param(each, marks=[needs_engine(each), pytest.mark.xdist_group(each)])
+        for each in ("airflow", "prefect", "dagster")
+    ],
 )
 def test_the_node_in_an_engine_of_another_environment_runs_as_its_page_says(engine: str, tmp_path: Path) -> None:
     _follow(ROOT / "engine_shim" / "plugins" / engine / "README.md", tmp_path, engine_bin(engine))

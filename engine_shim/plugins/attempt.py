@@ -1,9 +1,8 @@
-"""What plugins share for one attempt: its time, its store, and a thread that the engine's signals do not reach."""
+"""What plugins share for one attempt: its time, and a thread that the engine's signals do not reach."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -11,8 +10,6 @@ from typing import Any, Final
 from agent_core.journal.store import Journal
 from agent_core.node import NodeContext, execute_sync
 from agent_core.run.agent_output import AgentOutput
-from utools.databases.store_address import is_url, read_address
-from utools.errors import DefinitionError
 
 Place = Journal | str | os.PathLike[str]
 """A journal, the path of its file, or the URL of its database."""
@@ -24,23 +21,6 @@ the time of the attempt."""
 def deadline_within(seconds: float | None) -> datetime | None:
     """Return when a run is to be let go in an attempt of so many seconds; None for one without a limit."""
     return None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds - min(MARGIN_S, seconds / 4))
-
-
-@contextmanager
-def open_place(place: Place) -> Iterator[Place]:
-    """The journal of a PostgreSQL URL, closed afterwards; another place as it is. DefinitionError without the extra
-    `postgres`."""
-    address = read_address(place, where="journal") if isinstance(place, str) else place
-    if isinstance(address, str) and is_url(address):
-        try:
-            from agent_core.journal.postgres import PostgresJournal
-        except ImportError as error:
-            message = "a journal in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
-            raise DefinitionError(message, where="journal") from error
-        with closing(PostgresJournal(address)) as journal:
-            yield journal
-    else:
-        yield address
 
 
 def execute_beside(

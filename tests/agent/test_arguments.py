@@ -7,7 +7,9 @@ import pytest
 
 from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent, run_agent_sync, verify
 from agent_core.models import ScriptedModel
+from agent_core.run.arguments import open_journal
 from support.by_hand import action, final
+from support.optional import needs
 from utools import ToolRegistry, tool
 
 
@@ -113,3 +115,13 @@ async def test_a_scripts_function_that_returns_no_reply_is_told(tmp_path: Path) 
     output = await run_agent(CONFIG, registry=[look], model=ScriptedModel(lambda messages: 3))
     assert output.error is not None
     assert output.error["message"].startswith("what the script's function returned must be a text, a step such as")
+
+
+@needs("psycopg")
+def test_journal_may_be_the_url_of_a_database() -> None:
+    from agent_core.journal.postgres import PostgresJournal
+
+    with open_journal("postgresql://127.0.0.1:1/runs") as journal:
+        assert isinstance(journal, PostgresJournal)
+    with pytest.raises(DefinitionError, match="journal"), open_journal("mysql://localhost/runs"):
+        pass

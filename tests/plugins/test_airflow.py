@@ -17,8 +17,7 @@ from support.engine_env import engine_bin, needs_engine
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("airflow"), needs_engine("airflow")]
 REST_S = 3.0
-"""How long a task rests, once its process is gone, before it is woken: Airflow fails one that goes on before its executor
-told that it rests."""
+"""How long a task rests, once its process is gone, before it is woken: Airflow fails one that goes on earlier."""
 DAGS = ("plain", "deadly", "doubtful", "asking", "asking_twice", "watching", "limited")
 
 

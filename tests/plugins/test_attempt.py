@@ -11,9 +11,8 @@ import pytest
 
 from agent_core.models import ScriptedModel
 from agent_core.node import NodeContext
-from engine_shim.plugins.attempt import deadline_within, execute_beside, open_place
-from support.optional import needs
-from utools import DefinitionError, tool
+from engine_shim.plugins.attempt import deadline_within, execute_beside
+from utools import tool
 
 STEPS = [
     '{"type": "action", "tool": "look", "args": {}}',
@@ -86,18 +85,3 @@ def test_attempt_ends_before_its_limit_by_a_quarter_of_it_at_most() -> None:
     assert long is not None
     assert 3560 < (long - short).total_seconds() < 3570
     assert deadline_within(None) is None
-
-
-def test_place_of_a_journal_is_a_file_or_a_database(tmp_path: Path) -> None:
-    with open_place(str(tmp_path / "runs.db")) as place:
-        assert place == tmp_path / "runs.db"
-    with pytest.raises(DefinitionError, match="journal"), open_place("mysql://localhost/runs"):
-        pass
-
-
-@needs("psycopg")
-def test_place_of_a_journal_may_be_the_url_of_a_database() -> None:
-    from agent_core.journal.postgres import PostgresJournal
-
-    with open_place("postgresql://127.0.0.1:1/runs") as place:
-        assert isinstance(place, PostgresJournal)

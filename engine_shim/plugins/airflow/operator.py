@@ -1,18 +1,17 @@
 """AgentCoreOperator: an agent as a task of Airflow, which goes on where an attempt before it has ended."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
-from agent_core.errors import Damaged, DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, due_of
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
-from agent_core.node import AttemptStop, NodeContext, execute_sync, list_waiting_sync
+from agent_core.node import AttemptStop, NodeContext, list_waiting_sync
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
 from agent_core.run.secrets import Secrets
@@ -22,12 +21,11 @@ from engine_shim.plugins.airflow.hooks import AgentModelHook, AgentStoreHook
 from engine_shim.plugins.airflow.link import RunLink
 from engine_shim.plugins.airflow.questions import make_question, read_answer
 from engine_shim.plugins.airflow.trigger import RunTrigger, open_store
-from engine_shim.plugins.decided import AgentRunFailed, give_output
+from engine_shim.plugins.attempt import deadline_within, execute_beside
+from engine_shim.plugins.decided import FINAL_ERRORS, give_output
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
-MARGIN: Final = timedelta(seconds=30)
-"""How long before `execution_timeout` a run is let go, so that what is under way may answer: at most a quarter."""
 GIVEN: Final = ("status", "final_answer", "finish_reason", "run_id", "usage")
 """What of the outputs is in XCom; the journal has the others."""
 RESUME: Final = "resume"
@@ -107,9 +105,10 @@ class AgentCoreOperator(BaseOperator):  # type: ignore[misc,unused-ignore]  # wi
             self.agent_run_id, stop = attempt.run_id, AttemptStop()
             self._kill = partial(stop_if_given_up, ti, stop.cancel, stop.let_go)
             decisions, by = self._read_answer(answer, asked, journal)
-            output = execute_sync(attempt.config or config, self._context(attempt, journal, decisions, by, stop))
+            told = self._context(attempt, journal, decisions, by, stop)
+            output = execute_beside(attempt.config or config, told, lambda: False)
             return self._give(ti, output)
-        except (AgentRunFailed, DefinitionError, DecisionError, Damaged) as error:
+        except FINAL_ERRORS as error:
             raise AirflowFailException(str(error)) from error
         finally:
             if self.journal is not None:
@@ -123,7 +122,7 @@ class AgentCoreOperator(BaseOperator):  # type: ignore[misc,unused-ignore]  # wi
             tools=self.tools,
             model=self.model if self.model_conn_id is None else AgentModelHook(self.model_conn_id).get_conn(),
             attempt=at.number,
-            deadline=None if limit is None else datetime.now(UTC) + limit - min(MARGIN, limit / 4),
+            deadline=deadline_within(None if limit is None else limit.total_seconds()),
             secrets=Secrets(self.secrets),
             decisions=decisions,
             by=by,
@@ -149,10 +148,6 @@ class AgentCoreOperator(BaseOperator):  # type: ignore[misc,unused-ignore]  # wi
         """Return what goes to XCom; where the run waits, put the task aside."""
         if output.status == "waiting":
             self._wait(ti, output)
-        if output.status == "paused":
-            raise AirflowException(
-                f"run {output.run_id} was let go of before its time was over; a retry goes on with it"
-            )
         found = give_output(output)
         return {name: found[name] for name in GIVEN}
 

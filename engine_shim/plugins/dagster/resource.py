@@ -5,9 +5,10 @@ from typing import Any
 
 from dagster import ConfigurableResource
 
+from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import create_model
-from engine_shim.plugins.attempt import Place, open_place
+from agent_core.run.arguments import open_journal
 
 
 class AgentResource(ConfigurableResource[Any]):
@@ -21,9 +22,9 @@ class AgentResource(ConfigurableResource[Any]):
     api_key: str | None = None
     base_url: str | None = None
 
-    def open_journal(self) -> AbstractContextManager[Place]:
+    def open_journal(self) -> AbstractContextManager[Journal]:
         """Return a context with the journal; a subclass may have another one."""
-        return open_place(self.journal)
+        return open_journal(self.journal)
 
     def client(self) -> ModelClient | None:
         """Return the client of the model; None where the config of the agent has it."""

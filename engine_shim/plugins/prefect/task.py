@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Final
 
 from prefect import Task, runtime
@@ -15,7 +14,7 @@ from agent_core.models.client import ModelClient
 from agent_core.node import NodeContext, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
-from engine_shim.plugins.attempt import Place, deadline_within, execute_beside, open_place
+from engine_shim.plugins.attempt import Place, deadline_within, execute_beside
 from engine_shim.plugins.decided import FINAL_ERRORS, give_output, read_decisions
 from engine_shim.plugins.prefect.blocks import AgentModel, AgentStore, open_block
 from utools.registry import ToolRegistry
@@ -53,20 +52,19 @@ def make_agent_task(
 
     def attempt(prompt: str, *, key: str | None = None, decisions: Sequence[Json] = (), by: str = "caller") -> Json:
         told = TaskRunContext.get()
-        with ExitStack() as stack:
-            context = NodeContext(
-                run_id=_run_id(name, key or hashlib.sha256(prompt.encode()).hexdigest()[:16]),
-                journal=stack.enter_context(open_place(open_block(journal))),
-                tools=kept,
-                model=open_block(model),
-                attempt=1 if told is None else told.task_run.run_count,
-                deadline=deadline_within(None if told is None else told.task.timeout_seconds),
-                secrets=secrets,
-                decisions=read_decisions(decisions),
-                by=by,
-            )
-            asked = {**config, "prompt": prompt}
-            return give_output(execute_beside(asked, context, _is_cancelled, look_every=LOOK_EVERY_S))
+        context = NodeContext(
+            run_id=_run_id(name, key or hashlib.sha256(prompt.encode()).hexdigest()[:16]),
+            journal=open_block(journal),
+            tools=kept,
+            model=open_block(model),
+            attempt=1 if told is None else told.task_run.run_count,
+            deadline=deadline_within(None if told is None else told.task.timeout_seconds),
+            secrets=secrets,
+            decisions=read_decisions(decisions),
+            by=by,
+        )
+        asked = {**config, "prompt": prompt}
+        return give_output(execute_beside(asked, context, _is_cancelled, look_every=LOOK_EVERY_S))
 
     return Task(attempt, name=name, retry_condition_fn=_may_mend, **{**DEFAULTS, **options})
 
