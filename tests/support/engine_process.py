@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = 60.0
+SECONDS = 120.0
 """How long anything may take on a busy machine."""
 
 
