@@ -5,14 +5,17 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
+from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.workflow import NondeterminismError
 
+from agent_core.run.executor import Executor
 from agent_core.run.secrets import signing_keys
 from engine_shim.host.config import TemporalConfig
 from engine_shim.intervals import CLOCK_INTERVAL_S
@@ -51,7 +54,11 @@ def make_worker(
 ) -> Worker:
     """Return a worker of one engine's store; `definitions` are those that other workflows may begin runs of."""
     tasks = TASKS_A_CORE * count_cores()
-    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys(), heart, passing)
+
+    def open_executor(run: str) -> Executor:
+        return replace(engine.executor(run), is_let_go=activity.is_worker_shutdown)
+
+    activities = RunActivities(engine.store, RunHosts(open_executor), signing_keys(), heart, passing)
     return Worker(
         client,
         task_queue=queue,
