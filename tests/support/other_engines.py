@@ -41,7 +41,13 @@ def real_airflow(home: Path) -> Iterator[httpx2.Client]:
         "USAGE_DATA_COLLECTION__ENABLED": "False",
     }
     environment = {f"AIRFLOW__{name}": value for name, value in options.items()} | {"AIRFLOW_HOME": str(home)}
-    with running("airflow", ["airflow", "standalone"], environment, home), httpx2.Client(base_url=url) as client:
+    parts = (["db", "migrate"], ["scheduler", "--skip-serve-logs"], ["dag-processor"], ["api-server"])
+    with ExitStack() as stack:
+        for part in parts:
+            process = stack.enter_context(running("airflow", ["airflow", *part], environment, home))
+            if part[0] == "db":
+                assert process.wait(SECONDS) == 0, (home / "log").read_text(errors="replace")[-3000:]
+        client = stack.enter_context(httpx2.Client(base_url=url, timeout=30))
         until(lambda: client.get("/api/v2/dags/load").status_code == 200, home)
         token = client.get("/auth/token").raise_for_status().json()["access_token"]
         client.headers["authorization"] = f"Bearer {token}"
@@ -73,7 +79,9 @@ def real_prefect(home: Path) -> Iterator[tuple[httpx2.Client, str]]:
 
 
 @contextmanager
-def running(engine: str, words: Sequence[str], environment: Mapping[str, str], home: Path) -> Iterator[None]:
+def running(
+    engine: str, words: Sequence[str], environment: Mapping[str, str], home: Path
+) -> Iterator["subprocess.Popen[bytes]"]:
     """A program of an engine's environment, with all that it starts, until the end of the block."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR", "TZ") if name in os.environ}
     path = f"{engine_bin(engine)}:{os.environ['PATH']}"
@@ -83,12 +91,12 @@ def running(engine: str, words: Sequence[str], environment: Mapping[str, str], h
             command, env={**kept, **environment, "PATH": path}, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        yield
+        yield process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(3)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
