@@ -118,9 +118,9 @@ class PolledCall:
         """Return what came of the work, once it is done or has failed. One that is not done in time goes on over there.
         A call that is cancelled cancels its work, where the manifest says how; one that is let go leaves it."""
         seconds = min(self.poll.within, (self.context.deadline_s or inf) * WITHIN)
-        starting = asyncio.create_task(self._start(start))
+        starting, limit = asyncio.create_task(self._start(start)), asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 refusal = await asyncio.shield(starting)
                 return refusal or await self._follow()
         except TimeoutError:
