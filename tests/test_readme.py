@@ -135,6 +135,12 @@ def test_the_node_in_an_engine_of_another_environment_runs_as_its_page_says(engi
 
 
 @pytest.mark.exhaustive
+@needs("temporalio")
+def test_a_run_as_a_child_of_a_workflow_runs_as_its_page_says(tmp_path: Path) -> None:
+    _follow(ROOT / "engine_shim" / "plugins" / "temporal" / "CHILD.md", tmp_path)
+
+
+@pytest.mark.exhaustive
 def test_the_tests_of_a_workflow_run_as_their_page_says(tmp_path: Path) -> None:
     assert "3 cases, none failed" in _follow(ROOT / "engine_shim" / "testing" / "README.md", tmp_path)
     (report,) = tmp_path.rglob("report.xml")

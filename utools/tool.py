@@ -44,6 +44,11 @@ def _ignore_progress(text: str, fraction: float | None = None) -> None:
     """The `progress` of a run without a listener."""
 
 
+def _never() -> bool:
+    """The `is_let_go` of a call whose process does not end before it."""
+    return False
+
+
 def _logger() -> "logging.Logger":
     import logging
 
@@ -58,7 +63,8 @@ class ToolContext:
     `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
     that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later. `language` is
     that of the model which reads the result: en or zh. `clock()` is the time that waits go by, that of the run's
-    store, in seconds since 1970; None where that is this machine's.
+    store, in seconds since 1970; None where that is this machine's. `is_let_go()` says of a call that is cancelled
+    whether only its process ends: then another attempt comes, and what the call has started elsewhere may go on.
     """
 
     run_id: str = ""
@@ -72,6 +78,7 @@ class ToolContext:
     log: "logging.Logger | logging.LoggerAdapter[Any]" = field(default_factory=_logger, repr=False)
     language: str = "en"
     clock: Callable[[], float] | None = field(default=None, repr=False)
+    is_let_go: Callable[[], bool] = field(default=_never, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 @dataclass(frozen=True, slots=True)
 class Executor:
     """What one run needs of its host. `prepare` knows, by tool code, how a nested run is started; `clock` gives the
-    time that waits go by, in seconds since 1970."""
+    time that waits go by, in seconds since 1970. `is_let_go` says of acts that are cancelled whether the run goes on
+    elsewhere."""
 
     run: str
     registry: ToolRegistry
@@ -61,6 +62,7 @@ class Executor:
     events: AnswerListener | None = None
     observer: ActListener | None = None
     clock: Callable[[], float] | None = None
+    is_let_go: Callable[[], bool] = lambda: False
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """Return the `run_started` body of a run nested under a call; a bad config is a failure of that call."""
@@ -242,6 +244,7 @@ class Executor:
             clean=self.redactor.text,
             language=call.language,
             clock=self.clock,
+            is_let_go=self.is_let_go,
         )
         return context if self.events is None else replace(context, progress=partial(self._show_progress, op.slot))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -186,12 +186,13 @@ class RunDriver:
         listener = self._listener(job)
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
         observer = await self._retry(job, partial(self.observe, job.run))
+        executor, stop = self.executor(job.run, job.preparer, observer, listener), job.stop
         ended = await drive(
             job.run,
             ROOT,
             job.spec,
             journal=self._journal,
-            executor=self.executor(job.run, job.preparer, observer, listener),
+            executor=replace(executor, is_let_go=lambda: stop.is_abandoned or stop.is_lost),
             loops=job.preparer.loops(),
             listener=listener,
             keys=self._keys,

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.service.completions import Completions
 from engine_shim.service.conversations import ConversationService
+from engine_shim.service.definitions import open_catalog
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
@@ -28,7 +28,6 @@ from engine_shim.service.spent import Account
 from engine_shim.service.triggers import Triggers, TriggerSecrets
 from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.service.worker_pool import WorkerPool
-from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.store.clock_watch import ClockWatch
@@ -194,11 +193,9 @@ def open_tenant(
     store.note_tenant(config.tenant)
     engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
 
-    directory = _workflows_of(config)
-    check_file = partial(read_checked, grants=engine.grants, agents=engine.agents)
+    directory, workflows = _workflows_of(config), open_catalog(config, engine)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
-    workflows = WorkflowCatalog(directory, check_file, engine.registry.is_due_to_left_out)
     workflows.load()
     has_agents = model is not None or bool(engine.agents and engine.agents.list())
     runs = RunService(engine, share=shared.runs, tenant=config.tenant)

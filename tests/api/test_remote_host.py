@@ -106,6 +106,18 @@ async def test_call_that_is_cancelled_is_cancelled_over_there(tmp_path: Path, sh
     await asyncio.to_thread(shop.await_status, run["run_id"], "cancelled")
 
 
+async def test_call_that_is_only_let_go_goes_on_over_there(tmp_path: Path, shop: Served) -> None:
+    registry = await tools_of(hosts(tmp_path, shop.url))
+    context = ToolContext(idempotency_key="lets go", is_let_go=lambda: True)
+    call = asyncio.create_task(registry.execute("lab.linger", {"until": "later"}, context))
+    await asyncio.to_thread(shop.await_file, "later.begun")
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    (shop.folder / "later").touch()
+    assert (await called(registry, "linger", "lets go", until="later")).output == "later"
+
+
 async def test_call_that_waits_for_a_person_goes_on_once_it_is_decided(tmp_path: Path, shop: Served) -> None:
     registry = await tools_of(hosts(tmp_path, shop.url))
     heard: list[str] = []

@@ -22,6 +22,7 @@ from utools.schema.config_schema import ConfigSchema
 from utools.schema.model_faults import Position, keys_of
 from utools.sources.manifest_command import Command
 from utools.sources.manifest_http import HttpCall
+from utools.sources.manifest_poll import KEY, STARTED
 from utools.sources.placeholder import find_names
 from utools.sources.python_object import load_object
 from utools.tool import Args, Check, Execute, Tool, ToolContext
@@ -174,7 +175,7 @@ def _check_schema(entry: _Entry) -> dict[str, Any]:
             raise entry.error(error.message, key, *pointer) from None
     properties = schema.get("properties", {})
     for position, name in _find_arguments(manifest):
-        if name not in properties:
+        if name not in properties and not _is_of_call(name, position):
             known = ", ".join(properties) or "none"
             raise entry.error(f"there is no argument {name!r} in the schema; there are {known}", *position)
     return schema
@@ -187,6 +188,12 @@ def _find_arguments(manifest: Manifest) -> Iterator[tuple[Position, str]]:
         yield from ((position, name) for name in find_names(text))
     for index, name in enumerate(manifest.command.paths if manifest.command else ()):
         yield ("command", "paths", index), name
+
+
+def _is_of_call(name: str, position: Position) -> bool:
+    """Return whether a placeholder stands for something else than an argument: the key of an HTTP call, or a part of
+    its first answer."""
+    return position[0] == "http" and (name == KEY or ("poll" in position and name.startswith(STARTED)))
 
 
 def _find_texts(value: Any, position: Position) -> Iterator[tuple[Position, str]]:
@@ -227,7 +234,8 @@ def _make_execute(entry: _Entry, root: Path) -> Execute:
         return manifest.command.make_execute(root, entry.base)
     assert manifest.http is not None  # a manifest that names Python has a function
     reads = manifest.effect == "read" or manifest.reads
-    return manifest.http.make_execute(reads=reads, checked=manifest.output_schema is not None)
+    checked = manifest.output_schema is not None
+    return manifest.http.make_execute(reads=reads, checked=checked, idempotent=manifest.idempotent)
 
 
 def _make_check(entry: _Entry) -> Check | None:

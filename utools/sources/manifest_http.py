@@ -1,7 +1,6 @@
 """The `http` of a manifest: a request whose URL, headers and body take the arguments."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -18,8 +17,10 @@ from utools.sources.http_call import (
     refuse_truncated,
     send,
 )
+from utools.sources.manifest_poll import KEY, Poll, PolledCall, make_key
 from utools.sources.placeholder import ABSENT, PLACEHOLDER, fill_text, fill_value, find_names, sole_name, to_text
-from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment
+from utools.sources.request import Request, encode_header, encode_pairs
+from utools.sources.url_template import fill_url, list_pairs
 from utools.tool import Args, Execute, ToolContext, ToolResult
 
 Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
@@ -41,6 +42,7 @@ class HttpCall(HttpPolicy):
     form: dict[str, str] | None = None
     content_type: str | None = None
     body: str | None = None
+    poll: Poll | None = None
 
     @field_validator("url")
     @classmethod
@@ -81,16 +83,31 @@ class HttpCall(HttpPolicy):
             raise ValueError(f"a {self.method} request carries no body")
         return self
 
+    @model_validator(mode="after")
+    def _check_poll(self) -> "HttpCall":
+        if self.poll is None:
+            return self
+        for key, url in self.poll.urls():
+            if read_origin(url) != read_origin(self.url):
+                raise ValueError(f"poll/{key} must be at {read_origin(self.url)}, where the secrets of the call may go")
+        if self.poll.started and self.poll.reads_answer():
+            raise ValueError("an answer of poll/started has no part of the work: take call.key for started.NAME")
+        return self
+
     @property
     def bodies(self) -> list[str]:
         """The kinds of body that the manifest gives."""
         return [name for name in BODIES if name.replace("json", "json_") in self.model_fields_set]
 
-    def make_execute(self, *, reads: bool, checked: bool) -> Execute:
+    def make_execute(self, *, reads: bool, checked: bool, idempotent: bool = False) -> Execute:
         """Return what the tool does. A response that is `checked` by an output_schema is taken as a whole only."""
 
-        async def execute(args: Args, context: ToolContext) -> ToolResult:
-            response = await send(build_request(self, args), self, context)
+        async def execute(given: Args, context: ToolContext) -> ToolResult:
+            args = {KEY: make_key(context), **given}
+            request = build_request(self, args)
+            if self.poll is not None:
+                return await PolledCall(self.poll, self, context, args, reads, idempotent).execute(request)
+            response = await send(request, self, context)
             if checked and response.truncated and response.status < 400:
                 return refuse_truncated("the server", self, reads=reads)
             return read_response(response, reads=reads)
@@ -113,27 +130,7 @@ def build_request(call: HttpCall, args: Args) -> Request:
         value = fill_value(template, args)
         if value is not ABSENT:
             headers[name.lower()] = encode_header(name, to_text(value))
-    return Request(call.method, _build_url(call, args), headers, content)
-
-
-def _build_url(call: HttpCall, args: Args) -> str:
-    origin = read_origin(call.url)
-    path, mark, query = call.url[len(origin) :].partition("?")
-    path = fill_text(path, {**dict.fromkeys(find_names(path), ""), **args}, encode_segment)
-    check_path(path)
-    pairs = _list_pairs(call.query, args)
-    more = [part for part in (fill_text(query, args, encode_query), encode_pairs(pairs)) if part]
-    return f"{origin}{path or '/'}{'?' if more else mark}{'&'.join(more)}"
-
-
-def _list_pairs(fields: Mapping[str, Any], args: Args) -> list[tuple[str, str]]:
-    """Return the names and values of a query or a form: a list makes a pair of each, what was not given makes none."""
-    pairs: list[tuple[str, str]] = []
-    for name, template in fields.items():
-        value = fill_value(template, args)
-        several = value if isinstance(value, list) else [] if value is ABSENT or value is None else [value]
-        pairs += [(name, to_text(each)) for each in several]
-    return pairs
+    return Request(call.method, fill_url(call.url, call.query, args), headers, content)
 
 
 def _build_content(call: HttpCall, args: Args) -> tuple[bytes | None, str | None]:
@@ -142,7 +139,7 @@ def _build_content(call: HttpCall, args: Args) -> tuple[bytes | None, str | None
             value = fill_value(call.json_, args)
             return json.dumps(None if value is ABSENT else value, ensure_ascii=False).encode(), "application/json"
         case ["form"]:
-            return encode_pairs(_list_pairs(call.form or {}, args)).encode(), "application/x-www-form-urlencoded"
+            return encode_pairs(list_pairs(call.form or {}, args)).encode(), "application/x-www-form-urlencoded"
         case ["body"]:
             return fill_text(call.body or "", args).encode(), "text/plain; charset=utf-8"
         case _:

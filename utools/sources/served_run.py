@@ -45,7 +45,7 @@ class ServedCall:
 
     async def execute(self, code: str, args: Args) -> ToolResult:
         """Return what the tool gives. TimeoutError, with the run and what to do, if it is not there in time; a call
-        that is cancelled cancels its run."""
+        that is cancelled cancels its run, and one that is let go leaves it to the next attempt."""
         seconds = min(self.policy.timeout, (self.context.deadline_s or self.policy.timeout) * WITHIN)
         run: list[str] = []
         begun = asyncio.create_task(self._begin(code, args, run))
@@ -56,8 +56,10 @@ class ServedCall:
         except TimeoutError:
             raise TimeoutError(await self._explain_late(run, seconds)) from None
         except asyncio.CancelledError:
-            ending = asyncio.create_task(self._cancel(begun))
-            await asyncio.shield(ending)
+            if self.context.is_let_go():
+                begun.cancel()
+            else:
+                await asyncio.shield(asyncio.create_task(self._cancel(begun)))
             raise
 
     async def _begin(self, code: str, args: Args, run: list[str]) -> ToolResult | Json:

@@ -25,7 +25,15 @@ from engine_shim.cli.parameters import (
 from engine_shim.cli.serving.commands import check_extra
 
 Example = Literal[
-    "cluster", "extraction", "log-analyst", "nightly-report", "orders", "planner", "research-graph", "support-desk"
+    "cluster",
+    "extraction",
+    "log-analyst",
+    "nightly-report",
+    "orders",
+    "other-engines",
+    "planner",
+    "research-graph",
+    "support-desk",
 ]
 """The directories in `engine_shim/examples`."""
 

@@ -1,5 +1,23 @@
-"""The node as an activity in a program's own workflow on Temporal."""
+"""The node as an activity in a program's own workflow on Temporal; a run of a host as its child workflow."""
 
-from engine_shim.plugins.temporal.activity import AgentRequest, make_agent_activity
+from typing import TYPE_CHECKING
 
-__all__ = ["AgentRequest", "make_agent_activity"]
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from engine_shim.plugins.temporal.activity import AgentRequest as AgentRequest
+    from engine_shim.plugins.temporal.activity import make_agent_activity as make_agent_activity
+    from engine_shim.plugins.temporal.child import ChildRequest as ChildRequest
+    from engine_shim.plugins.temporal.child import child_run_id as child_run_id
+    from engine_shim.plugins.temporal.child import run_child as run_child
+
+HOMES = {
+    "AgentRequest": "engine_shim.plugins.temporal.activity",
+    "ChildRequest": "engine_shim.plugins.temporal.child",
+    "child_run_id": "engine_shim.plugins.temporal.child",
+    "make_agent_activity": "engine_shim.plugins.temporal.activity",
+    "run_child": "engine_shim.plugins.temporal.child",
+}
+"""The public names, each imported when it is first used: in the sandbox of a workflow `run_child` loads little."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

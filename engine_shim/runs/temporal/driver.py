@@ -122,7 +122,6 @@ class TemporalDriver:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 start_signal="wake",
                 start_signal_args=[word],
-                result_type=str,
             )
         except RPCError as error:
             if error.status in FINAL:
@@ -145,12 +144,13 @@ class TemporalDriver:
                     if job.stop.has_messages:
                         job.stop.has_messages = False
                         await self._wake(job.run, "message")
+                    is_over = ended.done()  # before the look: a run is settled before its workflow ends
                     status, result = await follower.look()
                     if result is not None and (job.stop.requested != "cancel" or result.status in ENDED):
                         return result  # a run that is cancelled rests once more before what waits is withdrawn
                     if status != "pending":
                         complaint.cancel()
-                    if ended.done() and status and self._is_outdated(job.run, ended):
+                    if is_over and status and self._is_outdated(job.run, ended):
                         ended = self._await_end(job.run, await self._wake(job.run, "go on"), follower)
                     await follower.wait()
         finally:
@@ -158,10 +158,15 @@ class TemporalDriver:
             ended.cancel()
 
     def _await_end(self, run: str, handle: WorkflowHandle[Any, Any], follower: Follower) -> "asyncio.Task[None]":
-        """Return a task that ends with the workflow, after which its follower looks."""
-        ended = asyncio.create_task(self._wait_closed(run, handle))
-        ended.add_done_callback(lambda _: follower.look_soon())
-        return ended
+        """Return a task that ends with the workflow, once its follower is told to look."""
+
+        async def wait() -> None:
+            try:
+                await self._wait_closed(run, handle)
+            finally:
+                follower.look_soon()
+
+        return asyncio.create_task(wait())
 
     async def _pass_on(self, run: str, how: Stopping) -> bool:
         """Tell the workers that a run is to stop. False when this process only lets go of it, and they continue."""

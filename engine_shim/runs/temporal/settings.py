@@ -4,6 +4,10 @@ from datetime import timedelta
 from typing import Final
 
 WORKFLOW: Final = "agent_run"
+CHILD_WORKFLOW: Final = "agent_core_run"
+"""The workflow of a run that another workflow begins."""
+RUN_FAILED: Final = "AgentRunFailed"
+"""The type of the error by which that ends whose run has failed."""
 QUEUE: Final = "agent-core"
 ADDRESS: Final = "127.0.0.1:7233"
 SHORT: Final = timedelta(seconds=15)

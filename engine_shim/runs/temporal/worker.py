@@ -3,20 +3,26 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 
+from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.workflow import NondeterminismError
 
+from agent_core.run.executor import Executor
 from agent_core.run.secrets import signing_keys
 from engine_shim.host.config import TemporalConfig
 from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.temporal.activities import RunActivities
+from engine_shim.runs.temporal.begin_run import BeginRun, Definitions
+from engine_shim.runs.temporal.child import ChildRun
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.heart import Heart
 from engine_shim.runs.temporal.passing_writer import PassingWriter
@@ -44,16 +50,21 @@ def make_worker(
     config: TemporalConfig,
     heart: Heart,
     passing: PassingWriter | None = None,
+    definitions: Definitions | None = None,
 ) -> Worker:
-    """Return a worker of one engine's store."""
+    """Return a worker of one engine's store; `definitions` are those that other workflows may begin runs of."""
     tasks = TASKS_A_CORE * count_cores()
-    activities = RunActivities(engine.store, RunHosts(engine.executor), signing_keys(), heart, passing)
+
+    def open_executor(run: str) -> Executor:
+        return replace(engine.executor(run), is_let_go=activity.is_worker_shutdown)
+
+    activities = RunActivities(engine.store, RunHosts(open_executor), signing_keys(), heart, passing)
     return Worker(
         client,
         task_queue=queue,
-        workflows=[AgentRun],
+        workflows=[AgentRun, ChildRun],
         workflow_runner=RUNNER,
-        activities=activities.all(),
+        activities=[*activities.all(), BeginRun(engine, definitions).begin_run],
         interceptors=[WorkerTimeouts(config)],
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=config.sticky_timeout),
         workflow_failure_exception_types=[NondeterminismError],
@@ -75,9 +86,11 @@ async def work(
     config: TemporalConfig,
     until: asyncio.Event,
     on_connected: Callable[[], object] | None = None,
+    definitions: Mapping[str, Definitions] = MappingProxyType({}),
 ) -> None:
     """Work on the queue of each engine until the event is set; `on_connected` is called once the server has answered,
-    and all is built that a first act needs. EngineAway where none answers."""
+    and all is built that a first act needs. `definitions` by queue are those that other workflows may begin runs of.
+    EngineAway where none answers."""
     clients = [await connect(config, data_converter(engine.store.journal)) for engine in engines.values()]
     for engine in engines.values():
         await engine.warm_up()
@@ -89,7 +102,8 @@ async def work(
         for client, (queue, engine) in zip(clients, engines.items(), strict=True):
             passing = PassingWriter(passing_events_of(engine.store))
             stack.push_async_callback(passing.close)
-            await stack.enter_async_context(make_worker(client, engine, queue, config, heart, passing))
+            known = definitions.get(queue)
+            await stack.enter_async_context(make_worker(client, engine, queue, config, heart, passing, known))
             log.info("worker on queue %s of %s", queue, config.address)
         watching = [tasks.create_task(ServerWatch(config.address).watch(clients[-1]))]
         watching += [tasks.create_task(_watch_clock(each)) for each in engines.values() if each.store.clock.is_remote]

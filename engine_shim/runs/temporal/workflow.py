@@ -1,4 +1,4 @@
-"""AgentRun: the workflow of one run, from where its tape ends to its outcome."""
+"""AgentRun: the workflow of one run, from where its tape ends to its outcome. DrivenRun: what its kinds share."""
 
 import asyncio
 from contextlib import suppress
@@ -26,8 +26,7 @@ from engine_shim.runs.temporal.settings import MAX_DRIVES, WORKFLOW
 from engine_shim.runs.temporal.timeouts import task_timeout
 
 
-@workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])
-class AgentRun:
+class DrivenRun:
     """Drives a run whose beginning is in the journal, rests while it waits or is paused, and ends with it.
 
     Decisions, messages and requests are in the journal before a signal comes; the signal says that it is to be read.
@@ -37,6 +36,7 @@ class AgentRun:
         self._status, self._waiting = "pending", list[Any]()
         self._stop = StopSignal()
         self._is_woken = False
+        self._outcome: FlowOutcome | None = None
 
     @workflow.signal
     def wake(self, word: str) -> None:
@@ -60,11 +60,8 @@ class AgentRun:
             "events": workflow.info().get_current_history_length(),
         }
 
-    @workflow.run
-    async def run(self, run: str, word: Stopping | None = None) -> str:
-        """Returns the run's status when it has ended. `word` is what a history before this one was told."""
-        if word is not None:
-            self._stop.request(word)
+    async def _drive_to_end(self, run: str) -> str:
+        """Drive a run, however often it rests, until it has ended; gives its status."""
         while True:
             self._is_woken, self._status = False, "running"
             self._status = await self._drive_on(run)
@@ -109,6 +106,7 @@ class AgentRun:
         ended = await walk
         if not (isinstance(ended, Ended) and isinstance(ended.outcome, FlowOutcome)):
             raise ApplicationError(f"run {run} is no workflow's: {ended}", non_retryable=True)
+        self._outcome = ended.outcome
         status, self._waiting = ended.outcome.output["status"], list(ended.outcome.waiting)
         if status == "paused":
             self._is_woken = False
@@ -125,4 +123,23 @@ class AgentRun:
                 self._continue_as_new(backend.run)
 
     def _continue_as_new(self, run: str) -> None:
-        workflow.continue_as_new(args=[run, self._stop.requested], task_timeout=task_timeout())
+        workflow.continue_as_new(args=self._next_args(run), task_timeout=task_timeout())
+
+    def _next_args(self, run: str) -> list[Any]:
+        """Return what the next history of the same run is given."""
+        raise NotImplementedError
+
+
+@workflow.defn(name=WORKFLOW, failure_exception_types=[AgentCoreError])
+class AgentRun(DrivenRun):
+    """The workflow of a run that a client has written and handed in."""
+
+    @workflow.run
+    async def run(self, run: str, word: Stopping | None = None) -> str:
+        """Returns the run's status when it has ended. `word` is what a history before this one was told."""
+        if word is not None:
+            self._stop.request(word)
+        return await self._drive_to_end(run)
+
+    def _next_args(self, run: str) -> list[Any]:
+        return [run, self._stop.requested]

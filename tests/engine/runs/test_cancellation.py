@@ -27,7 +27,7 @@ from engine_shim.runs.loops import LOOPS
 from engine_shim.service.worker_pool import WorkerPool
 from support.by_hand import action, final
 from support.chat_host import asks
-from utools import Tool, ToolRegistry, default_registry
+from utools import Tool, ToolContext, ToolRegistry, default_registry
 from utools.threads import DaemonThreads
 
 QUIET = 100
@@ -432,3 +432,27 @@ def test_loop_of_trio_is_refused_in_words_and_the_sync_twin_works_in_it(tmp_path
     trio.run(begin)
     with pytest.raises(NoEventLoop, match="there is no event loop"):
         run_agent(config, registry=[], model=ScriptedModel([final("x")])).send(None)
+
+
+@pytest.mark.parametrize("is_abandoned", [False, True], ids=["cancelled", "its process ends"])
+async def test_call_knows_whether_its_run_is_cancelled_or_only_its_process_ends(is_abandoned: bool) -> None:
+    begun, told = asyncio.Event(), list[bool]()
+
+    async def wait(args: Any, context: ToolContext) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            told.append(context.is_let_go())
+            raise
+
+    engine = Engine([Tool("linger", "Linger.", ANY, wait, effect="read")], store=MemoryRunStore())
+    running = asyncio.create_task(engine.run({"id": "w", "nodes": [{"tool": "linger"}]}, run_id="r"))
+    await begun.wait()
+    if is_abandoned:
+        engine.abandon()
+        running.cancel()
+    else:
+        assert await engine.cancel("r") == "cancelled"
+    await asyncio.gather(running, return_exceptions=True)
+    assert told == [is_abandoned]
