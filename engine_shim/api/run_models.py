@@ -15,11 +15,13 @@ from engine_shim.api.models import Name, RequestBody, Text, Whole
 
 
 class RunRequest(RequestBody):
-    """The inputs of a run."""
+    """The inputs of a run, and where its caller wants to be told when it waits and ends: a URL of a host that the
+    configuration names under `callbacks`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"external": {"message": "Where is order 17?"}}]})
 
     external: Json = Field(default={})
+    callback_url: Annotated[str, Field(max_length=4096)] | None = None
 
 
 class JournalEnd(BaseModel):

@@ -12,14 +12,14 @@ from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator, TypeAdapter
 
 from agent_core.audit.verify import verify
-from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import calls_for_person, waiting_calls
+from agent_core.errors import DefinitionError
 from agent_core.journal.store import Journal
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
-from agent_core.statuses import OPEN, ListedStatus
+from agent_core.statuses import ListedStatus
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.decision_links import choose_call
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
@@ -27,6 +27,7 @@ from engine_shim.api.run_models import (
     DecideRequest,
     ForkRequest,
     MessageRequest,
+    RecordRef,
     ReplayedRun,
     ReplayRequest,
     Run,
@@ -37,6 +38,7 @@ from engine_shim.api.run_models import (
 )
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed_merge import POSITION_TEXT, Position
+from engine_shim.service.linked_calls import find_open_calls
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
@@ -140,7 +142,7 @@ def run_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Decide on a call that waits; the run continues. The records say who decided."""
         await caller.tenant.runs.check_goes_on(run_id)
-        decisions = {await _find_call(caller, run_id, body): body.read()}
+        decisions = {await _find_call(caller, run_id, body.at): body.read()}
         await caller.tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
@@ -236,21 +238,13 @@ def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     return {key: getattr(found, key) for key in Verdict.model_fields}
 
 
-async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
+async def _find_call(caller: Caller, run_id: str, at: RecordRef | None) -> tuple[str, int]:
     """Return the call that is decided on: the named one, or the only one that waits."""
-    if body.at is not None:
-        return body.at.place
-    runs = caller.tenant.runs
-    view = await caller.tenant.view(run_id)
-    waiting = view.waiting
-    if view.status in OPEN:  # it may be about to rest: what waits is in the journal before its status says so
-        waiting = waiting_calls(await runs.store.load(run_id))
-    waiting = calls_for_person(waiting)
-    if not waiting:
-        raise DecisionError(f"no call waits in run {run_id!r}")
-    if len(waiting) > 1:
-        raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`", where="at")
-    return waiting[0]["strand"], waiting[0]["n"]
+    if at is not None:
+        return at.place
+    _, waiting = await find_open_calls(caller.tenant.runs, run_id)
+    call = choose_call(run_id, waiting, None)
+    return call["strand"], call["n"]
 
 
 def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _check_files(files: Sequence[Path], workflows: WorkflowCatalog, part: str) -
 def _check_webhooks(config: HostConfig, part: str) -> Iterator[Finding]:
     """Yield the secret of each webhook; its URL is not shown, and not called."""
     for at, hook in enumerate(config.webhooks):
-        from engine_shim.service.webhooks import read_secret
+        from engine_shim.service.secrets import read_secret
 
         try:
             read_secret(hook.secret_env, config.at(f"webhooks/{at}/secret_env"))
