@@ -40,6 +40,10 @@ ADVICE: Final[Mapping[str, str]] = {
     "link_used": "Somebody has decided already, or its run has ended. Nothing was done now.",
     "run_deleted": "There is nothing left to decide.",
 }
+REASONS: Final[Mapping[str, str]] = {
+    "awaiting_approval": "It runs only if a person approves it.",
+    "in_doubt": "It may have happened or not: its process ended before it was answered.",
+}
 LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "approve": ("Approve", "main"),
     "deny": ("Deny", "bad"),
@@ -96,10 +100,8 @@ def _write_call(call: LinkedCall, token: str, t: Say) -> str:
     decisions = [each for each in call.decisions if is_whole or each not in ("approve", "retry")]
     parts = [
         f"<h2>{html.escape(show(call.tool))}</h2>",
+        _paragraph(t(REASONS[call.reason])) if call.reason in REASONS else "",
         _paragraph(show(call.message)) if call.message else "",
-        _paragraph(t("It may have happened or not: its process ended before it was answered."))
-        if call.reason == "in_doubt"
-        else "",
         f"<h3>{html.escape(t('Arguments'))}</h3><pre>{html.escape(args[:LONGEST_ARGUMENTS])}</pre>",
         "" if is_whole else _paragraph(t("The arguments are too long for this page: approve the call elsewhere.")),
         f'<form method="post" action="{html.escape(token)}/form">',
@@ -107,9 +109,13 @@ def _write_call(call: LinkedCall, token: str, t: Say) -> str:
         '<div class="row">',
         *(_write_button(each, t) for each in decisions),
         "</div></form>",
-        f'<p class="help">{html.escape(t("This link decides once, until {time}.").format(time=call.expires_at))}</p>',
+        f'<p class="help">{html.escape(t("This link decides once, until {time}.").format(time=_say_time(call)))}</p>',
     ]
     return "".join(parts)
+
+
+def _say_time(call: LinkedCall) -> str:
+    return f"{call.expires_at[:16].replace('T', ' ')} UTC"
 
 
 def _write_reason(t: Say) -> str:

@@ -43,9 +43,15 @@ def test_translations_have_the_places_of_their_texts(chinese: dict[str, str]) ->
 
 
 def test_words_of_the_page_of_a_link_are_there_in_chinese(chinese: dict[str, str]) -> None:
-    from engine_shim.web.decision_page import ADVICE, LABELS, TITLES
+    from engine_shim.web.decision_page import ADVICE, LABELS, REASONS, TITLES
 
-    words = {*TITLES.values(), *ADVICE.values(), *(label for label, _ in LABELS.values()), "It could not be decided"}
+    words = {
+        *TITLES.values(),
+        *ADVICE.values(),
+        *REASONS.values(),
+        *(label for label, _ in LABELS.values()),
+        "It could not be decided",
+    }
     assert not words - chinese.keys()
 
 
