@@ -13,11 +13,11 @@ from agent_core.errors import DecisionError
 from agent_core.outputs import WaitingCall
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
-from engine_shim.api.link_models import Decided, DecisionLink, LinkDecision, LinkedCall, LinkRequest
+from engine_shim.api.link_models import Decided, LinkDecision, LinkedCall, LinkRequest
 from engine_shim.api.problems import ProblemRoute, refusal_of, responses
 from engine_shim.api.refusal import Refusal, Refused
-from engine_shim.api.run_models import RecordRef
-from engine_shim.service.decision_links import LinkUnknown
+from engine_shim.api.run_models import DecisionLink, RecordRef
+from engine_shim.service.decision_links import DecisionLinks, LinkUnknown
 from engine_shim.service.link_token import LinkGrant, name_token
 from engine_shim.service.linked_calls import decide_linked_call, find_linked_call, find_open_calls, list_decisions
 from engine_shim.service.tenants import Tenant
@@ -42,9 +42,7 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
     @router.post("/runs/{run_id}/links", response_model=DecisionLink, status_code=201, responses=responses(404, 409))
     async def make_link(run_id: str, body: LinkRequest, caller: Caller = decide) -> Response:
         """Make a link by which whoever gets it can decide about one waiting call of a run, once."""
-        links, runs = access.service.tenants.links, caller.tenant.runs
-        if links is None:
-            raise Refused(Refusal(409, "no_links", NO_LINKS))
+        links, runs = require_links(access), caller.tenant.runs
         await runs.check_goes_on(run_id)
         _, waiting = await find_open_calls(runs, run_id)
         call = choose_call(run_id, waiting, body.at)
@@ -78,6 +76,14 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
             return write_page(await _told(reader.decide_by_form(token, body)), token, accept_language)
 
     return router
+
+
+def require_links(access: Access) -> DecisionLinks:
+    """Return what makes links. Refused on a host that makes none."""
+    links = access.service.tenants.links
+    if links is None:
+        raise Refused(Refusal(409, "no_links", NO_LINKS))
+    return links
 
 
 def choose_call(run: str, waiting: list[WaitingCall], at: RecordRef | None) -> WaitingCall:

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from agent_core.decisions import Approve, Decision, Deny, Fail, Retry, Skip
 from agent_core.outputs import FinishReason, Json
-from engine_shim.api.models import RequestBody, Text, Whole
+from engine_shim.api.models import RequestBody, Text, read_whole
 from engine_shim.api.run_models import At
 from engine_shim.host.notifications import DAY_S
 from engine_shim.service.linked_calls import ByLink
 
+Seconds = Annotated[int, Field(ge=60, le=30 * DAY_S), BeforeValidator(read_whole)]
 Person = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 
@@ -23,16 +24,8 @@ class LinkRequest(RequestBody):
     )
 
     at: At = None
-    expires_in: Annotated[Whole, Field(ge=60, le=30 * DAY_S)] | None = None
+    expires_in: Seconds | None = None
     person: Person | None = Field(default=None, alias="for")
-
-
-class DecisionLink(BaseModel):
-    """A link that decides about one waiting call, once. Whoever has the `url` can decide; records show the `id`."""
-
-    url: str
-    id: str
-    expires_at: str
 
 
 class LinkedCall(BaseModel):

@@ -14,12 +14,13 @@ from pydantic import BeforeValidator, TypeAdapter
 from agent_core.audit.verify import verify
 from agent_core.errors import DefinitionError
 from agent_core.journal.store import Journal
+from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import ListedStatus
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
-from engine_shim.api.decision_links import choose_call
+from engine_shim.api.decision_links import choose_call, require_links
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
@@ -48,6 +49,7 @@ EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema(
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)}
 }
+WithLinks = Annotated[bool, Query(description="With a link for each waiting call; needs the scope `decide`.")]
 POSITION = "Journal-Position"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -78,9 +80,10 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"runs": runs, "next": None if page.next is None else write_cursor(page.next)})
 
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
-    async def show_run(run_id: str, nodes: Nodes = False, caller: Caller = read) -> Response:
+    async def show_run(run_id: str, nodes: Nodes = False, links: WithLinks = False, caller: Caller = read) -> Response:
         """Return a run: its status, what waits, and once it came to rest its outputs."""
-        return write_json((await caller.tenant.view(run_id)).as_json(nodes=nodes))
+        about = (await caller.tenant.view(run_id)).as_json(nodes=nodes)
+        return write_json(_add_links(access, caller, about) if links else about)
 
     @router.get(
         "/runs/{run_id}/events",
@@ -218,6 +221,15 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"run_id": run_id, "status": await caller.tenant.runs.store.run_blocking(add)})
 
     return router
+
+
+def _add_links(access: Access, caller: Caller, run: Json) -> Json:
+    """Return a run whose waiting calls come with links, for a caller who may decide."""
+    if not caller.allows("decide"):
+        raise HTTPException(403, f"the token {caller.name!r} lacks the scope 'decide' for links that decide")
+    links, tenant = require_links(access), caller.tenant
+    expires = int(tenant.store.clock.read()) + links.lifetime
+    return {**run, "waiting": links.add_to(run["waiting"], run["run_id"], expires, caller.name, tenant.name)}
 
 
 @contextmanager

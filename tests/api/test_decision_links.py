@@ -264,6 +264,17 @@ def test_only_who_may_decide_makes_links_and_for_own_runs_alone(host: Served) ->
 
 
 @pytest.mark.exhaustive
+def test_run_comes_with_links_for_who_may_decide_alone(host: Served) -> None:
+    run = submit(host)
+    reader, both = host.issue("r", "read"), host.issue("b", "read", "decide")
+    asked = {"links": True}
+    assert host.client.get(f"/runs/{run}", params=asked, headers=reader).status_code == 403
+    assert "link" not in host.client.get(f"/runs/{run}", headers=both).json()["waiting"][0]
+    (call,) = host.client.get(f"/runs/{run}", params=asked, headers=both).json()["waiting"]
+    assert host.client.post(path_of(call["link"]), json=APPROVE).status_code == 200
+
+
+@pytest.mark.exhaustive
 def test_link_holds_no_longer_than_the_host_allows(host: Served) -> None:
     run = submit(host)
     for asked, most in ((30 * 86_400, 3600), (60, 60)):
