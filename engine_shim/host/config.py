@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.notifications import CallbackConfig, LinkConfig, WebhookConfig
@@ -272,6 +272,7 @@ WITHIN: Final[Mapping[str, type[BaseModel]]] = {
 }
 
 
+NO_LINKS: Final = "needs `decision_links` in the file, with its public_url and secret_env"
 SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "callbacks": CallbackConfig,
     "decision_links": LinkConfig,
@@ -293,7 +294,17 @@ def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) ->
         problems = sorted(problems_of(error, _keys), key=lambda each: _line_of(each.where, document) or 0)
         raise DefinitionErrors([Problem(_locate(each.where, document), each.message) for each in problems]) from None
     config._document, config._hidden = document, hidden
+    refuse([Problem(_locate(place, document), NO_LINKS) for place in _find_wanting(config)])
     return config
+
+
+def _find_wanting(config: HostConfig) -> Iterable[str]:
+    """Yield the places that ask for links of a host that makes none."""
+    places: dict[str, HostConfig | TenantConfig] = {"": config}
+    places |= {f"tenants/{name}/": each for name, each in config.tenants.items()}
+    for prefix, each in places.items() if config.decision_links is None else ():
+        hooks = {**{f"webhooks/{at}": hook for at, hook in enumerate(each.webhooks)}, "callbacks": each.callbacks}
+        yield from (f"{prefix}{at}/decision_links" for at, hook in hooks.items() if hook and hook.decision_links)
 
 
 def _locate(location: str, document: Document) -> str:

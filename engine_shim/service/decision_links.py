@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_core.outputs import Json, WaitingCall
 from engine_shim.errors import DefinitionError, EngineError
-from engine_shim.host.config import HostConfig, TenantConfig
+from engine_shim.host.config import HostConfig
 from engine_shim.service.link_token import LinkGrant, name_token, read_token, write_token
 from engine_shim.service.secrets import read_secret
 
@@ -55,12 +55,9 @@ class DecisionLinks:
 
 
 def open_links(config: HostConfig) -> DecisionLinks | None:
-    """Return the links of a host; None if it makes none. DefinitionError for a secret that is not set or too short, and
-    for a webhook or callback that asks for links of a host that makes none."""
+    """Return the links of a host; None if it makes none. DefinitionError for a secret that is not set or too short."""
     links = config.decision_links
     if links is None:
-        for place in _find_wanting(config):
-            raise DefinitionError("needs `decision_links` with its public_url and secret_env", where=config.at(place))
         return None
     keys = []
     for key, variable in (("secret_env", links.secret_env), ("old_secret_env", links.old_secret_env)):
@@ -71,17 +68,3 @@ def open_links(config: HostConfig) -> DecisionLinks | None:
                 message = f"its secret must have at least {SHORTEST_KEY} bytes, as `openssl rand -hex 32` writes them"
                 raise DefinitionError(message, where=where, value=variable)
     return DecisionLinks(links.public_url, links.lifetime, tuple(keys))
-
-
-def _find_wanting(config: HostConfig) -> list[str]:
-    """Return the places that ask for links."""
-    places = []
-    tenants: list[tuple[str, HostConfig | TenantConfig]] = [
-        (f"tenants/{name}/", each) for name, each in config.tenants.items()
-    ]
-    for name, each in [("", config), *tenants]:
-        places += [
-            f"{name}webhooks/{at}/decision_links" for at, hook in enumerate(each.webhooks) if hook.decision_links
-        ]
-        places += [f"{name}callbacks/decision_links"] if each.callbacks and each.callbacks.decision_links else []
-    return places

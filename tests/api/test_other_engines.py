@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from standardwebhooks import Webhook
 
+from engine_shim.host.config import read_host_config
 from support.n8n_standin import running_n8n
 from support.programs import environment
 from support.temporal_project import COMMAND, until
@@ -95,6 +96,18 @@ class Host:
         """Let the time of the next attempts come."""
         with closing(sqlite3.connect(self.folder / "runs.db", timeout=30)) as db, db:
             db.execute("UPDATE webhook_deliveries SET due = 0 WHERE hook = 'callbacks' AND attempts > 0")
+
+
+def test_what_is_to_be_pasted_can_be_read(tmp_path: Path) -> None:
+    page = PAGE.read_text("utf-8")
+    blocks = re.findall(r"^```(json|yaml)[^\n]*\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert [kind for kind, _ in blocks].count("json") == 4
+    for kind, text in blocks:
+        if kind == "json":
+            json.loads(text)
+        else:
+            (tmp_path / "agent-core.yaml").write_text(text)
+            assert read_host_config(tmp_path / "agent-core.yaml").decision_links is not None
 
 
 def decide_twice_at_once(link: str) -> list[int]:
