@@ -99,3 +99,24 @@ def test_link_of_one_server_is_shown_and_used_on_the_other_and_holds_after_a_rot
     assert one.client.get(new).status_code == 404  # a server with the keys of before
     assert third.client.post(path, json={"decision": "deny"}).status_code == 200
     assert one.client.get(path).status_code == 410
+
+
+def test_write_in_doubt_is_decided_by_a_link_as_what_it_is(hosts: Cluster, pair: tuple[Host, Host]) -> None:
+    one, _ = pair
+    doomed = hosts.serve()
+    body = {"external": {"name": "D-1", "until": "never"}}
+    run = doomed.client.post("/workflows/ship/runs", params={"wait": False}, json=body).json()["run_id"]
+    hosts.await_begun("ship", "D-1")
+    doomed.kill()
+    (call,) = one.await_status(run, "waiting", seconds=60)["waiting"]
+    assert call["reason"] == "in_doubt"
+    path = one.client.post(f"/runs/{run}/links", json={}).json()["url"].removeprefix(URL)
+    shown = one.client.get(path)
+    assert shown.json()["decisions"] == ["retry", "skip", "fail"]
+    page = one.client.get(path, headers={"Accept": "text/html"}).text
+    assert "It may have happened or not" in page
+    assert ['value="skip"' in page, 'value="approve"' in page] == [True, False]
+    assert one.client.post(path, json={"decision": "approve"}).status_code == 409
+    assert one.client.post(path, json={"decision": "skip"}).status_code == 200
+    one.await_status(run, "completed", "failed")
+    assert len(hosts.begun("ship")) == 1
