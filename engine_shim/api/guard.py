@@ -65,9 +65,8 @@ class Guard:
             if _name(host) not in self._hosts:
                 hint = "`serve --allow-host` names what it is called"
                 return Refusal(400, "host", f"this server is not {host!r}; {hint}")
-        is_by_token = scope["path"].removeprefix(scope.get("root_path", "")).startswith(BY_TOKEN)
         for origin in _values(scope, b"origin"):
-            if origin == NAMELESS and is_by_token:
+            if origin == NAMELESS and scope["path"].removeprefix(scope.get("root_path", "")).startswith(BY_TOKEN):
                 continue
             if origin not in self.origins and _name_of_page(origin) not in self._hosts:
                 return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
