@@ -15,6 +15,7 @@ from starlette.routing import Match
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
+from engine_shim.api.decision_links import WritePage, decision_routes
 from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health, Me
@@ -40,11 +41,11 @@ METRICS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_router(service: Service) -> APIRouter:
+def create_router(service: Service, *, write_page: WritePage | None = None) -> APIRouter:
     """Return all routes of a service, for a FastAPI app that is yours.
 
     Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`; until it has, all routes
-    answer 503.
+    answer 503. With `write_page` (`write_decision_page` of `engine_shim.web`) browsers get decision links as pages.
     """
     access = Access(service)
 
@@ -56,11 +57,19 @@ def create_router(service: Service) -> APIRouter:
     parts = (workflow_routes, draft_routes, run_routes, chat_routes, tool_routes, trigger_routes, openai_routes)
     for routes in (*parts, _system_routes):
         router.include_router(routes(access))
+    router.include_router(decision_routes(access, write_page))
     return router
 
 
-def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: Collection[str] = ()) -> FastAPI:
-    """Return the API by itself: it serves what is asked of `hosts`, also to pages of `origins`."""
+def create_app(
+    service: Service,
+    *,
+    hosts: Collection[str] = LOOPBACK,
+    origins: Collection[str] = (),
+    write_page: WritePage | None = None,
+) -> FastAPI:
+    """Return the API by itself: it serves what is asked of `hosts`, also to pages of `origins`. With `write_page`
+    browsers get decision links as pages."""
     app = FastAPI(
         title="agent-core",
         version=version("agent-core"),
@@ -69,7 +78,7 @@ def create_app(service: Service, *, hosts: Collection[str] = LOOPBACK, origins: 
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(create_router(service))
+    app.include_router(create_router(service, write_page=write_page))
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(Guard, hosts=hosts, origins=origins)

@@ -15,6 +15,10 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024
 ORIGIN: Final = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _MANNERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in MANNERS.items())
+NAMELESS: Final = "null"
+BY_TOKEN: Final = "/decide/"
+"""Pages that send no referrer have no origin in the forms that they send; below this path they need none, as what
+decides there is the token in the address, which a page of others does not have."""
 BODY_S: Final = 30.0
 """Bytes that a request may have, and seconds that it may take to send them."""
 
@@ -62,6 +66,8 @@ class Guard:
                 hint = "`serve --allow-host` names what it is called"
                 return Refusal(400, "host", f"this server is not {host!r}; {hint}")
         for origin in _values(scope, b"origin"):
+            if origin == NAMELESS and scope["path"].removeprefix(scope.get("root_path", "")).startswith(BY_TOKEN):
+                continue
             if origin not in self.origins and _name_of_page(origin) not in self._hosts:
                 return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
         length = headers.get(b"content-length", "0")

@@ -14,7 +14,7 @@ RUN_LINKS: Final = link(
     "run_id",
     "run_id",
     *("show_run", "follow_run", "export_journal", "verify_run", "replay_run", "decide_run", "resume_run"),
-    *("pause_run", "cancel_run", "fork_run", "add_message"),
+    *("pause_run", "cancel_run", "fork_run", "add_message", "make_link"),
 )
 CHAT_LINKS: Final = {
     **link("run_id", "trace_id", "show_run", "follow_run", "export_journal", "verify_run", "decide_run"),

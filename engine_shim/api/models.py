@@ -10,12 +10,12 @@ Text = Annotated[str, Field(max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-def _read_whole(value: Any) -> Any:
+def read_whole(value: Any) -> Any:
     """Return a number without a fraction as an integer: 3.0 is one in JSON Schema."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_read_whole)]
+Whole = Annotated[int, BeforeValidator(read_whole)]
 
 
 class RequestBody(BaseModel):

@@ -17,7 +17,9 @@ from engine_shim.api.request_faults import RequestFields
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.conversations import ConversationNotFound
+from engine_shim.service.decision_links import LinkUnknown
 from engine_shim.service.driven_runs import ServerEnds
+from engine_shim.service.linked_calls import LinkExpired, LinkRunGone, LinkUsed
 from engine_shim.service.run_service import KeyReused
 from engine_shim.service.shares import OverShare, TooManyRuns
 from engine_shim.service.tool_review import ChangedMeanwhile, HostOnly
@@ -32,11 +34,14 @@ STORE: Final = "store"
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
     *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
-    *(UnknownTool, ModelNotFound),
+    *(UnknownTool, ModelNotFound, LinkUnknown),
 )
 KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     (NOT_FOUND, 404, "not_found"),
     ((NotSigned,), 401, "not_signed"),
+    ((LinkExpired,), 410, "link_expired"),
+    ((LinkUsed,), 410, "link_used"),
+    ((LinkRunGone,), 410, "run_deleted"),
     ((TooManyRuns,), 429, "too_many_runs"),
     ((OverShare,), 429, "over_share"),
     ((ServerEnds,), 503, "server_ends"),

@@ -40,6 +40,7 @@ TITLES: Final = {
     405: "Method not allowed",
     408: "Request too slow",
     409: "In conflict with the current state",
+    410: "Gone",
     413: "Request too large",
     415: "Media type not supported",
     422: "Cannot be processed",

@@ -1,7 +1,7 @@
 """What goes in and out of the routes about runs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -15,11 +15,27 @@ from engine_shim.api.models import Name, RequestBody, Text, Whole
 
 
 class RunRequest(RequestBody):
-    """The inputs of a run."""
+    """The inputs of a run, and where its caller wants to be told when it waits and ends: a URL of a host that the
+    configuration names under `callbacks`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"external": {"message": "Where is order 17?"}}]})
 
     external: Json = Field(default={})
+    callback_url: Annotated[str, Field(max_length=4096)] | None = None
+
+
+class DecisionLink(BaseModel):
+    """A link that decides about one waiting call, once. Whoever has the `url` can decide; records show the `id`."""
+
+    url: str
+    id: str
+    expires_at: str
+
+
+class ShownCall(WaitingCall):
+    """A waiting call; with a `link` that decides about it, where links were asked for."""
+
+    link: NotRequired[DecisionLink]
 
 
 class JournalEnd(BaseModel):
@@ -46,7 +62,7 @@ class Run(BaseModel):
     submitted_by: str | None
     outputs: Json
     path: list[str]
-    waiting: list[WaitingCall]
+    waiting: list[ShownCall]
     error: RunError | None
     journal: JournalEnd | None
     why_paused: str | None = Field(description="Why no server resumes it by itself any more.")

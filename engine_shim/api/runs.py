@@ -12,14 +12,15 @@ from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator, TypeAdapter
 
 from agent_core.audit.verify import verify
-from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import calls_for_person, waiting_calls
+from agent_core.errors import DefinitionError
 from agent_core.journal.store import Journal
+from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
-from agent_core.statuses import OPEN, ListedStatus
+from agent_core.statuses import ListedStatus
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.decision_links import choose_call, require_links
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import ProblemRoute, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
@@ -27,6 +28,7 @@ from engine_shim.api.run_models import (
     DecideRequest,
     ForkRequest,
     MessageRequest,
+    RecordRef,
     ReplayedRun,
     ReplayRequest,
     Run,
@@ -37,6 +39,7 @@ from engine_shim.api.run_models import (
 )
 from engine_shim.runs.trial import try_replay
 from engine_shim.service.feed_merge import POSITION_TEXT, Position
+from engine_shim.service.linked_calls import find_open_calls
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
@@ -46,6 +49,7 @@ EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema(
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)}
 }
+WithLinks = Annotated[bool, Query(description="With a link for each waiting call; needs the scope `decide`.")]
 POSITION = "Journal-Position"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -76,9 +80,10 @@ def run_routes(access: Access) -> APIRouter:
         return write_json({"runs": runs, "next": None if page.next is None else write_cursor(page.next)})
 
     @router.get("/runs/{run_id}", response_model=Run, responses=responses(404, 409))
-    async def show_run(run_id: str, nodes: Nodes = False, caller: Caller = read) -> Response:
+    async def show_run(run_id: str, nodes: Nodes = False, links: WithLinks = False, caller: Caller = read) -> Response:
         """Return a run: its status, what waits, and once it came to rest its outputs."""
-        return write_json((await caller.tenant.view(run_id)).as_json(nodes=nodes))
+        about = (await caller.tenant.view(run_id)).as_json(nodes=nodes)
+        return write_json(_add_links(access, caller, about) if links else about)
 
     @router.get(
         "/runs/{run_id}/events",
@@ -140,7 +145,7 @@ def run_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Decide on a call that waits; the run continues. The records say who decided."""
         await caller.tenant.runs.check_exists(run_id)
-        decisions = {await _find_call(caller, run_id, body): body.read()}
+        decisions = {await _find_call(caller, run_id, body.at): body.read()}
         await caller.tenant.runs.decide(run_id, decisions, by=caller.name, is_followed=not wait)
         return await answer_run(caller, run_id, wait=wait, nodes=nodes)
 
@@ -218,6 +223,15 @@ def run_routes(access: Access) -> APIRouter:
     return router
 
 
+def _add_links(access: Access, caller: Caller, run: Json) -> Json:
+    """Return a run whose waiting calls come with links, for a caller who may decide."""
+    if not caller.allows("decide"):
+        raise HTTPException(403, f"the token {caller.name!r} lacks the scope 'decide' for links that decide")
+    links, tenant = require_links(access), caller.tenant
+    expires = int(tenant.store.clock.read()) + links.lifetime
+    return {**run, "waiting": links.add_to(run["waiting"], run["run_id"], expires, caller.name, tenant.name)}
+
+
 @contextmanager
 def _naming(place: tuple[str, int]) -> Iterator[None]:
     """Say of what is wrong with a place that it is the field `at`."""
@@ -236,21 +250,13 @@ def _verify(journal: Journal, run_id: str) -> dict[str, Any]:
     return {key: getattr(found, key) for key in Verdict.model_fields}
 
 
-async def _find_call(caller: Caller, run_id: str, body: DecideRequest) -> tuple[str, int]:
+async def _find_call(caller: Caller, run_id: str, at: RecordRef | None) -> tuple[str, int]:
     """Return the call that is decided on: the named one, or the only one that waits."""
-    if body.at is not None:
-        return body.at.place
-    runs = caller.tenant.runs
-    view = await caller.tenant.view(run_id)
-    waiting = view.waiting
-    if view.status in OPEN:  # it may be about to rest: what waits is in the journal before its status says so
-        waiting = waiting_calls(await runs.store.load(run_id))
-    waiting = calls_for_person(waiting)
-    if not waiting:
-        raise DecisionError(f"no call waits in run {run_id!r}")
-    if len(waiting) > 1:
-        raise DecisionError(f"{len(waiting)} calls wait in run {run_id!r}; say which one by `at`", where="at")
-    return waiting[0]["strand"], waiting[0]["n"]
+    if at is not None:
+        return at.place
+    _, waiting = await find_open_calls(caller.tenant.runs, run_id)
+    call = choose_call(run_id, waiting, None)
+    return call["strand"], call["n"]
 
 
 def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:

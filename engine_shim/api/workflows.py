@@ -68,9 +68,10 @@ def workflow_routes(access: Access) -> APIRouter:
         the run of that time."""
         tenant = caller.tenant
         workflow = tenant.workflows.get(name)
-        found, _ = await tenant.runs.submit(
-            workflow, body.external, by=caller.name, key=idempotency_key, trace=traceparent, is_followed=not wait
-        )
+        about: dict[str, Any] = {"key": idempotency_key, "trace": traceparent, "is_followed": not wait}
+        if body.callback_url is not None:
+            about["callback"] = tenant.open_callback(body.callback_url, decides=caller.allows("decide"))
+        found, _ = await tenant.runs.submit(workflow, body.external, by=caller.name, **about)
         responds = wait and any(node.tool == RESPOND for node in workflow.definition.nodes)
         return await answer_run(caller, found, wait=wait, nodes=nodes, is_own=True, responds=responds)
 

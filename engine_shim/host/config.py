@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.run.secrets import Secrets
-from agent_core.statuses import NOTIFIED, NotifiedStatus
-from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of
+from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
+from engine_shim.host.notifications import CallbackConfig, LinkConfig, WebhookConfig
 from engine_shim.host.own_variables import is_own
 from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
@@ -28,18 +28,6 @@ Pattern = Annotated[str, AfterValidator(check_pattern)]
 
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-
-
-class WebhookConfig(BaseModel):
-    """Where a server tells of its runs, signed with the secret in the variable: when one waits or ends, or of those
-    statuses that are named, of the workflows that the globs name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
-    secret_env: str = Field(min_length=1)
-    statuses: list[NotifiedStatus] = list(NOTIFIED)
-    workflows: list[str] = ["*"]
 
 
 class MaskPattern(BaseModel):
@@ -86,6 +74,12 @@ class TenantConfig(BaseModel):
     execute_tools: list[str | ExecutableTool] = []
     triggers: str | None = None
     webhooks: list[WebhookConfig] = []
+    callbacks: CallbackConfig | None = None
+
+    @property
+    def signing(self) -> list[str]:
+        """The variables with which what it is told is signed."""
+        return _signing_of(self.webhooks, self.callbacks)
 
 
 class TemporalConfig(BaseModel):
@@ -119,10 +113,10 @@ class HostConfig(BaseModel):
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
     only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. `env`
     are variables that definitions may read; `model_files` are globs of files that definitions over HTTP may name as
-    models, and `model_endpoints`, each with the variable of its key or null, are all that definitions may ask. A
-    server has `tenants`, tells `webhooks` of its runs, and executes by themselves the tools that the globs
-    `execute_tools` name. With the `engine` temporal its runs are driven by the workers at `temporal`. Paths start from
-    the directory of the configuration.
+    models, and `model_endpoints`, each with the variable of its key or null, are all that definitions may ask. A server
+    has `tenants`, tells `webhooks` of its runs, and those whom its callers name by `callbacks`, makes `decision_links`,
+    and executes by themselves the tools that the globs `execute_tools` name. With the `engine` temporal its runs are
+    driven by the workers at `temporal`. Paths start from the directory of the configuration.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -153,6 +147,8 @@ class HostConfig(BaseModel):
     workflows: str = "workflows"
     triggers: str = "triggers"
     webhooks: list[WebhookConfig] = []
+    callbacks: CallbackConfig | None = None
+    decision_links: LinkConfig | None = None
     execute_tools: list[str | ExecutableTool] = []
     tenants: dict[TenantName, TenantConfig] = {}
     engine: Literal["process", "temporal"] = "process"
@@ -165,9 +161,8 @@ class HostConfig(BaseModel):
     _signing: set[str] = PrivateAttr(default_factory=set)
 
     def model_post_init(self, context: Any) -> None:
-        """Note the secrets of all webhooks."""
-        hooks = [*self.webhooks, *(hook for each in self.tenants.values() for hook in each.webhooks)]
-        self.note_signing(hook.secret_env for hook in hooks)
+        """Note the secrets with which this host and its tenants sign."""
+        self.note_signing(self.signing)
 
     def for_tenant(self, name: str) -> "HostConfig":
         """Return the host as one of its tenants has it. DefinitionError for a tenant that the file does not name."""
@@ -176,7 +171,7 @@ class HostConfig(BaseModel):
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
         own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
-        unset |= {"root": None, "env": [], "model_files": []}
+        unset |= {"root": None, "env": [], "model_files": [], "callbacks": None}
         if own.get("secret_env", ()) is None:
             del own["secret_env"]
         own["presets"] = _merge_presets(self.presets, self.tenants[name].presets)
@@ -187,6 +182,13 @@ class HostConfig(BaseModel):
         config._of_sources = self.source_secrets()
         config._signing = self._signing  # one set: what a trigger of one names, no other reads
         return config
+
+    @property
+    def signing(self) -> list[str]:
+        """The variables of the secrets of webhooks, callbacks and links, of the host and of its tenants."""
+        links = [] if self.decision_links is None else self.decision_links.variables
+        own = _signing_of(self.webhooks, self.callbacks)
+        return [*own, *links, *(name for each in self.tenants.values() for name in each.signing)]
 
     def note_signing(self, variables: Iterable[str]) -> None:
         """From now on these variables hold secrets with which this host checks who has signed, for all its tenants."""
@@ -251,6 +253,10 @@ class HostConfig(BaseModel):
         return self._of_sources or self.secrets()
 
 
+def _signing_of(webhooks: Iterable[WebhookConfig], callbacks: CallbackConfig | None) -> list[str]:
+    return [*(hook.secret_env for hook in webhooks), *([] if callbacks is None else [callbacks.secret_env])]
+
+
 def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the presets of a tenant: the host's, and key by key its own in place of them."""
     return {code: {**host.get(code, {}), **own.get(code, {})} for code in dict.fromkeys([*host, *own])}
@@ -263,6 +269,14 @@ WITHIN: Final[Mapping[str, type[BaseModel]]] = {
     "remote": RemoteHost,
     "tenants": TenantConfig,
     "webhooks": WebhookConfig,
+}
+
+
+NO_LINKS: Final = "needs `decision_links` in the file, with its public_url and secret_env"
+SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    "callbacks": CallbackConfig,
+    "decision_links": LinkConfig,
+    "temporal": TemporalConfig,
 }
 
 
@@ -280,7 +294,17 @@ def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) ->
         problems = sorted(problems_of(error, _keys), key=lambda each: _line_of(each.where, document) or 0)
         raise DefinitionErrors([Problem(_locate(each.where, document), each.message) for each in problems]) from None
     config._document, config._hidden = document, hidden
+    refuse([Problem(_locate(place, document), NO_LINKS) for place in _find_wanting(config)])
     return config
+
+
+def _find_wanting(config: HostConfig) -> Iterable[str]:
+    """Yield the places that ask for links of a host that makes none."""
+    places: dict[str, HostConfig | TenantConfig] = {"": config}
+    places |= {f"tenants/{name}/": each for name, each in config.tenants.items()}
+    for prefix, each in places.items() if config.decision_links is None else ():
+        hooks = {**{f"webhooks/{at}": hook for at, hook in enumerate(each.webhooks)}, "callbacks": each.callbacks}
+        yield from (f"{prefix}{at}/decision_links" for at, hook in hooks.items() if hook and hook.decision_links)
 
 
 def _locate(location: str, document: Document) -> str:
@@ -296,6 +320,6 @@ def _line_of(location: str, document: Document) -> int | None:
 
 def _keys(location: Location) -> Iterable[str]:
     """Return the keys that may be given at a place of the file."""
-    if location[0] == "temporal":
-        return (TemporalConfig if len(location) > 1 else HostConfig).model_fields
+    if (section := SECTIONS.get(str(location[0]))) is not None:
+        return (section if len(location) > 1 else HostConfig).model_fields
     return WITHIN.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

@@ -57,7 +57,7 @@ def read_state(tenant: "Tenant", store_failures: int) -> "TenantState":
         lost_leases=engine.lease_keeper.lost,
         recovery_pauses=runs.recovery.pauses,
         store_failures=store_failures,
-        webhook_deliveries=_add_up(webhook.outcomes for webhook in tenant.webhooks),
+        webhook_deliveries=_add_up(sender.outcomes for sender in tenant.senders),
         trigger_times=tenant.triggers.outcomes,
     )
 

@@ -21,6 +21,7 @@ from engine_shim.runs.controls import record_decisions
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
+from engine_shim.service.callbacks import Callback
 from engine_shim.service.driven_runs import Drive, DrivenRuns, ServerEnds
 from engine_shim.service.feeds import Feeds
 from engine_shim.service.orphans import Orphans
@@ -81,19 +82,19 @@ class RunService:
         trace: str | None = None,
         is_followed: bool = False,
         takes_unlisted: bool = False,
+        callback: Callback | None = None,
     ) -> tuple[str, bool]:
         """Begin a run, called `run_id` if that is given; gives its id, and whether it is new. Unless there is a `key`,
         `run_id` is new. `trace` is the caller's `traceparent`. The events of one that `is_followed` are kept for its
-        caller, who is about to follow it.
+        caller, who is about to follow it; a `callback` is told when it waits and ends.
 
         With a `key` that came before, it is the run of that time, in whichever version it began, driven on if nobody
         drives it. DefinitionError for inputs that do not fit, KeyReused for a key of other inputs, OverShare under
         load; with nothing written. Inputs that the workflow does not list do not fit, unless it `takes_unlisted` ones.
         """
         run = run_id or (new_run_id() if key is None else key_to_id(workflow.definition.id, key))
-        begin = partial(
-            self.engine.run, workflow, external=external, run_id=run, is_new=key is None, **self._submitted(by, trace)
-        )
+        submitted = self._submitted(by, trace, callback)
+        begin = partial(self.engine.run, workflow, external=external, run_id=run, is_new=key is None, **submitted)
         while key is None or not await self.store.has_started(run):
             try:
                 if not takes_unlisted:
@@ -107,6 +108,8 @@ class RunService:
                 return run, True
         if not await self.store.run_blocking(self.engine.has_begun_with, run, workflow, external=external):
             raise KeyReused(key)
+        if callback is not None:
+            await self.store.run_blocking(callback.replace, run, by)
         if run not in self.driven and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
@@ -160,9 +163,15 @@ class RunService:
         await self.driven.launch(new, lambda on_taken: retry(on_taken=on_taken), is_followed, by)
         return new
 
-    def _submitted(self, by: str, trace: str | None) -> Submitted:
-        """Return who handed in a run that begins, and the caller's span that its own lie under."""
-        return {"submitter": by, "on_begin": lambda run: self.engine.telemetry.keep_parent(run, trace)}
+    def _submitted(self, by: str, trace: str | None, callback: Callback | None = None) -> Submitted:
+        """Return who handed in a run that begins, the caller's span that its own lie under, and whom it notifies."""
+
+        def note(run: str) -> None:
+            self.engine.telemetry.keep_parent(run, trace)
+            if callback is not None:
+                callback.note(run)
+
+        return {"submitter": by, "on_begin": note}
 
     async def _resume_unless_busy(self, run: str, by: str) -> None:
         try:

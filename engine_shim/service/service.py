@@ -156,7 +156,7 @@ class Service:
             yield Timers(tenant.runs).run_forever
             if tenant.store.clock.is_remote:
                 yield tenant.clock.run_forever
-            yield from (webhook.run_forever for webhook in tenant.webhooks)
+            yield from (sender.run_forever for sender in tenant.senders)
 
     async def _recover_forever(self) -> None:
         while True:

@@ -16,20 +16,24 @@ from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
 from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
+from engine_shim.service.callbacks import Callback, check_callback
 from engine_shim.service.completions import Completions
 from engine_shim.service.conversations import ConversationService
+from engine_shim.service.decision_links import DecisionLinks, open_links
 from engine_shim.service.definitions import open_catalog
 from engine_shim.service.drafts import Drafts, Format
+from engine_shim.service.event_sender import EventSender, Source
 from engine_shim.service.host_tools import HostTools
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.run_view import RunView
 from engine_shim.service.shares import Share, Shares
 from engine_shim.service.spent import Account
 from engine_shim.service.triggers import Triggers, TriggerSecrets
-from engine_shim.service.webhooks import WebhookSender, open_senders
+from engine_shim.service.webhooks import open_senders
 from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
+from engine_shim.store.callbacks import RunCallback
 from engine_shim.store.clock_watch import ClockWatch
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
@@ -56,7 +60,7 @@ class Tenant:
     checks: WorkerPool
     search: RunSearch
     searches: WorkerPool
-    webhooks: list[WebhookSender]
+    senders: list[EventSender]
     clock: ClockWatch
 
     @property
@@ -71,6 +75,12 @@ class Tenant:
     async def view(self, run: str) -> RunView:
         """Return a run of this tenant. RunNotFound."""
         return await self.runs.view(run)
+
+    def open_callback(self, url: str, *, decides: bool) -> Callback:
+        """Return the URL at which the caller of a run wants to be told of it; links go to one who `decides`.
+        DefinitionError for a URL that this host does not call."""
+        check_callback(self.config.callbacks, url)
+        return Callback(self.store, RunCallback(url, decides))
 
     async def list_runs(self, query: RunQuery) -> RunPage:
         """Return a page of the runs that are this host's, the newest first. To look into records takes a while."""
@@ -146,13 +156,15 @@ class Tenants(Mapping[str | None, Tenant]):
     ) -> None:
         telemetry, runs = telemetry or Telemetry(), None if shares is None else shares.runs
         secrets, slots = TriggerSecrets(config.note_signing), Limiter(MAX_RUNNING)
-        own = open_tenant(config, store, model, telemetry, Shared(secrets, slots.line(None), runs))
+        self.links = open_links(config)
+        """The links by which people decide about calls, of all tenants; None where the host makes none."""
+        own = open_tenant(config, store, model, telemetry, Shared(secrets, slots.line(None), runs, self.links))
         self._by_name: dict[str | None, Tenant] = {None: own}
         configs = {name: config.for_tenant(name) for name in config.tenants}
         directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
         for name, each in configs.items():
             is_own, about = directories.count(_workflows_of(each).resolve()) == 1, telemetry.of_tenant(name)
-            shared = Shared(secrets, slots.line(name), runs)
+            shared = Shared(secrets, slots.line(name), runs, self.links)
             self._by_name[name] = open_tenant(each, store, model, about, shared, is_own=is_own)
 
     def __getitem__(self, name: str | None) -> Tenant:
@@ -168,11 +180,12 @@ class Tenants(Mapping[str | None, Tenant]):
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What a tenant shares with the others of its server: the secrets of triggers, the turns in which runs are driven,
-    and how many there may be."""
+    how many there may be, and what makes links."""
 
     secrets: TriggerSecrets
     slots: Line | None = None
     runs: Share | None = None
+    links: DecisionLinks | None = None
 
 
 def open_tenant(
@@ -212,11 +225,12 @@ def open_tenant(
         clock=store.clock.now,
     )
     triggers.load()
-    webhooks = open_senders(config, store.database, runs.read, store.clock.read)
+    source = Source(store.database, runs.read, store.clock.read, shared.links, config.tenant)
     drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
-    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool(), webhooks)
-    return Tenant(config, store, engine, workflows, runs, conversations, *parts, ClockWatch(store))
+    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool())
+    senders = open_senders(config, source)
+    return Tenant(config, store, engine, workflows, runs, conversations, *parts, senders, ClockWatch(store))
 
 
 def _workflows_of(config: HostConfig) -> Path:

@@ -26,9 +26,9 @@ from engine_shim.intervals import TRIGGER_INTERVAL_S
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.driven_runs import ServerEnds
 from engine_shim.service.run_service import RunService, key_to_id
+from engine_shim.service.secrets import read_secret
 from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
-from engine_shim.service.webhooks import read_secret
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from engine_shim.store.database import Database
 from utools.words.text import error_words

@@ -8,6 +8,7 @@ from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.signature import Keys
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
 from engine_shim.store.beside_runs import copy_trigger_times
+from engine_shim.store.callbacks import read_callback, save_callback
 from engine_shim.store.compare import begins_with, find_break
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
@@ -124,6 +125,15 @@ def _copy_notes(source: RunStore, target: RunStore, run: str) -> None:
         target.save_trace(run, trace)
     if (due := source.due(run)) is not None:
         target.save_due(run, due)
+    _copy_callback(source, target, run)
+
+
+def _copy_callback(source: RunStore, target: RunStore, run: str) -> None:
+    """Copy whom a run notifies, once its old events are there: it is told of those to come alone."""
+    if not (isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore)):
+        return
+    if (callback := read_callback(source.database, run)) is not None:
+        save_callback(target.database, run, callback)
 
 
 def _in_strands(rows: list[Row]) -> Tape:

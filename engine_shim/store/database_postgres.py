@@ -70,8 +70,11 @@ _PASSING: Final = """
     CREATE INDEX passing_events_act ON passing_events (run, strand, n)"""
 """Without a log: a crash of the server empties the tables, which may lose anything. The sequence is not theirs, so that
 positions go on where they were."""
+_CALLBACKS: Final = """
+    CREATE TABLE run_callbacks (run TEXT COLLATE "C" PRIMARY KEY, url TEXT NOT NULL, decides BIGINT NOT NULL)"""
 LAYOUT: Final = PostgresLayout(
-    "runs", (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS, _LEDGER_START, _KEPT_LEDGERS, _PASSING)
+    "runs",
+    (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS, _LEDGER_START, _KEPT_LEDGERS, _PASSING, _CALLBACKS),
 )
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"

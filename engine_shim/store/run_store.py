@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
 from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
+from engine_shim.store.callbacks import TABLE as CALLBACKS
+from engine_shim.store.callbacks import add_delivery
 from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
@@ -50,7 +52,7 @@ _DUE = f"""SELECT workflow_runs.run FROM {TIMERS}
     AND NOT EXISTS (SELECT 1 FROM run_hosts WHERE run = workflow_runs.run AND host NOT IN ('', ?))
     ORDER BY due, workflow_runs.run"""
 _BESIDE = ("run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", "run_followers", "passing_events")
-_TABLES = ("workflow_runs", *_BESIDE, TAKEOVERS, TIMERS)
+_TABLES = ("workflow_runs", *_BESIDE, CALLBACKS, TAKEOVERS, TIMERS)
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -294,7 +296,8 @@ class DatabaseRunStore:
         """Note what webhooks tell of. Numbers are given in the order in which others see the events."""
         self.database.lock(db, "events")
         event = (run, status, records, datetime.now(UTC).isoformat())
-        db.execute(_ADD_EVENT, event)
+        if db.execute(_ADD_EVENT, event).rowcount > 0:
+            add_delivery(db, run, status, records, self.clock.read())
 
 
 class SqliteRunStore(DatabaseRunStore):

@@ -35,6 +35,7 @@ ROUTES = [
     ("GET", "/runs/x/verify", "read"),
     ("POST", "/runs/x/replay", "read"),
     ("POST", "/runs/x/decide", "decide"),
+    ("POST", "/runs/x/links", "decide"),
     ("POST", "/runs/x/resume", "run"),
     ("POST", "/runs/x/pause", "run"),
     ("POST", "/runs/x/cancel", "run"),
@@ -80,6 +81,7 @@ def test_every_route_is_in_the_table_of_this_test(host: Served) -> None:
     found = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     table = {(method, _template(path)) for method, path, _ in ROUTES}
     signed = {("POST", "/triggers/{name}"), ("POST", "/tenants/{tenant}/triggers/{name}")}
+    signed |= {("GET", "/decide/{token}"), ("POST", "/decide/{token}")}
     assert found - table == {("GET", "/health"), ("GET", "/me"), *signed}
 
 

@@ -111,7 +111,7 @@ class Operation:
         if "enum" in schema:
             yield f"{schema['enum'][0]}x", ()
         if "pattern" in schema:
-            yield "~ ~", ()
+            yield next(each for each in ("~ ~", "~\t~") if not self.fits(each, schema)), ()
         if "maxItems" in schema:
             yield [self.sample(schema["items"])] * (schema["maxItems"] + 1), ()
 

@@ -14,10 +14,10 @@ from support.served_host import WORKFLOWS, Served, served, write_host
 
 pytestmark = needs("fastapi", "schemathesis")
 
-REFUSALS = [400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 428, 429, "5xx"]
+REFUSALS = [400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 422, 428, 429, "5xx"]
 """How a request may be refused that does not fit the document: schemathesis' own list, with 413, since a text or a list
-that is too long makes a body that is too large, and 408."""
-ACCEPTED = ["2xx", "3xx", 401, 403, 404, 409, 429, 503]
+that is too long makes a body that is too large, 408, and 410 for a link that was used."""
+ACCEPTED = ["2xx", "3xx", 401, 403, 404, 409, 410, 429, 503]
 """What may come of a request that fits the document: schemathesis' own list, less internal errors."""
 JUDGED_BY_MORE = [
     *("submit_run", "execute_tool", "complete_chat", "fork_run", "chat"),
@@ -33,6 +33,7 @@ SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
 RARE = ("save_workflow", "complete_chat", "get_model")
 """Operations that succeed for few of the bodies that are tried; other tests show them."""
+URL = "https://agents.example.com"
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
 MANY = 40
 STREAM = {"include-path-regex": "/events$", "request-timeout": 0.5, "max-stream-events": 3}
@@ -68,10 +69,13 @@ class Found:
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A host whose runs end, or wait for a person."""
     folder = tmp_path_factory.mktemp("host")
-    write_host(folder, execute_tools=["stock", "order", "calculator"])
-    (folder / "workflows" / "wait.json").unlink()
-    with served(folder, is_open=False) as found:
-        yield found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LINK_KEY", "the key of the links")
+        links = {"public_url": URL, "secret_env": "LINK_KEY"}
+        write_host(folder, execute_tools=["stock", "order", "calculator"], decision_links=links)
+        (folder / "workflows" / "wait.json").unlink()
+        with served(folder, is_open=False) as found:
+            yield found
 
 
 def test_api_answers_as_its_document_says(host: Served) -> None:
@@ -115,6 +119,7 @@ def load_schema(host: Served, examples: int) -> Any:
         "path.name": ["desk", "desk@1", "buy", "count"],
         "body.digest": [host.client.get("/tools/changes", headers=headers).json()["digest"]],
         "path.run_id": runs,
+        "path.token": list(make_tokens(host, headers)),
         "cancelled.run_id": runs[:3],
         "path.conversation_id": [f"talk-{number}" for number in range(4)],
         "path.code": ["calculator"],
@@ -160,6 +165,15 @@ def make_runs(host: Served, headers: dict[str, str]) -> Iterator[str]:
     for number, agent in enumerate(("clerk", "buyer")):
         body = {"message": "How many?", "agent": agent, "conversation_id": f"talk-{number}"}
         yield host.client.post("/agent/chat", json=body, headers=headers).json()["trace_id"]
+
+
+def make_tokens(host: Served, headers: dict[str, str]) -> Iterator[str]:
+    """Tokens of links to calls that wait, in runs that nothing else is asked of."""
+    for number in range(6):
+        body = {"external": {"article": f"L-{number}"}}
+        run = host.client.post("/workflows/buy/runs", json=body, headers=headers).json()["run_id"]
+        link = host.client.post(f"/runs/{run}/links", json={}, headers=headers).json()
+        yield link["url"].removeprefix(f"{URL}/decide/")
 
 
 def ask_everything(schema: Any) -> Found:

@@ -337,7 +337,7 @@ def test_health_and_document_are_there(host: Served) -> None:
 @pytest.mark.parametrize(
     ("body", "media_type", "detail"),
     [
-        (b'{"message": "x"}', "application/json", "body/message: unknown key; there are external"),
+        (b'{"message": "x"}', "application/json", "body/message: unknown key; there are external, callback_url"),
         (b'{"external": {}', "application/json", "body: is no JSON: Expecting ',' delimiter at character 15"),
         (b'{"external": {}}', "text/plain", "body: must be a JSON object, sent with `Content-Type: application/json`"),
     ],

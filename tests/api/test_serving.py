@@ -14,9 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import typer
 
 from engine_shim.cli.output import Options
 from engine_shim.cli.serving.serve import Connection, describe_served, open_service
+from engine_shim.service.tokens import Tokens
+from engine_shim.store.database_sqlite import SqliteDatabase
 from support.optional import needs
 from support.served_host import served, write_host
 from support.served_process import serving
@@ -172,6 +175,22 @@ def test_fault_of_a_workflow_or_a_directory_is_told_at_the_start(tmp_path: Path)
     assert done.returncode == 3
     assert "bad.json" in done.stderr
     assert "'ech'" in done.stderr
+
+
+@pytest.mark.exhaustive
+def test_name_in_the_links_of_a_host_is_one_that_others_call_it_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no open server answers them, and who has a link is answered without --allow-host."""
+    monkeypatch.setenv("LINK_KEY", "the key of the links")
+    write_host(tmp_path, decision_links={"public_url": "https://agents.example.com", "secret_env": "LINK_KEY"})
+    options = Options(tmp_path / "runs.db", tmp_path / "agent-core.yaml")
+    with pytest.raises(typer.BadParameter, match="no token"):
+        open_service("127.0.0.1", (), None, options)
+    Tokens(SqliteDatabase(tmp_path / "runs.db")).issue("n8n", ["run"])
+    with serving(tmp_path) as (_, client):
+        for host, status in (("agents.example.com", 404), ("127.0.0.1", 404), ("other.example.com", 400)):
+            assert client.get("/decide/x", headers={"Host": host}).status_code == status
 
 
 @pytest.mark.exhaustive

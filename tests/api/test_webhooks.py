@@ -5,8 +5,6 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -17,62 +15,23 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
-from engine_shim.host.config import WebhookConfig
-from engine_shim.service.deliveries import BACKOFF_S
+from engine_shim.host.notifications import WebhookConfig
+from engine_shim.service.deliveries import BACKOFF_S, COLLECTED
+from engine_shim.service.event_sender import Source
 from engine_shim.service.run_view import RunView
 from engine_shim.service.webhooks import WebhookSender
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
 from support.served_host import served
+from support.webhook_receiver import Receiver, receiving
 
 SECRET = "a secret of both"
-
-
-@dataclass
-class Receiver:
-    """Who is told: answers with the given statuses in turn, then with 204, and keeps what it was sent."""
-
-    statuses: list[int] = field(default_factory=list)
-    received: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    url: str = ""
-
-    @property
-    def types(self) -> list[str]:
-        return [json.loads(body)["type"] for _, body in self.received]
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with receiving() as found:
         yield found
-
-
-@contextmanager
-def receiving() -> Iterator[Receiver]:
-    found = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            found.received.append(({name.lower(): value for name, value in self.headers.items()}, body))
-            self.send_response(found.statuses.pop(0) if found.statuses else 204)
-            self.end_headers()
-
-        def log_message(self, *args: Any) -> None: ...
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 64
-
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    found.url = f"http://127.0.0.1:{server.server_port}/hook"
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
 
 
 class Office:
@@ -85,8 +44,8 @@ class Office:
         self.senders = [self.open() for _ in range(2)]
 
     def open(self) -> WebhookSender:
-        database = self.store.database
-        sender = WebhookSender(self.hook, "webhooks/0", database, self.view, clock=lambda: self.now, timeout=2)
+        source = Source(self.store.database, lambda run: self.view(run), lambda: self.now)
+        sender = WebhookSender(self.hook, "webhooks/0", source, timeout=2)
         sender._deliveries.begin()
         return sender
 
@@ -219,6 +178,15 @@ def test_only_what_the_operator_wants_is_told(receiver: Receiver, tmp_path: Path
     office.set("c", "failed", 3, "order_desk")
     office.send()
     assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["c"]
+
+
+def test_event_behind_many_that_nobody_wants_is_told_at_the_next_look(receiver: Receiver, tmp_path: Path) -> None:
+    office = Office(tmp_path, receiver.url, statuses=["failed"])
+    for number in range(COLLECTED + 1):
+        office.set(f"r{number}", "completed", 3)
+    office.set("last", "failed", 3)
+    assert office.send() == 1
+    assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["last"]
 
 
 @pytest.mark.exhaustive

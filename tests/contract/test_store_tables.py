@@ -19,6 +19,7 @@ from engine_shim.service.deliveries import BACKOFF_S, CLAIM_S, Deliveries
 from engine_shim.service.tenants import Tenant, open_tenant
 from engine_shim.service.tokens import PREFIX, Tokens
 from engine_shim.service.triggers import Triggers
+from engine_shim.store.callbacks import HOOK, RunCallback, read_callback, replace_callback, save_callback
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.ledger import GENESIS, read_ledger
@@ -178,6 +179,35 @@ def test_only_what_happens_after_a_webhook_began_is_told_and_once(
         post.note(run, status)
     assert post.collect() == [3, 0]
     assert [post.claim(0), post.claim(1)] == [[("a", "completed", 1), ("d", "failed", 1)], []]
+
+
+def test_callback_of_a_run_is_due_with_each_event_and_once(store: DatabaseRunStore, other: DatabaseRunStore) -> None:
+    post = Post(store, other)
+    servers = [Deliveries(each.database, HOOK, lambda: post.now) for each in (store, other)]
+    post.now = store.clock.read() + 1
+    first, second = RunCallback("https://a.example/1", True), RunCallback("https://a.example/2", False)
+    for callback in (first, second):
+        save_callback(store.database, "a", callback)  # the first one stays
+    assert (read_callback(other.database, "a"), read_callback(other.database, "b")) == (first, None)
+    for run, status in (("a", "running"), ("b", "waiting"), ("a", "waiting"), ("a", "waiting")):
+        post.note(run, status)
+    (event,) = servers[0].claim()
+    assert ((event.run, event.status), servers[1].claim()) == (("a", "waiting"), [])
+    servers[0].finish(event.event)
+    post.note("a", "waiting")  # saved once more, it is no other event
+    replace_callback(store.database, "a", first, post.now)  # the same one is told nothing anew
+    assert servers[1].claim() == []
+    replace_callback(store.database, "a", second, post.now)
+    (again,) = servers[1].claim()
+    assert (again.event, again.attempt, read_callback(store.database, "a")) == (event.event, 1, second)
+    servers[1].finish(again.event)
+    post.note("a", "running", 2)
+    replace_callback(store.database, "a", first, post.now)  # it goes on, and there is nothing to tell yet
+    assert servers[0].claim() == []
+    post.note("a", "completed", 3)
+    assert [each.status for each in servers[0].claim()] == ["completed"]
+    assert store.forget("a")
+    assert read_callback(other.database, "a") is None
 
 
 def test_events_of_a_run_keep_their_order_and_wait_for_the_one_before(store: DatabaseRunStore) -> None:

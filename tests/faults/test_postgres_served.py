@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from engine_shim.service.link_token import LinkGrant, write_token
 from support.bad_link import BadLink, bad_link
 from support.postgres_server import Postgres
 from support.served_host import Served, served
@@ -17,6 +18,9 @@ from utools.databases.store_address import read_address
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("postgres")]
 ANSWERS = (200, 202, 409, 503)
+LINK_KEY = "the key of the links"
+LINKS = {"public_url": "https://agents.example.com", "secret_env": "LINK_KEY"}
+CALLBACKS = {"allowed_domains": ["127.0.0.1"], "allow_cidrs": ["127.0.0.1/32"], "secret_env": "HOOK_SECRET"}
 Ask = Callable[[httpx2.Client, str], httpx2.Response]
 ROUTES: dict[str, Ask] = {
     "list": lambda client, run: client.get("/runs"),
@@ -39,6 +43,12 @@ ROUTES: dict[str, Ask] = {
 }
 
 MORE_ROUTES: dict[str, Ask] = {
+    "make a link": lambda client, run: client.post(f"/runs/{run}/links", json={}),
+    "show a link": lambda client, run: client.get(f"/decide/{make_token(run)}"),
+    "decide by a link": lambda client, run: client.post(f"/decide/{make_token(run)}", json={"decision": "approve"}),
+    "submit with a callback": lambda client, run: client.post(
+        "/workflows/count/runs", json={"external": {"sum": "1 + 1"}, "callback_url": "http://127.0.0.1:9/"}
+    ),
     "replay": lambda client, run: client.post(f"/runs/{run}/replay"),
     "resume": lambda client, run: client.post(f"/runs/{run}/resume"),
     "send a signal": lambda client, run: client.post(f"/runs/{run}/signals/paid", json={}),
@@ -54,6 +64,10 @@ MORE_ROUTES: dict[str, Ask] = {
     "health": lambda client, run: client.get("/health"),
     "me": lambda client, run: client.get("/me"),
 }
+
+
+def make_token(run: str) -> str:
+    return write_token(LinkGrant(run, "flow/order.1", 0, 2**33, "test"), LINK_KEY.encode())
 
 
 def begin_to_follow(client: httpx2.Client, run: str) -> httpx2.Response:
@@ -74,7 +88,9 @@ def host(tmp_path: Path, new_database: Callable[[], str], postgres: Postgres, li
     webhooks = [{"url": "http://127.0.0.1:9/told", "secret_env": "HOOK_SECRET"}]
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-        with served(tmp_path, store=read_address(url), webhooks=webhooks) as made:
+        patched.setenv("LINK_KEY", LINK_KEY)
+        keys = {"webhooks": webhooks, "callbacks": CALLBACKS, "decision_links": LINKS}
+        with served(tmp_path, store=read_address(url), **keys) as made:
             yield made
 
 

@@ -16,6 +16,7 @@ from engine_shim.api.app import create_app
 from engine_shim.host.config import read_host_config
 from engine_shim.service.service import Service
 from engine_shim.telemetry.telemetry import Telemetry
+from engine_shim.web.decision_page import write_decision_page
 from engine_shim.web.site import serve_page
 from support.by_hand import action, final
 from utools.databases.store_address import StoreAddress
@@ -234,7 +235,7 @@ def served(
         read_host_config(config), store or folder / "runs.db", is_open=is_open, telemetry=telemetry
     )
     service.grace, service.closes_by_token = 5, closes_by_token
-    app = create_app(service, origins=origins)
+    app = create_app(service, origins=origins, write_page=write_decision_page if with_page else None)
     if with_page:
         serve_page(app, service)
     if with_mcp:

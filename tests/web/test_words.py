@@ -15,8 +15,11 @@ CALLS = (
 MODULES = [path for path in STATIC.rglob("*.js") if "vendor" not in path.parts]
 
 
+PAGES = [STATIC.parent / "decision_page.py"]
+
+
 def find_texts() -> Iterator[str]:
-    for path in MODULES:
+    for path in [*MODULES, *PAGES]:
         for call in CALLS:
             for found in call.finditer(path.read_text("utf-8")):
                 yield from (json.loads(f'"{text}"') for text in found.groups())
@@ -37,6 +40,19 @@ def test_every_text_is_there_in_chinese(chinese: dict[str, str]) -> None:
 def test_translations_have_the_places_of_their_texts(chinese: dict[str, str]) -> None:
     for text, translated in chinese.items():
         assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", translated)), text
+
+
+def test_words_of_the_page_of_a_link_are_there_in_chinese(chinese: dict[str, str]) -> None:
+    from engine_shim.web.decision_page import ADVICE, LABELS, REASONS, TITLES
+
+    words = {
+        *TITLES.values(),
+        *ADVICE.values(),
+        *REASONS.values(),
+        *(label for label, _ in LABELS.values()),
+        "It could not be decided",
+    }
+    assert not words - chinese.keys()
 
 
 def test_words_of_a_set_are_there_in_chinese(chinese: dict[str, str]) -> None:

@@ -55,7 +55,8 @@ async def fetch(
     """Return one request and its response, redirects followed.
 
     NetworkError for a host that may not be reached. ToolError (transient) if nothing was sent. ConnectionError if the
-    connection broke after that: the server may have acted on the request. The caller bounds the time.
+    connection broke after that: the server may have acted on the request. The caller bounds the time. With the `limit`
+    0 nothing of the body is waited for.
     """
     async with _client(guard) as client:
         named = {**TRACE_HEADERS.get(), **(headers or {})}
@@ -157,6 +158,8 @@ async def _read_body(response: httpx2.Response, limit: int) -> tuple[bytes, bool
 
     Other tasks run between the pieces, and a timeout can take effect.
     """
+    if limit == 0:
+        return b"", True
     content, received, body = bytearray(), 0, Decompressor(response.headers.get("content-encoding", ""))
     async for chunk in response.aiter_raw():
         received += len(chunk)

@@ -20,9 +20,11 @@ from engine_shim.cli import output
 from engine_shim.cli.engine import with_engine
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
+from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.service.service import Service
 from engine_shim.telemetry.export import exporting
+from engine_shim.web.decision_page import write_decision_page
 from engine_shim.web.site import serve_page
 
 if TYPE_CHECKING:
@@ -99,7 +101,8 @@ def serve_host(
 ) -> int:
     """Serve this host. BadParameter for an address that others reach while it asks for no token."""
     service = open_service(host, hosts, model, options, conversation_tokens)
-    app = create_app(service, hosts=list_names(host, hosts), origins=origins)
+    names = list_names(host, [*hosts, *_names_of_links(service.tenants[None].config)])
+    app = create_app(service, hosts=names, origins=origins, write_page=write_decision_page)
     serve_page(app, service)
     if find_spec("mcp"):
         from engine_shim.mcp_server.http import mount_endpoint
@@ -118,7 +121,7 @@ def open_service(
         config = config.model_copy(update={"max_conversation_tokens": conversation_tokens})
     service = Service.of_host(config, store, model=model)
     if not service.tokens.any_existed():
-        if not _is_local(host, hosts):
+        if not _is_local(host, [*hosts, *_names_of_links(config)]):
             hint = "make one by `agent-core token new`"
             raise typer.BadParameter(f"{host} can be reached by others, and this host has no token; {hint}")
         service.is_open = service.closes_by_token = True
@@ -147,6 +150,12 @@ def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: C
     with exporting():
         server.run([listening])
     return output.OK
+
+
+def _names_of_links(config: HostConfig) -> list[str]:
+    """Return the name by which those call who have a decision link, unless that is this machine."""
+    links = config.decision_links
+    return [] if links is None or links.host in LOOPBACK else [links.host]
 
 
 def _is_local(host: str, hosts: Sequence[str]) -> bool:

@@ -199,6 +199,34 @@ def test_triggers_and_webhooks_are_told(cli: Cli, write: Write, monkeypatch: pyt
     assert "a-secret-path" not in ran.out
 
 
+@pytest.mark.usefixtures("host")
+def test_callbacks_and_links_are_told(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    callbacks = {"allowed_domains": ["n8n.example.com"], "secret_env": "SHOP_TOKEN", "decision_links": True}
+    links = {"public_url": "https://agents.example.com", "secret_env": "LINK_KEY"}
+    write("agent-core.yaml", {"callbacks": callbacks, "decision_links": links})
+    monkeypatch.setenv("LINK_KEY", "too short")
+    ran = cli("doctor", "--json")
+    assert "callbacks/secret_env: SHOP_TOKEN is not set" in said(ran, "webhooks", "problem")
+    assert "decision_links/secret_env: its secret must have at least 16 bytes" in said(ran, "decision links", "problem")
+    monkeypatch.setenv("SHOP_TOKEN", "any text")
+    monkeypatch.setenv("LINK_KEY", "the key of the links")
+    ran = cli("doctor", "--json")
+    assert said(ran, "webhooks", "ok") == "callbacks: SHOP_TOKEN is set"
+    assert said(ran, "decision links", "ok") == "https://agents.example.com/decide/…, for 259,200 seconds at most"
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("words", [("doctor", "--json"), ("validate", "workflows/hello.json")])
+def test_links_of_a_host_that_makes_none_are_a_fault_of_its_configuration(
+    cli: Cli, write: Write, words: tuple[str, ...]
+) -> None:
+    callbacks = {"allowed_domains": ["n8n.example.com"], "secret_env": "SHOP_TOKEN", "decision_links": True}
+    write("agent-core.yaml", {"callbacks": callbacks})
+    ran = cli(*words)
+    assert ran.code != 0
+    assert "callbacks/decision_links: needs `decision_links` in the file" in ran.out + ran.err
+
+
 def test_tenants_have_their_own_lines(cli: Cli, write: Write) -> None:
     write("acme/workflows/bad.json", {"id": "bad", "nodes": []})
     write("agent-core.yaml", {"tenants": {"acme": {"workflows": "acme/workflows"}}})

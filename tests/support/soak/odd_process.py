@@ -25,7 +25,7 @@ PARTS = {
     "recovery": "engine_shim.service.run_service:RunService.recover",
     "triggers": "engine_shim.service.triggers:Triggers.start_due",
     "timers": "engine_shim.service.timers:Timers.resume_due",
-    "deliveries": "engine_shim.service.webhooks:WebhookSender.send_due",
+    "deliveries": "engine_shim.service.event_sender:EventSender.send_due",
     "clock watch": "engine_shim.store.clock_watch:ClockWatch.look",
     "token watch": "engine_shim.service.service:Service._find_over",
     "feed": "engine_shim.store.run_store_postgres:PostgresRunStore.list_news",

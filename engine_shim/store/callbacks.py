@@ -1,0 +1,54 @@
+"""The URLs that callers named for their runs, and the deliveries to them, which are added with each event of a run."""
+
+from typing import Final, NamedTuple
+
+from engine_shim.store.database import Database, Reader
+from utools.databases.transaction import Transaction
+
+TABLE: Final = "run_callbacks"
+HOOK: Final = "callbacks"
+"""The name of all callbacks among the webhooks of the deliveries."""
+_ADD: Final = f"""INSERT INTO webhook_deliveries
+    SELECT '{HOOK}', seq, run_events.run, 0, ? FROM run_events JOIN {TABLE} ON {TABLE}.run = run_events.run
+    WHERE run_events.run = ? AND status = ? AND records = ?"""
+_SAVE: Final = f"INSERT INTO {TABLE} (run, url, decides) VALUES (?, ?, ?)"
+_AGAIN: Final = f"""INSERT INTO webhook_deliveries
+    SELECT '{HOOK}', seq, run_events.run, 0, ?
+    FROM run_events JOIN workflow_runs
+        ON workflow_runs.run = run_events.run AND workflow_runs.status = run_events.status
+    WHERE run_events.run = ? ORDER BY seq DESC LIMIT 1
+    ON CONFLICT (hook, event) DO UPDATE SET attempts = 0, due = excluded.due"""
+
+
+class RunCallback(NamedTuple):
+    """Where a run's caller wants to be told of it; whether the caller `decides`, and so gets links to decide by."""
+
+    url: str
+    decides: bool
+
+
+def read_callback(database: Reader, run: str) -> RunCallback | None:
+    """Return the callback of a run; None without one."""
+    found = database.rows(TABLE, f"SELECT url, decides FROM {TABLE} WHERE run = ?", run)
+    return RunCallback(found[0][0], bool(found[0][1])) if found else None
+
+
+def save_callback(database: Database, run: str, callback: RunCallback) -> None:
+    """Note the callback of a run that is about to begin; the first one stays."""
+    with database.writing(f"callback {run}") as db:
+        db.execute(f"{_SAVE} ON CONFLICT (run) DO NOTHING", (run, callback.url, int(callback.decides)))
+
+
+def replace_callback(database: Database, run: str, callback: RunCallback, now: float) -> None:
+    """Note another callback of a run: it is told at once of how the run is, if the run waits or has ended."""
+    if read_callback(database, run) == callback:
+        return
+    with database.writing(f"callback {run}") as db:
+        replace = f"{_SAVE} ON CONFLICT (run) DO UPDATE SET url = excluded.url, decides = excluded.decides"
+        db.execute(replace, (run, callback.url, int(callback.decides)))
+        db.execute(_AGAIN, (now, run))
+
+
+def add_delivery(db: Transaction, run: str, status: str, records: int, now: float) -> None:
+    """Add the delivery of a new event to the callback of its run, if it has one, in the event's own transaction."""
+    db.execute(_ADD, (now, run, status, records))
