@@ -43,7 +43,7 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
     async def make_link(run_id: str, body: LinkRequest, caller: Caller = decide) -> Response:
         """Make a link by which whoever gets it can decide about one waiting call of a run, once."""
         links, runs = require_links(access), caller.tenant.runs
-        await runs.check_goes_on(run_id)
+        await runs.check_exists(run_id)
         _, waiting = await find_open_calls(runs, run_id)
         call = choose_call(run_id, waiting, body.at)
         seconds = min(body.expires_in or links.lifetime, links.lifetime)

@@ -3,19 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypedDict, TypeVar
 
-from agent_core.errors import Damaged, DecisionError
+from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import OPEN, STOPPED
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.inputs import unlisted_inputs
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError, EngineError, RunBusy, RunNotFound
+from engine_shim.errors import DefinitionError, EngineError, RunBusy
 from engine_shim.intervals import BEGIN_INTERVAL_S, RUN_INTERVAL_S
 from engine_shim.runs.controls import record_decisions
 from engine_shim.runs.drive import RunResult
@@ -26,7 +25,7 @@ from engine_shim.service.driven_runs import Drive, DrivenRuns, ServerEnds
 from engine_shim.service.feeds import Feeds
 from engine_shim.service.orphans import Orphans
 from engine_shim.service.recovery import Recovery
-from engine_shim.service.run_view import RunView, find_own_entry, view_run
+from engine_shim.service.run_view import RunView, check_exists, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import passing_events_of
@@ -244,21 +243,13 @@ class RunService:
 
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
-        await self.store.run_blocking(self._check_exists, run)
+        await self.store.run_blocking(check_exists, self.engine.store, run, self.engine.host)
 
     async def check_goes_on(self, run: str) -> None:
         """RunNotFound when the store has no such run; DecisionError for one that was recorded without an engine."""
         if await self.store.run_blocking(self.engine.store.entry, run) is None:
             await self.check_exists(run)
             raise DecisionError(f"run {run!r} was recorded without an engine; continue it in the program that began it")
-
-    def _check_exists(self, run: str) -> None:
-        store = self.engine.store
-        if find_own_entry(store, run, self.engine.host) is not None:
-            return
-        with suppress(Damaged):  # there is something, at least
-            if not store.journal.load(run):
-                raise RunNotFound(run)
 
     # ── the life of a server ──────────────────────────────────────────────────────────────────────
 

@@ -1,11 +1,12 @@
 """view_run(): a run as those who ask a server for it see it: workflow or turn of a conversation."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.agents.turn import NODE
-from agent_core.errors import Divergence
+from agent_core.errors import Damaged, Divergence
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
@@ -69,6 +70,15 @@ def find_own_entry(store: RunStore, run: str, host: str) -> RunEntry | None:
     if entry is not None and not RunFilter(host=host).admits(entry):
         raise RunNotFound(run)
     return entry
+
+
+def check_exists(store: RunStore, run: str, host: str) -> None:
+    """RunNotFound where the store has no such run, or it is another host's."""
+    if find_own_entry(store, run, host) is not None:
+        return
+    with suppress(Damaged):  # there is something, at least
+        if not store.journal.load(run):
+            raise RunNotFound(run)
 
 
 def _view(store: RunStore, run: str, host: str, known: RunResult | None) -> RunView:

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import time
+from asyncio import to_thread
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -13,11 +14,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core.models import ScriptedModel
+from agent_core.node import NodeContext, execute
 from engine_shim.cli.log import PACKAGES
 from engine_shim.errors import DefinitionError
 from engine_shim.service.link_token import LinkGrant, write_token
+from support.by_hand import Q, action, final
 from support.served_host import Served, served, write_host
 from support.temporal_project import until
+from utools import Tool
 
 KEY, OLD = "the key of the links", "the key of last year"
 URL = "https://agents.example.com"
@@ -383,3 +388,19 @@ def test_document_says_that_links_need_no_token(host: Served) -> None:
     operations = paths["/decide/{token}"]
     assert {name: each["security"] for name, each in operations.items()} == {"get": [], "post": []}
     assert json.dumps(operations["post"]["requestBody"]).count("LinkDecision") == 1
+
+
+async def test_link_decides_in_an_agents_own_run_which_its_program_goes_on_with(host: Served) -> None:
+    async def look(args: Any, context: Any) -> str:
+        return "seen"
+
+    tool, model = Tool("look", "Looks.", Q, look, effect="read"), ScriptedModel([action(), final("done")])
+    allowed = [{"tool": "look", "approval": "always"}]
+    config = {"model": "scripted", "max_steps": 3, "prompt": "Go.", "allowed_tools": allowed}
+    context = NodeContext(run_id="mine", journal=host.store.journal, tools=[tool], model=model)
+    assert (await execute(config, context)).status == "waiting"
+    path = path_of(await to_thread(make_link, host, "mine"))
+    decided = await to_thread(host.client.post, path, json=APPROVE)
+    assert decided.status_code == 200, decided.text
+    assert (await to_thread(host.client.post, path, json=APPROVE)).status_code == 410
+    assert (await execute(config, context)).final_answer == "done"
