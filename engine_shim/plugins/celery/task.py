@@ -13,10 +13,10 @@ from agent_core.decisions import Decision
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
-from agent_core.node import NodeContext, execute_sync, make_run_id
+from agent_core.node import NodeContext, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
-from engine_shim.plugins.attempt import deadline_within
+from engine_shim.plugins.attempt import deadline_within, execute_beside
 from engine_shim.plugins.decided import encode_decisions, give_output, read_decisions
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -60,7 +60,7 @@ def make_agent_task(
             by=by,
         )
         try:
-            output = execute_sync({**config, "prompt": prompt}, context)
+            output = execute_beside({**config, "prompt": prompt}, context, lambda: False)
         except Damaged:
             raise
         except JournalError as error:
