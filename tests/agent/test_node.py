@@ -117,10 +117,7 @@ async def test_stop_of_an_attempt_that_is_over_does_nothing(file: Path) -> None:
 
 
 async def test_deadline_lets_the_run_go_whatever_its_own_timeout(file: Path) -> None:
-    place = Place(file, action(), final("done"), before=lambda: deadline_comes.wait(SECONDS))
-    deadline_comes = threading.Event()
-    now = datetime.now(UTC)
-    asyncio.get_running_loop().call_later(0.2, deadline_comes.set)
+    place, now = Place(file, action(), final("done")), datetime.now(UTC)
     first = await execute(CONFIG, place.context(deadline=now - timedelta(seconds=1)))
     assert (first.status, place.calls) == ("paused", 0)
     second = await execute(CONFIG, place.context(attempt=2, deadline=now + timedelta(hours=1)))

@@ -75,7 +75,7 @@ def test_no_file_of_that_name_is_made(text: str, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("text", ["postgers://h/x", "sqlite:///runs.db"])
 def test_no_run_is_recorded_in_a_file_of_that_name(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DefinitionError, match="^journal: .* (named by its path alone|did you mean)"):
+    with pytest.raises(DefinitionError, match=r"^journal: .* (named by its path alone|did you mean)"):
         run_agent_sync(
             {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "x"},
             model=ScriptedModel([final()]),
