@@ -15,8 +15,10 @@ import pytest
 import yaml
 
 import engine_shim
+from support.airflow_server import Airflow
 from support.engine_env import needs_engine
-from support.other_engines import SECONDS, real_airflow, real_prefect, until
+from support.engine_process import SECONDS, until
+from support.prefect_server import real_prefect
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
 
@@ -58,12 +60,13 @@ def write_manifest(home: Path, name: str, origin: str, *, has_token: bool) -> Pa
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    home = tmp_path_factory.mktemp("airflow")
-    with real_airflow(home) as api:
-        origin = str(api.base_url).rstrip("/")
-        manifest = write_manifest(home, "airflow_dag.yaml", origin, has_token=True)
-        yield Engine(api, home, manifest, api.headers["authorization"].removeprefix("Bearer "))
+def loads(airflow: Airflow) -> Iterator[Engine]:
+    """The DAG `load`, which waits for a file beside the agents."""
+    with httpx2.Client(base_url=airflow.url, timeout=30) as api:
+        token = api.get("/auth/token").raise_for_status().json()["access_token"]
+        api.headers["authorization"] = f"Bearer {token}"
+        home = airflow.folder.parent
+        yield Engine(api, home, write_manifest(home, "airflow_dag.yaml", airflow.url, has_token=True), token)
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +78,9 @@ def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield Engine(api, home, manifest, deployment=deployment)
 
 
-def dag_runs(airflow: Engine, **conf: Any) -> list[Any]:
+def dag_runs(loads: Engine, **conf: Any) -> list[Any]:
     """The runs of the DAG with this configuration."""
-    found = airflow.api.get("/api/v2/dags/load/dagRuns").raise_for_status().json()["dag_runs"]
+    found = loads.api.get("/api/v2/dags/load/dagRuns").raise_for_status().json()["dag_runs"]
     return [each for each in found if each["conf"] == conf]
 
 
@@ -92,47 +95,47 @@ def flow_runs(prefect: Engine, **parameters: Any) -> list[Any]:
 
 @needs_engine("airflow")
 @pytest.mark.xdist_group("airflow")
-async def test_dag_that_fails_is_a_failure_and_the_same_call_starts_no_other(airflow: Engine) -> None:
+async def test_dag_that_fails_is_a_failure_and_the_same_call_starts_no_other(loads: Engine) -> None:
     for _ in range(2):
-        result = await airflow.call("r/flow/load.1:1", dag="load", conf={"fails": True})
+        result = await loads.call("r/flow/load.1:1", dag="load", conf={"fails": True})
         assert not result.success
         assert "failed; its log in Airflow says why" in str(result.error)
-    assert [each["state"] for each in dag_runs(airflow, fails=True)] == ["failed"]
+    assert [each["state"] for each in dag_runs(loads, fails=True)] == ["failed"]
 
 
 @needs_engine("airflow")
 @pytest.mark.xdist_group("airflow")
-async def test_cancelled_call_ends_the_dag_run(airflow: Engine) -> None:
+async def test_cancelled_call_ends_the_dag_run(loads: Engine) -> None:
     conf = {"until": "never"}
-    calling = asyncio.create_task(airflow.call("r/flow/load.1:2", dag="load", conf=conf))
-    await asyncio.to_thread(until, lambda: dag_runs(airflow, **conf), airflow.home)
+    calling = asyncio.create_task(loads.call("r/flow/load.1:2", dag="load", conf=conf))
+    await asyncio.to_thread(until, lambda: dag_runs(loads, **conf), loads.home / "log")
     calling.cancel()
     with suppress(asyncio.CancelledError):
         await calling
-    assert [each["state"] for each in dag_runs(airflow, **conf)] == ["failed"]
+    assert [each["state"] for each in dag_runs(loads, **conf)] == ["failed"]
 
 
 @needs_engine("airflow")
 @pytest.mark.xdist_group("airflow")
-def test_dag_is_started_once_though_our_process_dies_while_it_waits(airflow: Engine, tmp_path: Path) -> None:
+def test_dag_is_started_once_though_our_process_dies_while_it_waits(loads: Engine, tmp_path: Path) -> None:
     conf = {"until": "go", "day": "2026-03-02"}
     node = {"id": "load", "tool": "airflow_dag", "config": {"dag": "load", "conf": conf}, "timeout": SECONDS}
     (tmp_path / "flow.yaml").write_text(yaml.safe_dump({"id": "reload", "nodes": [node]}))
-    host = {"manifests": [str(airflow.manifest)], "secret_env": ["AIRFLOW_TOKEN"], "store": "runs.db"}
+    host = {"manifests": [str(loads.manifest)], "secret_env": ["AIRFLOW_TOKEN"], "store": "runs.db"}
     (tmp_path / "agent-core.yaml").write_text(yaml.safe_dump(host))
-    environment = {**os.environ, "AIRFLOW_TOKEN": airflow.token}
+    environment = {**os.environ, "AIRFLOW_TOKEN": loads.token}
 
     def start(*words: str) -> "subprocess.Popen[bytes]":
         return subprocess.Popen([COMMAND, *words, "--json"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
 
     first = start("run", "flow.yaml")
-    until(lambda: dag_runs(airflow, **conf), airflow.home)
+    until(lambda: dag_runs(loads, **conf), loads.home / "log")
     first.kill()
     first.communicate()
     second = start("resume", "last")
-    (airflow.home / "dags" / "go").touch()
+    (loads.home / "agents" / "go").touch()
     out, _ = second.communicate(timeout=SECONDS)
-    (run,) = dag_runs(airflow, **conf)
+    (run,) = dag_runs(loads, **conf)
     assert (second.returncode, run["state"]) == (0, "success")
     assert f'"{run["dag_run_id"]}"' in out.decode()
 
@@ -165,7 +168,7 @@ async def test_flow_that_fails_is_a_failure_in_its_own_words(prefect: Engine) ->
 async def test_cancelled_call_cancels_the_flow_run(prefect: Engine) -> None:
     args = {"deployment": prefect.deployment, "parameters": {"until": "never"}}
     calling = asyncio.create_task(prefect.call("r/flow/load.1:3", **args))
-    await asyncio.to_thread(until, lambda: flow_runs(prefect, until="never"), prefect.home)
+    await asyncio.to_thread(until, lambda: flow_runs(prefect, until="never"), prefect.home / "log")
     calling.cancel()
     with suppress(asyncio.CancelledError):
         await calling

@@ -1,20 +1,19 @@
-"""A real Airflow, all of it in one process group, with SQLite and the LocalExecutor, for tests."""
+"""A real Airflow with SQLite and the LocalExecutor, for tests."""
 
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from support.engine_env import engine_bin
+from support.engine_process import free_port, running
 
 SECONDS = 150.0
 """How long anything may take on a machine that has other work."""
@@ -93,35 +92,26 @@ def until(find: Callable[[], Any]) -> Any:
 @contextmanager
 def real_airflow(home: Path) -> Iterator[Airflow]:
     """Run Airflow with the DAGs of the tests, below a folder of its own."""
-    folder, dags = home / "agents", home / "dags"
-    folder.mkdir()
-    shutil.copytree(DAGS, dags)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    environment = _environment(home, url)
-    with (home / "log").open("wb") as log:
-        words = [str(engine_bin("airflow") / "airflow"), "standalone"]
-        server = subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
-    airflow = Airflow(url, folder, environment)
-    try:
+    (home / "agents").mkdir()
+    shutil.copytree(DAGS, home / "dags")
+    url, log = f"http://127.0.0.1:{free_port()}", home / "log"
+    airflow = Airflow(url, home / "agents", _environment(home, url))
+    program = engine_bin("airflow") / "airflow"
+    with log.open("ab") as file:
+        subprocess.run([program, "db", "migrate"], env=airflow.environment, stdout=file, stderr=file, check=True)
+    with ExitStack() as stack:
+        for part in (["api-server"], ["scheduler", "--skip-serve-logs"], ["dag-processor"], ["triggerer"]):
+            stack.enter_context(running([program, *part], log=log, cwd=home, env=airflow.environment))
         until(lambda: _is_ready(airflow) or None)
         yield airflow
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            server.wait(10)
-        with suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
 
 
 def _is_ready(airflow: Airflow) -> bool:
-    """Return whether all parts are there, and the DAGs are read."""
+    """Return whether all parts are there, and all DAGs are read."""
     health = airflow.call("GET", "/api/v2/monitor/health")
     parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-    return all(health[part]["status"] == "healthy" for part in parts) and airflow.call("GET", "/api/v2/dags")["dags"]
+    files = {each["relative_fileloc"] for each in airflow.call("GET", "/api/v2/dags")["dags"]}
+    return all(health[part]["status"] == "healthy" for part in parts) and len(files) == len(list(DAGS.glob("*.py")))
 
 
 def _environment(home: Path, url: str) -> dict[str, str]:

@@ -71,7 +71,7 @@ def dag(name: str, **options: Any) -> DAG:
     return DAG(name, schedule=None, start_date=START, is_paused_upon_creation=False, **options)
 
 
-with dag("plain") as plain:
+with dag("plain"):
 
     @task
     def tell(answer: str, usage: dict[str, Any]) -> str:
@@ -104,7 +104,7 @@ with dag("long"):
 with dag("let_go"):
     agent("let_go", [call("look", "slow")] * 8 + [FINAL])
 
-with dag("mapped") as mapped:
+with dag("mapped"):
     AgentCoreOperator.partial(
         task_id="agent",
         config=CONFIG,
@@ -112,7 +112,7 @@ with dag("mapped") as mapped:
         model=ScriptedModel([call("look", "mapped"), FINAL]),
     ).expand(prompt=["Ann", "Bob"])
 
-with dag("decorated") as decorated:
+with dag("decorated"):
 
     @task.agent_core(config=CONFIG, tools=[look, ship], model=ScriptedModel([call("look", "decorated"), FINAL]))
     def ask(name: str) -> str:

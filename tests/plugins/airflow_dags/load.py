@@ -1,10 +1,13 @@
-"""A DAG of Airflow: it waits for a file beside it, or fails, as its configuration says."""
+"""A DAG of Airflow: it waits for a file in AGENT_FOLDER, or fails, as its configuration says."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import dag, task
+
+FOLDER = Path(os.environ["AGENT_FOLDER"])
 
 
 @dag(schedule=None, is_paused_upon_creation=False)
@@ -14,7 +17,7 @@ def load() -> None:
         conf = context["dag_run"].conf
         if conf.get("fails"):
             raise RuntimeError("no disk")
-        while conf.get("until") and not (Path(__file__).parent / conf["until"]).exists():
+        while conf.get("until") and not (FOLDER / conf["until"]).exists():
             time.sleep(0.2)
         return str(conf.get("day"))
 
