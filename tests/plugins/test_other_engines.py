@@ -63,10 +63,9 @@ def write_manifest(home: Path, name: str, origin: str, *, has_token: bool) -> Pa
 def loads(airflow: Airflow) -> Iterator[Engine]:
     """The DAG `load`, which waits for a file beside the agents."""
     with httpx2.Client(base_url=airflow.url, timeout=30) as api:
-        token = api.get("/auth/token").raise_for_status().json()["access_token"]
-        api.headers["authorization"] = f"Bearer {token}"
+        api.headers["authorization"] = f"Bearer {airflow.token}"
         home = airflow.folder.parent
-        yield Engine(api, home, write_manifest(home, "airflow_dag.yaml", airflow.url, has_token=True), token)
+        yield Engine(api, home, write_manifest(home, "airflow_dag.yaml", airflow.url, has_token=True), airflow.token)
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,14 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
-from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
-from airflow.sdk.definitions.context import context_merge
+from airflow.providers.common.compat.sdk import (
+    SET_DURING_EXECUTION,
+    DecoratedOperator,
+    TaskDecorator,
+    context_merge,
+    determine_kwargs,
+    task_decorator_factory,
+)
 
 from agent_core.outputs import Json
 from engine_shim.plugins.airflow.operator import AgentCoreOperator

@@ -5,8 +5,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
 from agent_core.journal.control import Decisions, calls_for_person, due_of
 from agent_core.journal.store import Journal
