@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = "AGENT_CORE_TEST_ENGINES"
+ENGINES = Path(os.environ.get("AGENT_CORE_TEST_ENGINES", "/nowhere"))
+"""Read once: tests take such variables out of the environment."""
 HINT = "python3 -m venv $AGENT_CORE_TEST_ENGINES/{0}; $AGENT_CORE_TEST_ENGINES/{0}/bin/pip install '.[{0}]'"
 
 
 def engine_bin(engine: str) -> Path:
     """Return the folder of programs of an engine's environment."""
-    return Path(os.environ.get(ENGINES, "/nowhere")) / engine / "bin"
+    return ENGINES / engine / "bin"
 
 
 def needs_engine(engine: str) -> pytest.MarkDecorator:
