@@ -1,10 +1,12 @@
 """What reaches a run without driving it: decisions for its next attempt, and a look at where it stands."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from agent_core.config import AgentConfig, read_config
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.store import Journal
@@ -13,6 +15,7 @@ from agent_core.run.arguments import open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.control import append_decisions
 from agent_core.run.node import ROOT
+from agent_core.run.prepare import config_record, to_journal
 from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import make_sync
@@ -59,6 +62,12 @@ class BegunRun:
 
     config: Json
     ended: EndedStatus | None
+
+    def has_config(self, config: Mapping[str, Any] | AgentConfig, secrets: Secrets | None = None) -> bool:
+        """Return whether this is the config that the run began with, as records hold it. DefinitionErrors for one that
+        no run can have."""
+        given = config_record(read_config(to_journal(config)), (secrets or Secrets()).redactor())
+        return all(given.get(key) == value for key, value in self.config.items())
 
 
 async def find_run(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> BegunRun | None:

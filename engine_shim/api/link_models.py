@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from agent_core.decisions import Approve, Decision, Deny, Fail, Retry, Skip
+from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny
 from agent_core.outputs import FinishReason, Json
 from engine_shim.api.models import RequestBody, Text, read_whole
 from engine_shim.api.run_models import At
@@ -62,17 +62,7 @@ class LinkDecision(RequestBody):
 
     def read(self) -> Decision:
         """Return the decision."""
-        match self.decision:
-            case "approve":
-                return Approve()
-            case "deny":
-                return Deny(self.message or "")
-            case "retry":
-                return Retry()
-            case "skip":
-                return Skip()
-            case "fail":
-                return Fail()
+        return Deny(self.message or "") if self.decision == "deny" else WITHOUT_FIELDS[self.decision]()
 
 
 class Decided(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from agent_core.decisions import Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip
+from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny, Done, Edit
 from agent_core.errors import DefinitionError
 from agent_core.journal.path import PLACE, read_place
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
@@ -191,22 +191,16 @@ class DecideRequest(RequestBody):
     def read(self) -> Decision:
         """Return the decision. DefinitionError for one that no call can have."""
         match self.decision:
-            case "approve":
-                return Approve()
             case "deny":
                 return Deny(self.message or "")
             case "edit":
                 if self.args is None:
                     raise DefinitionError("edit needs args", where="args")
                 return Edit(self.args)
-            case "retry":
-                return Retry()
-            case "skip":
-                return Skip()
             case "done":
                 return Done(self.output)
-            case _:
-                return Fail()
+            case name:
+                return WITHOUT_FIELDS[name]()
 
 
 class ForkRequest(RequestBody):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from agent_core.journal.store import Journal
 from agent_core.node import find_run_sync, make_run_id
 from agent_core.outputs import Json
+from agent_core.run.secrets import Secrets
 
 ANSWER_S: Final = 3.0
 """How long a task that is killed waits for Airflow to say why: its process has five seconds to end."""
@@ -27,7 +28,9 @@ class Attempt:
     number: int
 
 
-def find_attempt(ti: Any, config: Mapping[str, Any], journal: Journal, *, is_resumed: bool) -> Attempt:
+def find_attempt(
+    ti: Any, config: Mapping[str, Any], journal: Journal, *, secrets: Secrets | None = None, is_resumed: bool = False
+) -> Attempt:
     """Return the run that an attempt at a task instance goes on with: that of the attempts before it.
 
     A task that was cleared begins a new one, except where its run had not ended, with the same config. So does one
@@ -38,7 +41,7 @@ def find_attempt(ti: Any, config: Mapping[str, Any], journal: Journal, *, is_res
         number, found, run_id = number + 1, later, _run_id(ti, number + 1)
     if found is None or is_resumed:
         return Attempt(run_id, None if found is None else found.config, ti.try_number)
-    if found.ended == "cancelled" or (_is_cleared(ti) and (found.ended or _differs(found.config, config))):
+    if found.ended == "cancelled" or (_is_cleared(ti) and (found.ended or not found.has_config(config, secrets))):
         return Attempt(_run_id(ti, number + 1), None, 1)
     return Attempt(run_id, found.config, ti.try_number)
 
@@ -75,7 +78,3 @@ def _run_id(ti: Any, number: int) -> str:
 def _is_cleared(ti: Any) -> bool:
     """Return whether this is the first attempt after the task was cleared: Airflow adds to its tries then."""
     return bool(ti.try_number == ti.max_tries - (ti.task.retries or 0) + 1 > 1)
-
-
-def _differs(recorded: Json, config: Mapping[str, Any]) -> bool:
-    return any(key in recorded and recorded[key] != value for key, value in config.items())

@@ -99,12 +99,12 @@ class AgentCoreOperator(BaseOperator):  # type: ignore[misc,unused-ignore]  # wi
         journal = open_store(self.store_conn_id, self.journal)
         try:
             config = {**self.config, "prompt": self.prompt}
-            attempt = find_attempt(ti, config, journal, is_resumed=is_resumed)
+            attempt = find_attempt(ti, config, journal, secrets=Secrets(self.secrets), is_resumed=is_resumed)
             if is_resumed and attempt.config is None:
                 raise AirflowFailException(f"the store holds no run {attempt.run_id} any more, which waited there")
             self.agent_run_id, stop = attempt.run_id, AttemptStop()
             self._kill = partial(stop_if_given_up, ti, stop.cancel, stop.let_go)
-            decisions, by = self._read_answer(answer, asked, journal)
+            decisions, by = self._read_answer(attempt.run_id, answer, asked, journal)
             told = self._context(attempt, journal, decisions, by, stop)
             output = execute_beside(attempt.config or config, told, lambda: False)
             return self._give(ti, output)
@@ -129,18 +129,18 @@ class AgentCoreOperator(BaseOperator):  # type: ignore[misc,unused-ignore]  # wi
             stop=stop,
         )
 
-    def _read_answer(self, answer: Json | None, asked: Sequence[Any], journal: Journal) -> tuple[Decisions, str]:
+    def _read_answer(
+        self, run_id: str, answer: Json | None, asked: Sequence[Any], journal: Journal
+    ) -> tuple[Decisions, str]:
         """Return the decisions of a person who answered, and who it was; none where all was decided elsewhere since."""
         if answer is None:
             return {}, "airflow"
-        waiting = list_waiting_sync(self.agent_run_id or "", journal=journal)
+        waiting = list_waiting_sync(run_id, journal=journal)
         calls = [call for call in waiting if [call["strand"], call["n"]] in [list(each) for each in asked]]
         user = answer.get("responded_by_user") or {}
         by = f"airflow:{user.get('name') or user.get('id') or 'somebody'}"
         if len(calls) < len(asked):
-            self.log.warning(
-                "run %s: a call was decided elsewhere; the answer of %s is not used", self.agent_run_id, by
-            )
+            self.log.warning("run %s: a call was decided elsewhere; the answer of %s is not used", run_id, by)
             return {}, by
         return read_answer(calls, answer["chosen_options"], answer.get("params_input") or {}), by
 

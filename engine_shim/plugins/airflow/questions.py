@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_core.decisions import Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip
+from agent_core.decisions import WITHOUT_FIELDS, Approve, Decision, Deny, Done, Edit
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.outputs import Json, WaitingCall
 
 APPROVALS: Final = ("Approve", "Deny")
 DOUBTS: Final = ("Retry", "Skip", "Done", "Fail")
-DOUBTFUL: Final[Mapping[str, type[Retry | Skip | Fail]]] = {"Retry": Retry, "Skip": Skip, "Fail": Fail}
 DECIDE: Final = "Decide"
 """The button below a form that has a choice for each of several calls."""
 WHAT_DOUBTS_MEAN: Final = (
@@ -63,7 +62,7 @@ def _decide(call: WaitingCall, word: Any, values: Mapping[str, Any]) -> Decision
         case "Done" if _is_in_doubt(call):
             return Done(_read_output(values.get("output")))
         case "Retry" | "Skip" | "Fail" if _is_in_doubt(call):
-            return DOUBTFUL[word]()
+            return WITHOUT_FIELDS[word.lower()]()
     raise DecisionError(f"{word!r} is none of {', '.join(_choices(call))}", where="decision")
 
 
