@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,23 @@ class Airflow:
             return str(json.loads(answer.read())["access_token"])
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Return what the API answers; urllib's HTTPError for a refusal."""
+        """Return what the API answers; urllib's HTTPError for a refusal.
+
+        Asks again while its answer is 503: SQLite was locked by another part, and nothing was done.
+        """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
+        end = time.monotonic() + SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    text = answer.read()
+                return json.loads(text) if text else None
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > end:
+                    raise
+            time.sleep(1)
 
     def begin(self, dag: str, **conf: Any) -> str:
         """Begin a run of a DAG; gives its id."""

@@ -12,7 +12,6 @@ from support.bad_link import State
 from support.soak.world import Process, World
 
 EVERY_S = (1.0, 5.0)
-LOOKS_S = 0.2
 
 
 @dataclass
@@ -28,7 +27,6 @@ class Disturber:
 
     async def disturb(self, seconds: float) -> None:
         """Disturb for so long, then heal everything."""
-        looking = asyncio.create_task(self._look_after())
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -39,7 +37,6 @@ class Disturber:
         except TimeoutError:
             pass
         await asyncio.gather(*self._under_way)
-        looking.cancel()
 
     def _ways(self) -> dict[str, Callable[[], Awaitable[None]]]:
         ways: dict[str, Callable[[], Awaitable[None]]] = {
@@ -60,11 +57,6 @@ class Disturber:
         task = asyncio.ensure_future(way())
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-
-    async def _look_after(self) -> None:
-        while True:
-            self.world.look_after()
-            await asyncio.sleep(LOOKS_S)
 
     def _choose(self) -> Process | None:
         found = [each for each in self.world.processes if each.is_ready and not each.is_stopped]

@@ -22,6 +22,8 @@ CLIENTS = 8
 ERRORS_S = 20.0
 """How often each part of the background work raises an error, about."""
 HEALS_WITHIN_S = 300.0
+LOOKS_S = 0.2
+"""How often a supervisor looks after the processes, also once nothing is disturbed any more."""
 TELLS_WITHIN_S = 240.0
 """How long a webhook may have to wait for what a server had claimed that was killed."""
 
@@ -31,6 +33,7 @@ async def play(world: World, seconds: float, chance: random.Random) -> tuple[Cli
     clients, disturber = Clients(world, random.Random(chance.random())), Disturber(world, chance)
     working = asyncio.create_task(clients.work(CLIENTS))
     disturbing = asyncio.create_task(disturber.disturb(seconds))
+    supervising = asyncio.create_task(supervise(world))
     try:
         await asyncio.wait([working, disturbing], return_when=asyncio.FIRST_COMPLETED)
         await disturbing
@@ -43,9 +46,16 @@ async def play(world: World, seconds: float, chance: random.Random) -> tuple[Cli
             late = await await_deliveries(world, clients)
         return clients, disturber, late
     finally:
-        for task in (working, disturbing):
+        for task in (working, disturbing, supervising):
             task.cancel()
-        await asyncio.gather(working, disturbing, return_exceptions=True)
+        await asyncio.gather(working, disturbing, supervising, return_exceptions=True)
+
+
+async def supervise(world: World) -> None:
+    """See which processes are ready, and start another for each that ends by itself, until this is cancelled."""
+    while True:
+        world.look_after()
+        await asyncio.sleep(LOOKS_S)
 
 
 async def await_deliveries(world: World, clients: Clients) -> list[str]:
