@@ -14,7 +14,8 @@ class Question:
     """One question. `messages` are JSON texts in wire shape; `strand` and `index` identify it in its run.
 
     `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema; in the
-    dialect of native function calling, tools (OpenAI's shape) and tool_choice. `within` is how many seconds the
+    dialect of native function calling, tools (OpenAI's shape) and tool_choice; `reasoning` is how much the model
+    thinks (none, low, medium, high), `extra` are the vendor's own parameters. `within` is how many seconds the
     caller waits for the reply. `requested` must be called before each request, so that the requests of a reply that
     never comes count too.
     """
@@ -34,11 +35,14 @@ class Completion:
 
     `estimated`: the vendor's count contradicts itself.
 
-    `cached_tokens` are the input tokens that the vendor had in its cache, `cost` is in USD, None where it is unknown.
+    `cached_tokens` are the input tokens that the vendor had in its cache, `cache_write_tokens` those that it put there;
+    both are among `input_tokens`, as `reasoning_tokens` are among `output_tokens`. `cost` is in USD, None where it is
+    unknown.
     `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
     call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
     `length`, `content_filter`, `malformed_call`, or a word that is read with care (finish_reasons.py); `refusal` says
-    why the vendor did not pass on its own model's call.
+    why the vendor did not pass on its own model's call. `dropped` names the APIs whose own parts of the conversation,
+    an earlier reply's `echo`, were not sent, since this one does not understand them.
     """
 
     content: str
@@ -52,6 +56,9 @@ class Completion:
     cached_tokens: int = 0
     refusal: str = ""
     estimated: bool = False
+    dropped: tuple[str, ...] = ()
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

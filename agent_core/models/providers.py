@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agent_core.errors import DefinitionError
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.gguf import read_context_length
-from agent_core.models.openai.prices import cost
-from agent_core.models.openai.vendors import (
+from agent_core.models.prices import cost
+from agent_core.models.reach import ModelReach
+from agent_core.models.scripted import ScriptedModel
+from agent_core.models.vendors import (
     VENDORS,
     Vendor,
     is_near,
@@ -20,8 +22,6 @@ from agent_core.models.openai.vendors import (
     normalize_url,
     vendor_url,
 )
-from agent_core.models.reach import ModelReach
-from agent_core.models.scripted import ScriptedModel
 from utools.files.protected_paths import protect
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.errors import DefinitionError
-from agent_core.models.openai.vendors import normalize_url
+from agent_core.models.vendors import normalize_url
 from utools.errors import SandboxError
 from utools.files.held_path import hold_path
 

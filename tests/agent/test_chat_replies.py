@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from agent_core.models import Completion
-from agent_core.models.openai.response import HttpAnswer, Refusal, read_answer
+from agent_core.models.endpoint.answer import HttpAnswer, Refusal, read_answer
+from agent_core.models.openai.response import read_reply
 from support.asking import KEY, SCHEMA, answered, failed
 from support.loopback import chat, events, http, piece
 
@@ -173,11 +174,11 @@ async def test_a_call_that_could_not_be_sent_back_is_refused(name: str, kind: st
 
 @pytest.mark.parametrize("body", [b'{"a":%b}', b'{"choices":[{"a":%b}]}', b'{"choices":[{"message":{"content":%b}}]}'])
 def test_what_nests_too_deep_to_be_shown_is_refused(body: bytes) -> None:
-    assert isinstance(read_answer(HttpAnswer(200, {}, body % DEEP), time()), (Refusal, Completion))
+    assert isinstance(read_answer(HttpAnswer(200, {}, body % DEEP), time(), read_reply), (Refusal, Completion))
 
 
 def test_an_error_that_nests_too_deep_is_still_one_that_may_pass() -> None:
-    refusal = read_answer(HttpAnswer(503, {}, b'{"error":{"message":%b}}' % DEEP), time())
+    refusal = read_answer(HttpAnswer(503, {}, b'{"error":{"message":%b}}' % DEEP), time(), read_reply)
     assert isinstance(refusal, Refusal)
     assert (refusal.status, refusal.transient) == (503, True)
 
@@ -224,7 +225,7 @@ async def test_a_key_that_is_echoed_in_base64_is_not_shown() -> None:
 
 
 def test_only_the_beginning_of_a_vendors_message_is_looked_at() -> None:
-    refusal = read_answer(HttpAnswer(400, {}, b'{"error":{"message":"%b"}}' % (b"m" * 10**6)), time())
+    refusal = read_answer(HttpAnswer(400, {}, b'{"error":{"message":"%b"}}' % (b"m" * 10**6)), time(), read_reply)
     assert isinstance(refusal, Refusal)
     assert len(refusal.message) < 2_100
 

@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.models import Question
-from agent_core.models.openai.capabilities import EndpointCapabilities, merge
+from agent_core.models.endpoint.answer import Refusal
+from agent_core.models.endpoint.capabilities import EndpointCapabilities, merge, merge_streaming
 from agent_core.models.openai.request import (
     downgrade,
     downgrade_streaming,
     is_format_refusal,
-    merge_streaming,
     request_body,
     wants_stream,
     without_keywords,
 )
-from agent_core.models.openai.response import Refusal
-from agent_core.models.openai.vendors import VENDORS
+from agent_core.models.vendors import VENDORS
 
 SCHEMA = {"type": "object", "properties": {"const": {"const": 1}}, "additionalProperties": False}
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look it up.", "parameters": SCHEMA}}
@@ -32,8 +31,12 @@ def question(**options: Any) -> Question:
     return Question("m", (b'{"role":"user","content":"hi"}',), options, "agent", 0)
 
 
+def written(asked: Question, capabilities: EndpointCapabilities) -> bytes:
+    return request_body("m", asked.messages, asked.options, capabilities)
+
+
 def sent(capabilities: EndpointCapabilities | None = None, **options: Any) -> Any:
-    return orjson.loads(request_body("m", question(**options), capabilities or EndpointCapabilities()))
+    return orjson.loads(written(question(**options), capabilities or EndpointCapabilities()))
 
 
 AUTO: dict[str, Any] = {"response_format": "auto", "step_schema": SCHEMA}
@@ -328,12 +331,12 @@ def test_no_endpoint_can_refuse_for_ever(refusals: list[Refusal], native: bool) 
     for refusal in refusals:
         less = downgrade(capabilities, asked, refusal)
         if less is not None:
-            assert request_body("m", asked, less) != request_body("m", asked, capabilities)
+            assert written(asked, less) != written(asked, capabilities)
             capabilities, steps = less, steps + 1
     assert steps <= 10
 
 
 def test_the_bytes_before_the_options_are_the_messages_as_they_came() -> None:
-    body = request_body("m", question(tools=[TOOL], temperature=0), EndpointCapabilities())
+    body = written(question(tools=[TOOL], temperature=0), EndpointCapabilities())
     assert body.startswith(b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0')
     assert json.loads(body)

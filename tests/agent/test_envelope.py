@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_core import run_agent
 from agent_core.models import Completion, Delta
-from agent_core.models.openai.envelope import decode, mend, mend_text, split_open_end
+from agent_core.models.endpoint.envelope import decode, mend, mend_text, split_open_end
 from agent_core.models.openai.streams import StreamedMessage
 from support.asking import answered, client, endpoint, question
 from support.loopback import Reply, chat, events, http, piece, serving, then

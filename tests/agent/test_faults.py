@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models.openai.transport import (
+from agent_core.models.endpoint.transport import (
     MAX_REPLY_BYTES,  # with the SDK, which takes longer to load than the calls below may take
 )
 from support.asking import KEY, client

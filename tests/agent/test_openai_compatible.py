@@ -8,17 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import orjson
 import pytest
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
+from agent_core.models.endpoint.transport import EndpointTransport
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.transport import EndpointTransport
+from agent_core.models.openai.sdk import send_empty
 from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
 from support.loopback import Reply, chat, half, hang_up, http, serving, silence
 from support.programs import environment
@@ -91,6 +94,10 @@ STRANGERS = ["http://api.openai.com/v1", "https://api.openai.com:444/v1", "http:
 STRANGERS += ["https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com"]
 
 
+async def send_by_sdk(url: str, http: httpx2.AsyncClient, /, *, streams: bool) -> None:
+    await send_empty(http, "/chat/completions", url, KEY)
+
+
 @pytest.mark.parametrize("url", [*OWN, *STRANGERS])
 async def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_port_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
@@ -98,7 +105,7 @@ async def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_por
     for name in ("ORG_ID", "PROJECT_ID"):
         monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway-Token: ambient-value")
-    request = await EndpointTransport(url, KEY).request(b"{}")
+    request = await EndpointTransport(url, partial(send_by_sdk, url)).request(b"{}")
     assert str(request.headers).count("ambient-value") == (3 if url in OWN else 0)
     assert request.headers["authorization"] == f"Bearer {KEY}"
 

@@ -12,10 +12,10 @@ import pytest
 
 from agent_core.models import Question
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.price_list import _load as load_list
-from agent_core.models.openai.price_list import find_listed, listed_cost
-from agent_core.models.openai.prices import context_window, cost, output_limit
-from agent_core.models.openai.vendors import VENDORS, Vendor
+from agent_core.models.price_list import _load as load_list
+from agent_core.models.price_list import find_listed, listed_cost
+from agent_core.models.prices import context_window, cost, output_limit
+from agent_core.models.vendors import VENDORS, Vendor
 from support.loopback import chat, serving
 
 OWN, AS_OF, SOURCE = load_list()["vendors"], load_list()["as_of"], "0.2.3"
@@ -120,7 +120,7 @@ def test_prices_need_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_library_our_own_list_is_asked() -> None:
     code = (
         "import sys; sys.modules['genai_prices'] = None\n"
-        "from agent_core.models.openai.prices import context_window, cost\n"
+        "from agent_core.models.prices import context_window, cost\n"
         "print(cost('openai', 'gpt-4o-mini', 10**6, 0, 0), context_window('openai', 'gpt-4o-mini'))\n"
         "print(cost('openai', 'x', 1, 0, 1))"
     )

@@ -9,8 +9,8 @@ import pytest
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.vendors import VENDORS, vendor_url
 from agent_core.models.providers import Providers
+from agent_core.models.vendors import VENDORS, vendor_url
 from support.loopback import Loopback, chat, http, serving
 
 KEYLESS = [name for name, vendor in VENDORS.items() if not vendor.needs_key]

@@ -8,7 +8,7 @@ import pytest
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ModelError
-from agent_core.models.openai.refusals import find_wait, has_no_money, is_bad_call, is_filtered, read_overflow
+from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_bad_call, is_filtered, read_overflow
 from support.asking import client, endpoint, failed, question
 from support.loopback import Reply, chat, events, http, piece, serving
 from utools import ToolRegistry, tool

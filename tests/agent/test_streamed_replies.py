@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.models import Completion, Delta, ModelError
+from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.events import EventParser
+from agent_core.models.openai.chat import ChatWire
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.response import HttpAnswer, Refusal
-from agent_core.models.openai.response_reader import StreamedReply
-from agent_core.models.openai.streams import EventParser, StreamedMessage
+from agent_core.models.openai.streams import StreamedMessage
 from support.asking import SCHEMA, answered, endpoint, question
 from support.loopback import USAGE, Reply, chat, events, half, hang_up, http, piece, serving, silence, streamed, then
 
@@ -199,7 +200,7 @@ def test_events_are_read_however_they_are_cut() -> None:
 def test_a_reply_is_the_same_however_its_bytes_are_cut() -> None:
     body = BOM + body_of(streamed("Grüß", " dich"))
     for size in range(1, len(body)):
-        reply = StreamedReply(HEAD)
+        reply = ChatWire().open_reader(HEAD, b"data:")
         texts = [text for start in range(0, len(body), size) for text in reply.feed(body[start : start + size])]
         assert reply.end(NOW) == Completion("Grüß dich", "stop", 12, 3)
         assert "".join(texts) == "Grüß dich"
@@ -328,7 +329,7 @@ CHOICE = st.fixed_dictionaries({}, optional={"index": ANY, "delta": DELTA | ANY,
 
 @given(st.lists(st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=3) | ANY}, optional={"usage": ANY}) | ANY))
 def test_no_stream_is_too_odd_to_end(chunks: list[Any]) -> None:
-    reply = StreamedReply(HEAD)
+    reply = ChatWire().open_reader(HEAD, b"data:")
     texts = [text for chunk in chunks for text in reply.feed(b"data: " + orjson.dumps(chunk) + b"\n\n")]
     outcome = reply.end(NOW)
     assert isinstance(outcome, Refusal) or "".join(texts) == outcome.content
@@ -406,7 +407,7 @@ async def test_a_line_without_end_is_not_read_to_the_end() -> None:
 
 
 def test_a_stream_that_ends_in_the_middle_of_its_calls_is_cut() -> None:
-    reply = StreamedReply(HEAD)
+    reply = ChatWire().open_reader(HEAD, b"data:")
     body = events(piece(tool_calls=[call(0, "c1", "wipe", "{}")]), done=False).partition(b"\r\n\r\n")[2]
     assert list(reply.feed(body)) == []
     outcome = reply.end(NOW)

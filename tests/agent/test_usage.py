@@ -7,8 +7,8 @@ import pytest
 from agent_core import run_agent
 from agent_core.models import Completion, Question, ScriptedModel
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.vendors import VENDORS
 from agent_core.models.usage import Counted, count_usage, merge_usage, read_vendor_usage
+from agent_core.models.vendors import VENDORS
 from support.asking import MESSAGES, client
 from support.loopback import Reply, chat, events, piece, serving
 from utools import ToolRegistry

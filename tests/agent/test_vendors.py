@@ -9,8 +9,8 @@ import pytest
 from agent_core import AgentOutput, run_agent
 from agent_core.models import Completion, Delta, ModelClient, ModelInfo, Question
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.vendors import VENDORS
 from agent_core.models.providers import Providers
+from agent_core.models.vendors import VENDORS
 from support.vendor_standins import KEY, THOUGHT, Json, StandIn, Turn, standing_in
 from utools import ToolRegistry, tool
 

@@ -31,7 +31,7 @@ from loops import (
     sdk_own_bytes_by_aiohttp,
 )
 
-from agent_core.models.openai.connections import Transport
+from agent_core.models.endpoint.connections import Transport
 
 FLOOR, BY_AIOHTTP, OWN_BYTES, AS_USUAL = (
     "raw asyncio (the floor)",

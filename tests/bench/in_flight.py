@@ -11,7 +11,7 @@ from time import perf_counter
 from loops import ours
 
 from agent_core import MemoryJournal
-from agent_core.models.openai.connections import Transport
+from agent_core.models.endpoint.connections import Transport
 
 
 def in_flight(port: int, runs: int, calls: int, transport: Transport) -> str:

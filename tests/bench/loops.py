@@ -15,8 +15,8 @@ import orjson
 
 from agent_core import MemoryJournal, SqliteJournal, run_agent
 from agent_core.journal.store import Journal
+from agent_core.models.endpoint.connections import Transport
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.connections import Transport
 from agent_core.origins.sources import Sources, Tracing
 from utools import ToolRegistry, tool
 

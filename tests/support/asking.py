@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent_core.models import Completion, ModelError, Question
+from agent_core.models.endpoint.connections import Transport
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.connections import Transport
 from support.loopback import Loopback, Reply, serving
 
 transport: Transport | None = None

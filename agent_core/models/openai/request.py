@@ -1,14 +1,16 @@
 """The request to an endpoint for chat completions, and what is left out once it refuses a part of it. Pure."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from agent_core.models.client import Question
-from agent_core.models.openai.capabilities import EndpointCapabilities
-from agent_core.models.openai.response import Refusal, contains_in_order
+from agent_core.models.endpoint.answer import Refusal, contains_in_order
+from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
+from agent_core.models.endpoint.refusals import BAD_SAMPLE
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
 LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
@@ -29,17 +31,17 @@ OF_FORMAT = re.compile(
 )
 """Words of a refusal of the response format at OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
 PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
-BAD_SAMPLE = "json_validate_failed"
-"""Groq's code for one bad reply of a model; its endpoint accepts the format."""
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
 
-def request_body(model: str, question: Question, capabilities: EndpointCapabilities) -> bytes:
+def request_body(
+    model: str, messages: Sequence[bytes], options: dict[str, Any], capabilities: EndpointCapabilities
+) -> bytes:
     """Return the request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same
     bytes."""
-    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(question.messages))
-    if sent := _encode_options(question.options, capabilities):
+    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(messages))
+    if sent := _encode_options(options, capabilities):
         return head + b"," + orjson.dumps(sent)[1:]
     return head + b"}"
 
@@ -165,9 +167,6 @@ def _strip_value(key: str, value: Any, keywords: frozenset[str]) -> Any:
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────
 
-Streaming = Literal["with usage", "bare", "not"]
-"""What an endpoint supports: a stream that ends with its token counts, a stream, or none."""
-DOWNGRADES: tuple[Streaming, ...] = ("with usage", "bare", "not")
 STREAM_FIELDS: dict[Streaming, bytes] = {
     "with usage": b',"stream":true,"stream_options":{"include_usage":true}}',
     "bare": b',"stream":true}',
@@ -206,14 +205,3 @@ def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | N
     if streaming == "not" or refusal.status not in REFUSED_PART or not STREAM_OPTION.search(text):
         return None
     return "bare" if streaming == "with usage" and "stream_options" in text else "not"
-
-
-def merge_streaming(before: Streaming, asked: Streaming | None, streaming: Streaming) -> Streaming:
-    """Return what is known of an endpoint after a question that first `asked` for this was answered by `streaming`.
-
-    Other questions may have changed `before` meanwhile; a question without a stream changes nothing.
-    """
-    if asked in (None, streaming):
-        return before
-    is_further = DOWNGRADES.index(streaming) > DOWNGRADES.index(before)
-    return streaming if asked == "not" or is_further else before

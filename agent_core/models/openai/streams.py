@@ -1,55 +1,11 @@
-"""Streams: server-sent events (WHATWG HTML, 9.2.6), and a message that comes in pieces. Pure.
+"""A message of chat completions that comes in pieces. Pure."""
 
-Events are read in bytes, where httpx2 and the SDK decode to text: bytes that are not UTF-8 must reach the reader of the
-data.
-"""
-
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
-from agent_core.models.openai.response import BOM, as_json, read_text
-
-LINE_END = re.compile(rb"\r\n|\n|\r")
-
-
-class EventParser:
-    """Parses a stream that comes in pieces. Its memory is bounded by its input, which the caller limits."""
-
-    def __init__(self) -> None:
-        self._line = bytearray()
-        self._data: list[bytes] = []
-        self._after_cr = False
-        self._begun = False
-
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the data of each event that `piece` completes; an event without data is ignored."""
-        for line in self._lines(piece):
-            if not line and self._data:
-                yield b"\n".join(self._data)
-                self._data = []
-            name, _, value = line.partition(b":")
-            if name == b"data":
-                self._data.append(value.removeprefix(b" "))
-
-    def _lines(self, piece: bytes) -> Iterator[bytes]:
-        if self._after_cr and piece.startswith(b"\n"):
-            piece = piece[1:]
-            self._after_cr = False
-        start = 0
-        for end in LINE_END.finditer(piece):
-            self._line += piece[start : end.start()]
-            line, start = bytes(self._line), end.end()
-            self._line.clear()
-            if not self._begun:
-                line, self._begun = line.removeprefix(BOM), True
-            yield line
-        self._line += piece[start:]
-        if piece:
-            self._after_cr = piece.endswith(b"\r")
-
+from agent_core.models.endpoint.answer import as_json
+from agent_core.models.openai.response import read_text
 
 GROWING = ("content", "reasoning_content", "reasoning", "refusal")
 """Texts that come in pieces. Any other field keeps its last value, and lists grow."""

@@ -89,6 +89,8 @@ def is_filtered(codes: str, message: str) -> bool:
 
 # ── a model's own call ───────────────────────────────────────────────────────────────────────────
 
+BAD_SAMPLE = "json_validate_failed"
+"""Groq's code for one bad reply of a model; its endpoint accepts the format."""
 _CALL = r"(?:tool|function)[ _-]?(?:calls?|use)"
 _BAD_CALL = re.compile(
     rf"failed_generation|{_CALL} validation failed|attempted to call tool|model (?:called|did not call) a tool"

@@ -1,17 +1,18 @@
-"""The transport to an endpoint: what the openai SDK would send, with our bytes, and the answer in bytes."""
+"""The transport to an endpoint: what the vendor's SDK would send, with our bytes, and the answer in bytes."""
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Protocol
 
 import anyio
 import httpx2
 import openai
 
 from agent_core.errors import DefinitionError
-from agent_core.models.openai.connections import Connections, Transport
-from agent_core.models.openai.response import NOT_LISTENING, HttpAnswer, Refusal
+from agent_core.models.endpoint.answer import NOT_LISTENING, HttpAnswer, Refusal
+from agent_core.models.endpoint.connections import Connections, Transport
 from utools.error_text import describe, os_reason
 from utools.net.proxies import explain_unusable, find_proxy
 from utools.net.trace_headers import TRACE_HEADERS
@@ -21,29 +22,35 @@ MAX_REPLY_BYTES = 16 * 2**20
 SLICE_BYTES = 2**18
 """Bytes that are written at once: a write blocks the event loop, and aiohttp warns of a whole MiB."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-OWN_VENDOR = ("https", "api.openai.com", None)
-"""Scheme, host and port (None is the scheme's default) of the SDK's own vendor, proven by TLS."""
+OF_BODY = ("content-length", "transfer-encoding", "content-encoding")
+"""Headers about the body of the request that was caught."""
 Part = HttpAnswer | bytes | Refusal
 
 
-class EndpointTransport:
-    """The connections to one endpoint, in one event loop."""
+class SendEmpty(Protocol):
+    def __call__(self, http: httpx2.AsyncClient, /, *, streams: bool) -> Awaitable[None]: ...
 
-    def __init__(self, base_url: str, api_key: str | None, transport: Transport | None = None) -> None:
+
+class EndpointTransport:
+    """The connections to one endpoint, in one event loop.
+
+    `send_empty` lets the vendor's SDK send a request by an HTTP client, for a reply in a stream or for a whole one.
+    """
+
+    def __init__(self, base_url: str, send_empty: SendEmpty, transport: Transport | None = None) -> None:
         url = _parse_url(base_url)
-        self._base_url, self._api_key = base_url, api_key
+        self._send_empty = send_empty
         # other hosts are reached by the environment's proxies
         self._proxy = None if url.host in LOOPBACK else find_proxy(base_url)
         by_socks = self._proxy is not None and self._proxy.is_socks  # aiohttp passes it over, and connects directly
         transport = "httpx2" if by_socks else transport
         self._connections = Connections(transport, trust_env=url.host not in LOOPBACK)
-        self._sdk = openai.AsyncOpenAI if (url.scheme, url.host, url.port) == OWN_VENDOR else _OtherVendorClient
-        self._sdk_request: httpx2.Request | None = None
+        self._sdk_requests: dict[bool, httpx2.Request] = {}
         self._sdk_lock = asyncio.Lock()
         self._open: AsyncGenerator[None] | None = None
         self._under_way, self._closing = 0, False
 
-    async def ask(self, body: bytes) -> AsyncGenerator[Part]:
+    async def ask(self, body: bytes, *, streams: bool = False) -> AsyncGenerator[Part]:
         """Send one request. Yields the answer, whatever its status: first the head, then the body in pieces.
 
         A Refusal comes last, when there is no answer or no whole one. Only cancellation is raised; closing the iterator
@@ -57,7 +64,7 @@ class EndpointTransport:
             if self._open is None:
                 self._open = self._until_closed()
                 await anext(self._open)
-            request = await self.request(body)
+            request = await self.request(body, streams=streams)
             http = self._connections.acquire()
             try:
                 response = await http.send(request, stream=True)
@@ -103,12 +110,13 @@ class EndpointTransport:
         finally:
             await self._connections.close()
 
-    async def request(self, body: bytes) -> httpx2.Request:
+    async def request(self, body: bytes, *, streams: bool = False) -> httpx2.Request:
         """Return the request that the SDK would send, with this body. The SDK is asked once: its own walk is slow."""
-        if self._sdk_request is None:
+        if streams not in self._sdk_requests:
             async with self._sdk_lock:
-                self._sdk_request = self._sdk_request or await self._build_by_sdk()
-        sent, trace = self._sdk_request, TRACE_HEADERS.get()
+                if streams not in self._sdk_requests:
+                    self._sdk_requests[streams] = await _catch_request(partial(self._send_empty, streams=streams))
+        sent, trace = self._sdk_requests[streams], TRACE_HEADERS.get()
         headers = sent.headers
         if trace:
             headers = httpx2.Headers([*sent.headers.raw, *((name.encode(), trace[name].encode()) for name in trace)])
@@ -117,36 +125,26 @@ class EndpointTransport:
         headers = httpx2.Headers([*headers.raw, (b"content-length", b"%d" % len(body))])
         return httpx2.Request(sent.method, sent.url, headers=headers, content=_slice_body(body))
 
-    async def _build_by_sdk(self) -> httpx2.Request:
-        """Return the request that the SDK sends to the endpoint, caught before it leaves: its URL, key and headers."""
-        caught: list[httpx2.Request] = []
 
-        def catch(request: httpx2.Request) -> httpx2.Response:
-            caught.append(request)
-            return httpx2.Response(200)
+async def _catch_request(send: Callable[[httpx2.AsyncClient], Awaitable[None]]) -> httpx2.Request:
+    """Return the request that an SDK sends, caught before it leaves: its URL, key and headers."""
+    caught: list[httpx2.Request] = []
 
-        http = httpx2.AsyncClient(transport=httpx2.MockTransport(catch), timeout=None, trust_env=False)
-        headers: Any = {"X-Stainless-Retry-Count": openai.Omit()}  # we count
-        if not self._api_key:
-            headers["Authorization"] = openai.Omit()
-        async with self._sdk(api_key=self._api_key or "none", base_url=self._base_url, http_client=http) as sdk:
-            await sdk.post("/chat/completions", content=b"", cast_to=httpx2.Response, options={"headers": headers})
-        request = caught[0]
-        del request.headers["content-length"]
-        return request
+    def catch(request: httpx2.Request) -> httpx2.Response:
+        caught.append(request)
+        return httpx2.Response(200, json={})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(catch), timeout=None, trust_env=False) as http:
+        await send(http)
+    request = caught[0]
+    for name in OF_BODY:
+        request.headers.pop(name, None)
+    return request
 
 
 async def _slice_body(body: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(body), SLICE_BYTES):
         yield body[start : start + SLICE_BYTES]
-
-
-class _OtherVendorClient(openai.AsyncOpenAI):
-    """The SDK for another vendor's endpoint: nothing of the environment (organisation, headers) is sent there."""
-
-    @property
-    def default_headers(self) -> dict[str, str | openai.Omit]:
-        return {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": self.user_agent}
 
 
 def _is_aiohttp_error(error: BaseException) -> bool:

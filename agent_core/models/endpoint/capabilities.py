@@ -1,8 +1,11 @@
 """Capabilities: what an endpoint accepts, from its vendor's documents or its own refusals. Pure."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
+Streaming = Literal["with usage", "bare", "not"]
+"""What an endpoint supports: a stream that ends with its token counts, a stream, or none."""
+STREAMINGS: tuple[Streaming, ...] = ("with usage", "bare", "not")
 FORMATS = ("text", "json_object", "json_schema")
 """From the loosest to the strictest."""
 
@@ -38,6 +41,19 @@ def merge(
     )
 
 
+def without_change(
+    first: EndpointCapabilities, before: EndpointCapabilities, after: EndpointCapabilities
+) -> EndpointCapabilities:
+    """Return the capabilities at a question's start with what has changed from `before` to `after`, which `merge` then
+    leaves out: it holds for this question only."""
+    changes: dict[str, Any] = {}
+    for name in (field.name for field in fields(EndpointCapabilities)):
+        old, new, start = (getattr(each, name) for each in (before, after, first))
+        if new != old:
+            changes[name] = start | (new - old) if isinstance(new, frozenset) else new
+    return replace(first, **changes)
+
+
 def _merge_field(name: str, *capabilities: EndpointCapabilities) -> Any:
     known, before, after = (getattr(each, name) for each in capabilities)
     if isinstance(known, frozenset):
@@ -45,3 +61,14 @@ def _merge_field(name: str, *capabilities: EndpointCapabilities) -> Any:
     if after == before:
         return known
     return min(known, after, key=FORMATS.index) if name == "format" else after
+
+
+def merge_streaming(before: Streaming, asked: Streaming | None, streaming: Streaming) -> Streaming:
+    """Return what is known of an endpoint after a question that first `asked` for this was answered by `streaming`.
+
+    Other questions may have changed `before` meanwhile; a question without a stream changes nothing.
+    """
+    if asked in (None, streaming):
+        return before
+    is_further = STREAMINGS.index(streaming) > STREAMINGS.index(before)
+    return streaming if asked == "not" or is_further else before

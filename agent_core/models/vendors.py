@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agent_core.models.client import ModelInfo
-from agent_core.models.openai.capabilities import EndpointCapabilities
-from agent_core.models.openai.prices import context_window, output_limit
+from agent_core.models.endpoint.capabilities import EndpointCapabilities
+from agent_core.models.prices import context_window, output_limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,5 +48,5 @@ def _rate(rate: Any, inputs: int) -> float:
 
 @lru_cache(maxsize=1)
 def _load() -> dict[str, Any]:
-    prices: dict[str, Any] = orjson.loads(files("agent_core.models.openai").joinpath("prices.json").read_bytes())
+    prices: dict[str, Any] = orjson.loads(files("agent_core.models").joinpath("prices.json").read_bytes())
     return prices

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from agent_core.models.openai.price_list import find_listed, listed_cost
+from agent_core.models.price_list import find_listed, listed_cost
 from utools.error_text import describe
 
 log = logging.getLogger("agent_core")

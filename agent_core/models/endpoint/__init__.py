@@ -1,0 +1,1 @@
+"""Endpoints: what all APIs of models share."""

@@ -1,0 +1,37 @@
+"""An endpoint's base URL and key, checked before they are used; and a key kept out of messages. Pure."""
+
+from urllib.parse import urlsplit
+
+from agent_core.errors import DefinitionError
+
+MIN_TAIL = 4
+"""Characters of a secret at a text's end that may be its beginning."""
+
+
+def read_host(base_url: str) -> str:
+    """host:port of a base URL, for messages; DefinitionError unless it is http(s)://host[:port][/path]."""
+    try:
+        parts = urlsplit(base_url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise DefinitionError(f"not a URL: {error}", where="base_url") from None
+    if "@" in parts.netloc:
+        raise DefinitionError("a URL must not carry a password; give the key as api_key", where="base_url")
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise DefinitionError("must be http(s)://host[:port][/path]", where="base_url", value=base_url)
+    return f"{host}:{port}" if port else host
+
+
+def check_key(key: str) -> str:
+    if key.isascii() and key.isprintable():
+        return key
+    raise DefinitionError("must be printable ASCII, as it is sent in a header", where="api_key")
+
+
+def mask(secret: str, text: str) -> str:
+    """Return the text without a secret, and without the beginning of one at its end."""
+    text = text.replace(secret, "***")
+    for size in range(len(secret), MIN_TAIL - 1, -1):
+        if text.endswith(secret[:size]):
+            return text[:-size] + "***"
+    return text

@@ -1,0 +1,136 @@
+"""A reply as its bytes arrive: whole, or in events that are joined to the same reply. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from agent_core.models.client import Completion
+from agent_core.models.endpoint.answer import BOM, HttpAnswer, ReadReply, Refusal, read_answer
+from agent_core.models.endpoint.envelope import decode, mend, mend_text, split_open_end
+from agent_core.models.endpoint.events import EventParser
+
+DONE = b"[DONE]"
+EVENTS = "text/event-stream"
+EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class Reader(Protocol):
+    """Reads one answer as its bytes arrive; `done` once the reply is whole, whatever still follows on the
+    connection."""
+
+    done: bool
+
+    def feed(self, piece: bytes) -> Iterable[str]:
+        """Return the texts of the reply that this piece of the body completes."""
+        ...
+
+    def end(self, now: float) -> Completion | Refusal:
+        """Return what came of it, once nothing more is read. `now`: Unix seconds, for a Retry-After date."""
+        ...
+
+    def rest(self, outcome: Completion | Refusal) -> str:
+        """Return the text that was not shown yet."""
+        ...
+
+
+class JoinedReply(Protocol):
+    """The events of one API, joined. `is_whole` once the reply has its end, `is_over` once nothing of it follows."""
+
+    is_whole: bool
+    is_over: bool
+
+    def add(self, event: dict[str, Any]) -> str:
+        """Return the text that this event adds to the reply."""
+        ...
+
+    def whole(self) -> Any:
+        """Return the JSON value of the same reply when it comes whole."""
+        ...
+
+
+def open_reader(
+    head: HttpAnswer,
+    first: bytes,
+    read_reply: ReadReply,
+    find_error: Callable[[Any], Any],
+    join: Callable[[], JoinedReply],
+) -> Reader:
+    """Return the reader for the body that follows this head and begins with these bytes. A wrong label is not
+    believed."""
+    start = first.removeprefix(BOM).lstrip()
+    if not 200 <= head.status < 300 or start.startswith((b"{", b"[")):
+        return WholeReply(head, read_reply)
+    is_labelled = head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
+    if is_labelled or start.startswith(EVENT_FIELDS):
+        return StreamedReply(head, read_reply, find_error, join())
+    return WholeReply(head, read_reply)
+
+
+class WholeReply:
+    """A reply that is read at its end."""
+
+    def __init__(self, head: HttpAnswer, read_reply: ReadReply) -> None:
+        self.done = False
+        self._head, self._read_reply = head, read_reply
+        self._pieces: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Iterable[str]:
+        self._pieces.append(piece)
+        return ()
+
+    def end(self, now: float) -> Completion | Refusal:
+        return read_answer(replace(self._head, body=b"".join(self._pieces)), now, self._read_reply)
+
+    def rest(self, outcome: Completion | Refusal) -> str:
+        """Return the text that was not shown yet: all of it."""
+        return outcome.content if isinstance(outcome, Completion) else ""
+
+
+class StreamedReply:
+    """A reply that arrives in pieces; `done` once it is whole, whatever still follows on the connection.
+
+    The joined reply is read like a whole one, and so is an event that is not part of a reply.
+    """
+
+    def __init__(
+        self, head: HttpAnswer, read_reply: ReadReply, find_error: Callable[[Any], Any], joined: JoinedReply
+    ) -> None:
+        self.done = False
+        self._head, self._read_reply, self._find_error, self._joined = head, read_reply, find_error, joined
+        self._events = EventParser()
+        self._open_end = ""
+        self._other_event: bytes | None = None
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """Yield the texts in a piece of the answer's body."""
+        for data in self._events.feed(piece):
+            if self.done:
+                return
+            if data.strip() == DONE:
+                self.done = True
+            elif data.strip() and (text := self._read_event(data)):  # without data it only keeps the connection open
+                yield text
+
+    def end(self, now: float) -> Completion | Refusal:
+        """Return the completion or the refusal, once nothing more is read."""
+        if self._other_event is not None:
+            return read_answer(replace(self._head, body=self._other_event), now, self._read_reply)
+        if not self.done and not self._joined.is_whole:
+            return Refusal("ended its stream before the reply was whole", self._head.status, transient=True)
+        return self._read_reply(mend(self._joined.whole()), self._head, now)
+
+    def rest(self, outcome: Completion | Refusal) -> str:
+        """Return the text that was not shown yet: an end that no later piece has completed."""
+        return mend_text(self._open_end) if isinstance(outcome, Completion) else ""
+
+    def _read_event(self, data: bytes) -> str | None:
+        try:
+            event = decode(data)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or self._find_error(event):
+            self._other_event, self.done = data, True
+            return None
+        text, self._open_end = split_open_end(self._open_end + self._joined.add(event))
+        self.done = self._joined.is_over
+        return text

@@ -1,0 +1,67 @@
+"""ChatWire: OpenAI's chat completions, which nearly every vendor speaks."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent_core.models.client import Completion, Question
+from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
+from agent_core.models.endpoint.conversation import without_own_parts
+from agent_core.models.endpoint.reader import Reader, open_reader
+from agent_core.models.endpoint.wire import Adapted, Written
+from agent_core.models.openai.joined import JoinedCompletion
+from agent_core.models.openai.request import (
+    downgrade,
+    downgrade_streaming,
+    is_format_refusal,
+    request_body,
+    wants_stream,
+    with_stream,
+)
+from agent_core.models.openai.response import find_error, read_reply
+
+if TYPE_CHECKING:
+    import httpx2
+
+ANY_ENDPOINT = EndpointCapabilities()
+"""What is known of an endpoint that no table has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatWire:
+    """Chat completions at an endpoint with these capabilities."""
+
+    capabilities: EndpointCapabilities = ANY_ENDPOINT
+    api = "chat"
+
+    async def send_empty(
+        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
+    ) -> None:
+        from agent_core.models.openai.sdk import send_empty
+
+        await send_empty(http, "/chat/completions", base_url, api_key)
+
+    def write(
+        self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
+    ) -> Written:
+        messages, dropped = without_own_parts(question.messages)
+        body = request_body(model, messages, question.options, capabilities)
+        return Written(with_stream(body, streaming), dropped)
+
+    def adapt(
+        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+    ) -> Adapted | None:
+        if not capabilities.only_streams and streaming == "not" and wants_stream(refusal):
+            return Adapted(replace(capabilities, only_streams=True, allows_thinking=True), "with usage")
+        if lower_streaming := downgrade_streaming(streaming, refusal):
+            return Adapted(capabilities, lower_streaming)
+        if lower := downgrade(capabilities, question, refusal):
+            lasting = lower.format == capabilities.format or is_format_refusal(refusal)
+            return Adapted(lower, streaming, lasting)
+        return None
+
+    def open_reader(self, head: HttpAnswer, first: bytes) -> Reader:
+        return open_reader(head, first, read_reply, find_error, JoinedCompletion)
+
+    def follow(self, question: Question, completion: Completion) -> Question | None:
+        return None
