@@ -1,7 +1,7 @@
 """AgentConfig: what a workflow's author may set on the node; its JSON Schema is the node's ConfigSchema. Pure."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -91,6 +91,12 @@ class PlanConfig(_Strict):
     )
 
 
+OF_ENDPOINT: Final = ("base_url", "api_key_env", "api", "extra")
+"""Keys that say how the config's own model is asked; a fallback model does not get them."""
+OF_ITS_MODEL: Final = (*OF_ENDPOINT, "fallback_models")
+"""Keys that are meant for the config's own model, and for no other."""
+
+
 class AgentConfig(_Strict):
     """The node's config. `null` or 0 means no limit; the sizes are characters, the times seconds."""
 
@@ -138,6 +144,12 @@ class AgentConfig(_Strict):
     top_p: float | None = Field(default=None, description="Sent to the model")
     seed: int | None = Field(default=None, description="Sent to the model")
     stop: list[str] | None = Field(default=None, description="Sent to the model: texts that end a reply")
+    reasoning: Literal["none", "low", "medium", "high"] | None = Field(
+        default=None, description="How much the model thinks before it replies; null: as its vendor has it"
+    )
+    extra: dict[str, Any] = Field(
+        default={}, description="The vendor's own parameters, sent as they are beside the others"
+    )
     max_output_tokens: Limit = Field(default=None, description="Sent to the model: tokens that a reply may have")
     max_input_tokens: Limit = Field(
         default=None,
@@ -188,6 +200,10 @@ class AgentConfig(_Strict):
         default=[], description="Asked in this order, from then on, when the model before gave no answer"
     )
     base_url: str | None = Field(default=None, description="The model's endpoint, in place of its vendor's")
+    api: Literal["chat", "native"] | None = Field(
+        default=None,
+        description="How the model is asked: by chat completions or its vendor's own API; null: the latter where it can be",
+    )
     api_key_env: str | None = Field(
         default=None, description="The variable of its key, as the operator allows it there"
     )

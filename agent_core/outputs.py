@@ -14,7 +14,16 @@ FinishReason = Literal[
 ]  # fmt: skip
 
 
-class RunUsage(TypedDict):
+class TokenParts(TypedDict, total=False):
+    """Tokens that are counted apart: those that a vendor read from its cache and wrote to it are among the input, those
+    of the model's thoughts among the output. Runs from before these were counted lack all three."""
+
+    cached_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+
+
+class RunUsage(TokenParts):
     """What a run has used. `cost` is in the currency of the price list, None without a price; `estimated` says that a
     vendor did not count the tokens."""
 

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from agent_core.effects import Answer, CallModel, Failed, ModelReply, ReadMessage, ToolCall, ToolReply, VerdictKind
 from agent_core.inherited import SourceRecord
-from agent_core.outputs import FinishReason, Json, RunError, RunUsage, UsedTool
+from agent_core.outputs import FinishReason, Json, RunError, RunUsage, TokenParts, UsedTool
 from agent_core.policy import ToolPolicy
 from agent_core.rules import RecordedRules
 from agent_core.statuses import EndedStatus
@@ -63,7 +63,7 @@ class LimitsRecord(TypedDict):
     call_seconds: NotRequired[float | None]
 
 
-class SpentRecord(TypedDict):
+class SpentRecord(TokenParts):
     """What earlier attempts at a run have used up. `writes` must not happen twice."""
 
     steps: int
@@ -162,6 +162,7 @@ class AgentStartedBody(RunStartedBody):
     options: Json
     cuts: NotRequired[int]
     window: NotRequired[int]
+    api: NotRequired[str]
     reading: NotRequired[ToolPolicy]
     examples: NotRequired[list[Json]]
     agent: NotRequired[AgentNote]
@@ -246,7 +247,8 @@ class BatchAsked(TypedDict):
 class ModelAnswered(TypedDict):
     """A model's reply, redacted. `calls` are native function calls; `calls` and `echo` go back to the vendor.
 
-    `refusal` is why the vendor did not pass on its own model's call.
+    `refusal` is why the vendor did not pass on its own model's call. `dropped` names the APIs whose `echo` of earlier
+    replies was left out of the question, since the model that was asked does not understand it.
     """
 
     kind: Literal["answered"]
@@ -261,6 +263,7 @@ class ModelAnswered(TypedDict):
     calls: NotRequired[Sequence[Json]]
     echo: NotRequired[Json]
     refusal: NotRequired[str]
+    dropped: NotRequired[Sequence[str]]
 
 
 class ToolAnswered(TypedDict):
@@ -583,6 +586,8 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
                 record["echo"] = answer.echo
             if answer.refusal:
                 record["refusal"] = answer.refusal
+            if answer.dropped:
+                record["dropped"] = answer.dropped
             return record
         case ToolReply():
             result: ToolAnswered = {

@@ -23,7 +23,7 @@ class RuleVersions(TypedDict):
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits, what a sub-workflow gives. `plans`: how a plan's
     references are read. `masking`: what becomes of a call whose arguments hold something masked. `replies`: how a
-    model's reply is read, and whether there is room for another question.
+    model's reply is read, and whether there is room for another question. `usage`: what is counted.
     """
 
     cuts: int
@@ -34,10 +34,11 @@ class RuleVersions(TypedDict):
     plans: int
     masking: int
     replies: int
+    usage: int
 
 
 class RecordedRules(TypedDict):
-    """The rules that a run names. Runs before the second version of the last three do not name these."""
+    """The rules that a run names. Runs before the second version of the last four do not name these."""
 
     cuts: int
     texts: int
@@ -47,6 +48,7 @@ class RecordedRules(TypedDict):
     plans: NotRequired[int]
     masking: NotRequired[int]
     replies: NotRequired[int]
+    usage: NotRequired[int]
 
 
 CURRENT: Final[RuleVersions] = {
@@ -58,6 +60,7 @@ CURRENT: Final[RuleVersions] = {
     "plans": 3,
     "masking": 2,
     "replies": 2,
+    "usage": 2,
 }
 """The rules that a new run follows.
 
@@ -83,6 +86,7 @@ led to kept its type where only a text may stand.
 masking 1: a tool was called with the marks of masked secrets as values.
 replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
 known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.
+usage 1: tokens from a vendor's cache, to it, and of a model's thoughts were not counted apart.
 """
 EARLIEST: Final = cast(RuleVersions, dict.fromkeys(CURRENT, 1))
 """The rules of runs that name none."""

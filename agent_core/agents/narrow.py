@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from agent_core.agents.definition import AgentDefinition
-from agent_core.config import AgentConfig
+from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
 from agent_core.records import AgentNote
@@ -23,8 +23,6 @@ STRICTER: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
 """Keys whose values have an order: what a node may set instead of what the agent has."""
 TASK: Final = ("prompt", "messages_json")
 """What the agent works on: every node gives it."""
-OF_ITS_MODEL: Final = ("base_url", "api_key_env", "fallback_models")
-"""Keys that are meant for the agent's own model, and for no other."""
 
 
 def narrow_agent(agent: AgentDefinition, of_agent: tuple[Json, AgentNote], keys: Mapping[str, Any]) -> Json:

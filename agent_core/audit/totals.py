@@ -52,6 +52,9 @@ class ModelTotals:
     priced: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
     cost: float = 0.0
 
     @property
@@ -62,6 +65,9 @@ class ModelTotals:
         self.replies += 1
         self.input_tokens += usage["input_tokens"]
         self.output_tokens += usage["output_tokens"]
+        self.cached_tokens += usage.get("cached_tokens", 0)
+        self.cache_write_tokens += usage.get("cache_write_tokens", 0)
+        self.reasoning_tokens += usage.get("reasoning_tokens", 0)
         if usage.get("cost") is not None:
             self.priced += 1
             self.cost += usage["cost"]

@@ -6,7 +6,7 @@ from typing import TypeVar
 from agent_core.config import AgentConfig
 from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.inherited import Inherited
-from agent_core.outputs import FinishReason, Json, RunUsage
+from agent_core.outputs import FinishReason, Json, RunUsage, TokenParts
 from agent_core.records import LimitsRecord, SpentRecord
 
 
@@ -36,6 +36,11 @@ class Budget:
     seconds: float = 0.0
     writes: int = 0
     estimated: bool = False
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    counts_parts: bool = True
+    """Whether these three are given: not in runs from before they were counted."""
 
     def add_model_reply(self, reply: ModelReply | Failed) -> None:
         """Count a model's reply, or its failure."""
@@ -57,6 +62,9 @@ class Budget:
     def _add_tokens(self, usage: Json) -> None:
         self.input_tokens += usage["input_tokens"]
         self.output_tokens += usage["output_tokens"]
+        self.cached_tokens += usage.get("cached_tokens", 0)
+        self.cache_write_tokens += usage.get("cache_write_tokens", 0)
+        self.reasoning_tokens += usage.get("reasoning_tokens", 0)
         self.estimated = self.estimated or bool(usage.get("estimated"))
         if usage.get("cost") is not None:
             self.cost = (self.cost or 0.0) + usage["cost"]
@@ -121,11 +129,11 @@ class Budget:
             "writes": self.writes,
             "estimated": self.estimated,
         }
-        return {**sums}
+        return {**sums, **self._parts()}
 
     def usage(self) -> RunUsage:
         """Return the node's `usage` output."""
-        return {
+        usage: RunUsage = {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "total_tokens": self.tokens,
@@ -133,6 +141,17 @@ class Budget:
             "tool_calls": self.tool_calls,
             "cost": self.cost,
             "estimated": self.estimated,
+        }
+        return {**usage, **self._parts()}
+
+    def _parts(self) -> TokenParts:
+        """Return the tokens that are counted apart; nothing where none are."""
+        if not self.counts_parts:
+            return {}
+        return {
+            "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
         }
 
 

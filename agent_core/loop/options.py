@@ -2,13 +2,12 @@
 
 from typing import Literal
 
+from agent_core.config import OF_ENDPOINT
 from agent_core.outputs import Json
 from agent_core.policy import ToolPolicy
 from agent_core.protocol.step_schema import with_action
 from agent_core.protocol.tools_dialect import write_function
 
-OWN_ENDPOINT = ("base_url", "api_key_env")
-"""The options of the config's own model; a fallback model does not get them."""
 Stage = Literal["first", "between", "last"]
 
 
@@ -37,7 +36,7 @@ class Models:
     def options(self, stage: Stage) -> Json:
         """Return the options before any tool was called, between, and where only an answer is legal."""
         options = self._by_stage[stage]
-        return options if self._is_own else {name: each for name, each in options.items() if name not in OWN_ENDPOINT}
+        return options if self._is_own else {name: each for name, each in options.items() if name not in OF_ENDPOINT}
 
     def offer(self, code: str, policy: ToolPolicy) -> None:
         """Offer one more tool from now on."""

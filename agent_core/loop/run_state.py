@@ -57,13 +57,13 @@ class RunState:
         spent: Json = {**(started.get("spent") or {})}
         recorded: dict[str, UsedTool] = spent.pop("used_tools", {})
         used_tools = {code: used.copy() for code, used in recorded.items()}  # the record's stay
-        self.budget = Budget(Limits(**started["limits"]), **spent)
+        rules = rules_of(started)
+        self.budget = Budget(Limits(**started["limits"]), **spent, counts_parts=rules["usage"] > 1)
         self.trace = Trace(self.config["observation_max_len"], self.config["trace_max_bytes"], tools=used_tools)
         self.repairs = 0
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
-        rules = rules_of(started)
         self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
         self.keeps_json = rules["cuts"] > 3
         self.rules = rules["replies"]

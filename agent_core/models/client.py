@@ -73,7 +73,8 @@ class Delta:
 class ModelInfo:
     """What is known of a model; None means unknown. The window and the limit are in tokens.
 
-    `small` is a model of few parameters, to which examples have to be shown as turns of the conversation.
+    `api` is how it is asked: by chat completions (`chat`), or by its vendor's own API (`messages`, `gemini`,
+    `responses`). `small` is a model of few parameters, to which examples have to be shown as turns of the conversation.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ModelInfo:
     function_calling: bool | None = None
     json_schema: bool | None = None
     streaming: bool | None = None
+    api: str | None = None
     small: bool | None = None
 
 

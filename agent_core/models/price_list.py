@@ -3,8 +3,8 @@
 `as_of` is the day of its figures. They are those of genai-prices 0.2.3, whose data names each vendor's page. The limits
 of qwen-turbo are of its page in Alibaba's Model Studio, those of other Qwen models of their catalogues and model cards;
 Qwen's prices are what routers list for Alibaba's international endpoints, of the first tier and without thinking.
-`window` and `reply` are tokens; `input`, `cached` and `output` are USD for a million tokens, or pairs of a number of
-input tokens and the price beyond it. A figure without a source is left out.
+`window` and `reply` are tokens; `input`, `cached`, `written` (to the cache) and `output` are USD for a million tokens,
+or pairs of a number of input tokens and the price beyond it. A figure without a source is left out.
 """
 
 from functools import lru_cache
@@ -30,14 +30,14 @@ def find_listed(vendor: str, model: str) -> dict[str, Any]:
     return found
 
 
-def listed_cost(vendor: str, model: str, inputs: int, cached: int, outputs: int) -> float | None:
+def listed_cost(vendor: str, model: str, inputs: int, cached: int, outputs: int, written: int = 0) -> float | None:
     """USD for a reply; None for a model whose price is not listed."""
     figures = find_listed(vendor, model)
     if "input" not in figures or "output" not in figures:
         return None
-    fresh, written = (_rate(figures[name], inputs) for name in ("input", "output"))
-    reread = _rate(figures.get("cached", figures["input"]), inputs)
-    return (fresh * (inputs - cached) + reread * cached + written * outputs) / PER
+    fresh, reply = (_rate(figures[name], inputs) for name in ("input", "output"))
+    reread, stored = (_rate(figures.get(name, figures["input"]), inputs) for name in ("cached", "written"))
+    return (fresh * (inputs - cached - written) + reread * cached + stored * written + reply * outputs) / PER
 
 
 def _rate(rate: Any, inputs: int) -> float:

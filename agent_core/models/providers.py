@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent_core.errors import DefinitionError
+from agent_core.models.apis import CHAT, choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.gguf import read_context_length
 from agent_core.models.prices import cost
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 OFFLINE = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
 """The providers without an endpoint, and what follows their colon."""
+Api = Literal["chat", "native"]
 MAX_CLIENTS = 256
 """Clients that a process keeps; one that was not used for longest is made anew."""
 
@@ -53,7 +55,9 @@ class Providers:
     def __call__(self, model: str, options: Mapping[str, Any]) -> ModelClient:
         """Return the client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
         provider, name = self._split(model)
-        key = (provider, name, options.get("base_url") or "", options.get("api_key_env") or "")
+        if options.get("extra"):
+            self._check_extra(options["extra"])
+        key = (provider, name, *(options.get(option) or "" for option in ("base_url", "api_key_env", "api")))
         if key not in self.clients:
             self.clients[key] = self._make(*key)
         return self.clients[key]
@@ -69,10 +73,13 @@ class Providers:
         elif provider in OFFLINE:
             self._offline(provider, name)
         else:
-            from agent_core.models.openai.client import OpenAICompatible
+            from agent_core.models.endpoint.client import EndpointClient
 
+            self._check_extra(options.get("extra") or {})
             url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
-            OpenAICompatible(name, base_url=url, api_key=None)
+            EndpointClient(
+                name, make_wire(self._api(provider, url, options.get("api")), None), base_url=url, api_key=None
+            )
 
     def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
         """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
@@ -115,14 +122,24 @@ class Providers:
         provider, name = self._split(model)
         if provider in OFFLINE:
             return self._offline(provider, name).info()
-        return model_info(self._vendor(provider, options), name)
+        url = self._url(provider, options)
+        api = self._api(provider, url, options.get("api"))
+        return replace(model_info(_vendor_at(provider, url), name), api=api)
+
+    def explain_api(self, model: str, options: Mapping[str, Any]) -> str | None:
+        """Return what to install so that a model is asked by its vendor's own API; None where nothing is lacking."""
+        provider, _ = self._split(model)
+        if provider in OFFLINE or options.get("api"):
+            return None
+        lacking = find_lacking(provider, self.info(model, options).api or CHAT)
+        return None if lacking is None else f"{install_of(lacking)} has it asked by its vendor's own API"
 
     def is_priced(self, model: str, options: Mapping[str, Any]) -> bool:
         """Return whether the price of a reply is known; scripts and recorded runs give their own."""
         provider, name = self._split(model)
         if provider in OFFLINE:
             return provider != "local"
-        vendor = self._vendor(provider, options)
+        vendor = _vendor_at(provider, self._url(provider, options))
         return vendor is not None and cost(vendor.prices, name, 1, 0, 1) is not None
 
     async def close(self) -> None:
@@ -141,11 +158,18 @@ class Providers:
             raise DefinitionError(_explain_unknown(provider), where="model", value=model)
         return provider, name
 
-    def _vendor(self, provider: str, options: Mapping[str, Any]) -> Vendor | None:
-        """Return the vendor of the endpoint that the options name."""
-        return _vendor_at(provider, options.get("base_url") or vendor_url(VENDORS[provider], os.environ))
+    def _url(self, provider: str, options: Mapping[str, Any]) -> str:
+        """Return the base URL that the options name, else the vendor's."""
+        return options.get("base_url") or vendor_url(VENDORS[provider], os.environ)
 
-    def _make(self, provider: str, name: str, base_url: str, api_key_env: str) -> ModelClient:
+    def _api(self, provider: str, url: str, asked: str | None) -> str:
+        return choose_api(provider, asked, is_own=normalize_url(url) in VENDORS[provider].urls)
+
+    def _check_extra(self, extra: Mapping[str, Any]) -> None:
+        if self.reach is not None:
+            self.reach.check_extra(extra)
+
+    def _make(self, provider: str, name: str, base_url: str, api_key_env: str, api: str) -> ModelClient:
         if provider in OFFLINE:
             return self._offline(provider, name)
         url, names = self._endpoint(provider, base_url, api_key_env)
@@ -154,7 +178,8 @@ class Providers:
             f"{provider}:{name}", {"base_url": base_url, "api_key_env": api_key_env}
         ):
             raise DefinitionError(missing, where="model")
-        return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names))
+        spoken = self._api(provider, url, api or None)
+        return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names), spoken)
 
     def _offline(self, provider: str, name: str) -> ModelClient:
         if provider == "scripted":
@@ -163,7 +188,7 @@ class Providers:
             from agent_core.models.local import local_model
 
             return local_model(self._model_file(name))
-        key = (provider, name, "", "")
+        key = (provider, name)
         if key not in self.clients:  # it is read once: a host checks its models where it may wait, and asks them later
             self.clients[key] = self._recorded(name)
         return self.clients[key]
@@ -216,27 +241,33 @@ class Providers:
         return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
 
 
-def create_model(model: str, *, base_url: str | None = None, api_key: str | None = None) -> ModelClient:
+def create_model(
+    model: str, *, base_url: str | None = None, api_key: str | None = None, api: Api | None = None
+) -> ModelClient:
     """Return a client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for.
+
+    `api` says how the model is spoken to: `chat` completions, or its vendor's own (`native`); without it natively where
+    that can be, else by chat completions.
 
     The same model, endpoint and key give the same client, in the whole process.
     """
     if api_key is None:
-        return Providers()(model, {"base_url": base_url})
+        return Providers()(model, {"base_url": base_url, "api": api})
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:
         provider, name = "openai", model
     url = base_url or VENDORS[provider].urls[0]
-    return shared_client(name, url, api_key, _vendor_at(provider, url), "")
+    spoken = choose_api(provider, api, is_own=normalize_url(url) in VENDORS[provider].urls)
+    return shared_client(name, url, api_key, _vendor_at(provider, url), "", spoken)
 
 
 @lru_cache(maxsize=MAX_CLIENTS)
-def shared_client(name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str) -> ModelClient:
+def shared_client(name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str, api: str) -> ModelClient:
     """Return the process's client of one model at one endpoint with one key: it keeps connections, and what was
     learnt."""
-    from agent_core.models.openai.client import OpenAICompatible
+    from agent_core.models.endpoint.client import EndpointClient
 
-    return OpenAICompatible(name, base_url=url, api_key=key, vendor=vendor, keyless=keyless)
+    return EndpointClient(name, make_wire(api, vendor), base_url=url, api_key=key, vendor=vendor, keyless=keyless)
 
 
 def _vendor_at(provider: str, url: str) -> Vendor | None:

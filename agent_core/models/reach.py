@@ -1,10 +1,10 @@
 """ModelReach: the files and endpoints to which the models of a definition may lead, checked where a client is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_core.errors import DefinitionError
 from agent_core.models.vendors import normalize_url
@@ -21,6 +21,7 @@ class ModelReach:
     `files` are globs of absolute paths, `within` and `without` are directories whose files may and may not be named
     besides. `endpoints` are base URLs, each with the variable of its key, or None for one that wants no key; without
     `endpoints` each may be named. `vendors` adds the endpoint that each vendor has on this host.
+    `parameters` are the names of the vendor's own parameters that may be sent; without it, each may be.
     """
 
     files: Sequence[str] = ()
@@ -28,6 +29,7 @@ class ModelReach:
     without: Sequence[Path] = ()
     endpoints: Mapping[str, str | None] | None = None
     vendors: bool = False
+    parameters: Collection[str] | None = None
 
     def find_file(self, path: Path, named: str) -> Path:
         """Return the file at a path, its links resolved. DefinitionError, the same whether there is such a file or not,
@@ -40,6 +42,14 @@ class ModelReach:
         except SandboxError:
             message = "this definition may not name this file; the operator lists what it may in model_files"
             raise DefinitionError(message, where="model", value=named) from None
+
+    def check_extra(self, extra: Mapping[str, Any]) -> None:
+        """DefinitionError for a parameter of the vendor that is not given."""
+        if self.parameters is None:
+            return
+        if refused := [name for name in extra if name not in self.parameters]:
+            message = "this definition may not send this parameter; the operator lists those it may in model_parameters"
+            raise DefinitionError(message, where=f"extra/{refused[0]}", value=extra[refused[0]])
 
     def check_endpoint(self, url: str, *, is_chosen: bool) -> None:
         """DefinitionError for an endpoint that is not given; `is_chosen` says that the definition names it itself."""

@@ -9,6 +9,7 @@ from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.record import Row
 from agent_core.journal.source import load_run
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.usage import PARTS
 from agent_core.outputs import Json
 from agent_core.records import decode_answer
 
@@ -92,4 +93,6 @@ def _to_completion(reply: ModelReply) -> Completion:
         calls=calls,
         echo=reply.echo,
         refusal=reply.refusal,
+        dropped=tuple(reply.dropped),
+        **{name: usage.get(name, 0) for name in PARTS},
     )

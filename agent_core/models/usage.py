@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent_core.models.client import Completion
 from agent_core.outputs import Json
@@ -10,16 +10,23 @@ from agent_core.protocol.tokens import estimate
 
 MAX_TOKENS = 2**40
 COUNTS = ("prompt_tokens", "completion_tokens")
+PARTS: Final = ("cached_tokens", "cache_write_tokens", "reasoning_tokens")
+"""Tokens counted apart: two parts of a reply's input, one of its output."""
 
 
 class Counted(NamedTuple):
-    """A vendor's count of one reply; None where it has none that can be true. `doubtful`: its parts disagree."""
+    """A vendor's count of one reply; None where it has none that can be true. `doubtful`: its parts disagree.
+
+    `cached` and `written` tokens, from and to its cache, are among the inputs, `reasoning` ones among the outputs.
+    """
 
     inputs: int | None
     outputs: int | None
     cached: int
     cost: float | None
     doubtful: bool
+    written: int = 0
+    reasoning: int = 0
 
 
 def count_usage(completion: Completion, asked: int) -> Json:
@@ -33,7 +40,15 @@ def count_usage(completion: Completion, asked: int) -> Json:
         inputs = asked
     if outputs is None:
         outputs = sum(map(estimate, texts))
-    return {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
+    usage = {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
+    return {**usage, **_count_parts(completion, inputs, outputs)}
+
+
+def _count_parts(completion: Completion, inputs: int, outputs: int) -> Json:
+    """Return the tokens that are counted apart, those that there are: no part is larger than its whole."""
+    cached = min(completion.cached_tokens, inputs)
+    written, reasoning = min(completion.cache_write_tokens, inputs - cached), min(completion.reasoning_tokens, outputs)
+    return {name: count for name, count in zip(PARTS, (cached, written, reasoning), strict=True) if count > 0}
 
 
 def read_vendor_usage(usage: Any) -> Counted:
@@ -44,9 +59,10 @@ def read_vendor_usage(usage: Any) -> Counted:
     """
     inputs, outputs = (_read_count(usage, name) for name in COUNTS)
     total, cached, cost = _read_count(usage, "total_tokens"), _read_cached_tokens(usage), _read_cost(usage)
+    thought = _read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
+    written = _read_count(_part(usage, "prompt_tokens_details"), "cache_write_tokens") or 0
     doubtful = cached > (inputs or cached)
     if total is not None and total != (inputs or 0) + (outputs or 0):
-        thought = _read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
         doubtful = doubtful or not inputs or outputs is None or total != inputs + outputs + thought
         if not inputs:
             inputs = max(0, total - outputs) if outputs is not None else None
@@ -56,7 +72,7 @@ def read_vendor_usage(usage: Any) -> Counted:
         inputs, cost = None, cost or None  # it counted nothing, and so costs nothing
     elif doubtful and cached > inputs:
         inputs += cached
-    return Counted(inputs, outputs, cached, cost, doubtful)
+    return Counted(inputs, outputs, cached, cost, doubtful, written, thought)
 
 
 def merge_usage(before: Any, after: Any) -> Any:
@@ -83,7 +99,8 @@ def read_usage(given: Any) -> Json | None:
     cost = given.get("cost")
     if not isinstance(cost, int | float) or not 0 <= cost < math.inf:
         cost = None
-    return {**counts, "tool_calls": 0, "cost": cost, "estimated": bool(given.get("estimated"))}
+    parts = {name: given[name] for name in PARTS if _plausible(given.get(name)) and given[name] > 0}
+    return {**counts, **parts, "tool_calls": 0, "cost": cost, "estimated": bool(given.get("estimated"))}
 
 
 def _plausible(tokens: int | None, *, is_needed: bool = False) -> int | None:

@@ -4,7 +4,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_core.outputs import FinishReason, JournalEnd, Json, RunError, RunUsage, TraceStep, UsedTool, WaitingCall
+from agent_core.outputs import (
+    FinishReason,
+    JournalEnd,
+    Json,
+    RunError,
+    RunUsage,
+    TokenParts,
+    TraceStep,
+    UsedTool,
+    WaitingCall,
+)
 from agent_core.statuses import RunStatus, status_of_stop
 
 
@@ -42,7 +52,10 @@ def _closed(**types: Any) -> Json:
 
 _LIST = {"type": "array", "items": {"type": "object"}}
 _USAGE = _closed(
-    **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "requests", "tool_calls"), "integer"),
+    **dict.fromkeys(
+        ("input_tokens", "output_tokens", "total_tokens", *TokenParts.__annotations__, "requests", "tool_calls"),
+        "integer",
+    ),
     cost=["number", "null"],
     estimated="boolean",
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import BaseModel
 
-from agent_core.config import AgentConfig, Document, Example, read_config
+from agent_core.config import OF_ENDPOINT, AgentConfig, Document, Example, read_config
 from agent_core.errors import DefinitionError
 from agent_core.inherited import Inherited
 from agent_core.journal.record import FORMAT
@@ -62,7 +62,7 @@ def prepare_agent(
     read, clean = read_config(to_journal(config)), redactor or Redactor({})
     tools, conversation, texts = _read_parts(read, registry, inherited, clean, base)
     limits, words = limits_of(read, inherited), words_in(read.language)
-    known = info(read.model, {"base_url": read.base_url}) if info else None
+    known = info(read.model, {"base_url": read.base_url, "api": read.api}) if info else None
     needs_turns = _needs_turns(read, known)
     if needs_turns and "observation" not in read.templates:
         texts["observation"] = texts["small_observation"]
@@ -87,6 +87,8 @@ def prepare_agent(
         "versions": {"agent_core": installed_version()},
         "rules": cast(RecordedRules, CURRENT),
     }
+    if known is not None and known.api is not None:
+        body["api"] = known.api
     if (window := _question_tokens(read, known)) is not None:
         body["window"] = window
     if read.documents:
@@ -279,10 +281,10 @@ def _show_limit(value: int | None, words: Words) -> str:
 
 
 def _model_options(config: AgentConfig, tools: Policies) -> Json:
-    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens")
+    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens", "reasoning")
     options = {name: value for name in names if (value := getattr(config, name)) is not None}
     dialect = _function_options(config, tools) if config.protocol == "tools" else _format_options(config, tools)
-    endpoint = {name: value for name in ("base_url", "api_key_env") if (value := getattr(config, name)) is not None}
+    endpoint = {name: value for name in OF_ENDPOINT if (value := getattr(config, name))}
     return {**options, **dialect, **endpoint}
 
 

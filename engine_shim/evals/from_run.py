@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.config import AgentConfig
+from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.errors import DefinitionError
 from agent_core.journal.facts import Fact, RecordedRun, Resolved, RunFinished, Waiting
 from agent_core.journal.path import is_within
@@ -22,7 +22,7 @@ from engine_shim.evals.recorded import RecordedCall, find_calls, find_refused
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
 """Endings that a case can expect, but for an answer."""
 NOT_KEPT = {
-    *("model", "fallback_models", "base_url", "api_key_env", "prompt", "messages_json", "allowed_tools", "language"),
+    *("model", *OF_ITS_MODEL, "prompt", "messages_json", "allowed_tools", "language"),
     *("max_steps", "deny_tools", "approval", "seed", "timeout", "single_call_timeout", "trace_max_bytes"),
 }
 """Keys of the agent's config that a case has in another place, or that are the measurement's own."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_core.config import AllowedTool
+from agent_core.config import OF_ITS_MODEL, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.prompts.render import templates
 from agent_core.run.node import agent_tool
@@ -21,7 +21,7 @@ from engine_shim.host.config import HostConfig
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
 
-MODEL_KEYS = ("model", "fallback_models", "base_url", "api_key_env")
+MODEL_KEYS = ("model", *OF_ITS_MODEL)
 """Keys of an agent's config that say which model is asked."""
 QUESTION_KEYS = ("prompt", "messages_json")
 FIXED = ("model", "fallback_models", *QUESTION_KEYS, "allowed_tools", "language")

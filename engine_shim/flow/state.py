@@ -117,7 +117,8 @@ class State:
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
-        self.budget = Budget(limits, **(started.get("spent") or {}))
+        counts_parts = rules_of(started)["usage"] > 1
+        self.budget = Budget(limits, **(started.get("spent") or {}), counts_parts=counts_parts)
         self._open: list[tuple[int, Key]] = []
         self._unjudged: list[tuple[int, int, int, VisitState, Edge]] = []
         self._bits = (len(self.nodes) - 1).bit_length()

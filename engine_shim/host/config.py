@@ -65,6 +65,7 @@ class TenantConfig(BaseModel):
     env: list[str] = []
     secret_env: list[str] | None = None
     model_files: list[str] = []
+    model_parameters: list[str] = []
     model_endpoints: dict[str, str | None] | None = None
     presets: dict[str, dict[str, Any]] = {}
     agents: str | None = None
@@ -113,7 +114,8 @@ class HostConfig(BaseModel):
     `manifests` are files, directories of them, or globs. `presets` are values by tool and key, which definitions may
     only narrow; `allow_tools` and `deny_tools` are globs; `agents`, `workflows` and `triggers` are directories. `env`
     are variables that definitions may read; `model_files` are globs of files that definitions over HTTP may name as
-    models, and `model_endpoints`, each with the variable of its key or null, are all that definitions may ask. A server
+    models, `model_parameters` the vendors' own parameters that those and tenants' files may send (`extra`), and
+    `model_endpoints`, each with the variable of its key or null, are all that definitions may ask. A server
     has `tenants`, tells `webhooks` of its runs, and those whom its callers name by `callbacks`, makes `decision_links`,
     and executes by themselves the tools that the globs `execute_tools` name. With the `engine` temporal its runs are
     driven by the workers at `temporal`. Paths start from the directory of the configuration.
@@ -139,6 +141,7 @@ class HostConfig(BaseModel):
     base_urls: dict[str, str] = {}
     model_endpoints: dict[str, str | None] | None = None
     model_files: list[str] = []
+    model_parameters: list[str] = []
     default_provider: str = "openai"
     summary_model: str | None = None
     summary_prompt: str | None = None
@@ -171,7 +174,7 @@ class HostConfig(BaseModel):
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
         own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
-        unset |= {"root": None, "env": [], "model_files": [], "callbacks": None}
+        unset |= {"root": None, "env": [], "model_files": [], "model_parameters": [], "callbacks": None}
         if own.get("secret_env", ()) is None:
             del own["secret_env"]
         own["presets"] = _merge_presets(self.presets, self.tenants[name].presets)

@@ -72,6 +72,14 @@ POWERS: Final = (
         "agent_core.models.reach:ModelReach.check_endpoint",
     ),
     Power(
+        "parameters of models",
+        ("agent_core/extra",),
+        "every parameter; of a tenant, what is listed",
+        "what is listed",
+        ("model_parameters",),
+        "agent_core.models.reach:ModelReach.check_extra",
+    ),
+    Power(
         "workflows",
         ("invoke_workflow/workflow",),
         "files below the directory of the configuration; of a tenant, below those of its workflows and agents",
@@ -159,6 +167,7 @@ AGENT_ONLY: Final = frozenset(
     {
         *("max_steps", "messages_json", "prompt", "system_prompt", "developer_prompt", "examples", "language", "mode"),
         *("protocol", "parsing", "response_format", "temperature", "top_p", "seed", "stop", "max_output_tokens"),
+        *("api", "reasoning"),
         *("max_input_tokens", "tool_choice", "timeout", "single_call_timeout", "max_tool_calls", "max_repairs"),
         *("total_token_budget", "cost_budget", "observation_max_len", "trace_max_bytes", "max_history_messages"),
         *("repair_scope", "approval", "after_untrusted", "answer_schema", "primary_output", "plan", "trusted_text"),

@@ -12,7 +12,7 @@ from agent_core.agents.history import join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
 from agent_core.agents.turn_tool import count_spent
-from agent_core.config import AgentConfig
+from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
 from agent_core.outputs import Json, WaitingCall
@@ -35,8 +35,6 @@ from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
 
 DEFAULT_AGENT: Final = "assistant"
-OF_ITS_MODEL: Final = ("base_url", "api_key_env", "fallback_models")
-"""Keys of a runtime policy that are meant for the agent's own model, and for no other."""
 AGENT_STRAND: Final = child(ROOT, NODE, 1)
 """The strand of the agent in a turn."""
 LONGEST_ID: Final = 256

@@ -79,7 +79,9 @@ def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:
     named = config.endpoints if config.tenant is not None or config.model_endpoints is not None else None
     if not bounded:
         return None if named is None else ModelReach(within=[Path("/")], endpoints=named)
-    return ModelReach(list_files(config), find_home(config), find_homes_of_others(config), named)
+    parameters = None if config.tenant is None else config.model_parameters
+    homes = find_home(config), find_homes_of_others(config)
+    return ModelReach(list_files(config), *homes, named, parameters=parameters)
 
 
 def agents_reach(config: HostConfig) -> ModelReach | None:
@@ -92,7 +94,8 @@ def agents_reach(config: HostConfig) -> ModelReach | None:
 def http_reach(config: HostConfig) -> ModelReach:
     """Return the models of what came over HTTP: what the operator lists; of the host itself the vendors too."""
     vendors = config.tenant is None and config.model_endpoints is None
-    return ModelReach(list_files(config), endpoints=config.endpoints, vendors=vendors)
+    parameters = config.model_parameters
+    return ModelReach(list_files(config), endpoints=config.endpoints, vendors=vendors, parameters=parameters)
 
 
 def list_files(config: HostConfig) -> list[str]:

@@ -94,5 +94,8 @@ def _reply_attributes(reply: ModelReply) -> dict[str, Value | None]:
         names.FINISH_REASONS: (reply.finish_reason,),
         names.INPUT_TOKENS: usage["input_tokens"],
         names.OUTPUT_TOKENS: usage["output_tokens"],
+        names.CACHED_TOKENS: usage.get("cached_tokens"),
+        names.CACHE_WRITE_TOKENS: usage.get("cache_write_tokens"),
+        names.REASONING_TOKENS: usage.get("reasoning_tokens"),
         names.ESTIMATED: usage.get("estimated") or None,
     }

@@ -25,6 +25,8 @@ MAX_SERIES: Final = 1000
 CALL_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 RUN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 STEP_BUCKETS: Final = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
+TOKEN_KINDS: Final = ("input", "output")
+TOKEN_PARTS: Final = ("cached", "cache_write", "reasoning")
 SUCCESS: Final = "success"
 
 
@@ -52,6 +54,9 @@ class RunMetrics:
             registry, most, "step_duration_seconds", "A step: a question to its reply.", "model", buckets=CALL_BUCKETS
         )
         self._tokens = Series.counter(registry, most, "tokens", "Tokens that models read and wrote.", "model", "type")
+        self._token_parts = Series.counter(
+            registry, most, "token_parts", "Those from a cache, to one, and of thoughts.", "model", "type"
+        )
         self._calls = Series.counter(registry, most, "tool_calls", "Calls of tools.", "tool", "outcome")
         self._call_seconds = Series.histogram(
             registry, most, "tool_duration_seconds", "From a call to its result.", "tool", buckets=CALL_BUCKETS
@@ -83,9 +88,10 @@ class RunMetrics:
             self._run_seconds.observe(labels, seconds)
 
     def _add_tokens(self, labels: tuple[str, ...], usage: Mapping[str, int] | None) -> None:
-        for kind in ("input", "output") if usage else ():
-            if tokens := (usage or {}).get(f"{kind}_tokens"):
-                self._tokens.add((*labels, kind), tokens)
+        for kinds, series in ((TOKEN_KINDS, self._tokens), (TOKEN_PARTS, self._token_parts)):
+            for kind in kinds if usage else ():
+                if tokens := (usage or {}).get(f"{kind}_tokens"):
+                    series.add((*labels, kind), tokens)
 
     def write(self, states: Mapping[str, TenantState], tenant: str | None = None) -> bytes:
         """Return all metrics in Prometheus' text format, or those of one tenant, with the states of tenants by name."""

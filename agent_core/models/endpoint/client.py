@@ -265,7 +265,7 @@ class EndpointClient:
         if completion.cost is not None or self._vendor is None:
             return completion.cost
         used = count_usage(completion, estimate_question(question.messages, question.options))
-        tokens = used["input_tokens"], completion.cached_tokens, used["output_tokens"]
+        tokens = used["input_tokens"], completion.cached_tokens, used["output_tokens"], completion.cache_write_tokens
         return cost(self._vendor.prices, self._model, *tokens)
 
     def _remember(self, capabilities: EndpointCapabilities, streaming: Streaming) -> None:

@@ -68,6 +68,8 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         echo=echo,
         cached_tokens=usage.cached,
         estimated=usage.doubtful,
+        cache_write_tokens=usage.written,
+        reasoning_tokens=usage.reasoning,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
+from agent_core.models.apis import CHAT
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults, list_problems
@@ -111,7 +112,7 @@ def _check_models(config: HostConfig, part: str, models: Iterable[Model]) -> Ite
     known: set[tuple[Any, ...]] = set()
     reach = agents_reach(config)
     for base, name, options in models:
-        key = (base, name, options.get("base_url"), options.get("api_key_env"))
+        key = (base, name, *(options.get(option) for option in ("base_url", "api_key_env", "api")))
         if key not in known:
             known.add(key)
             providers = Providers(base, config.endpoints, config.default_provider, reach=reach)
@@ -128,7 +129,10 @@ def _check_model(providers: Providers, part: str, name: str, options: Options) -
     if keyless := providers.explain_keyless(name, options):
         return Finding(part, "warning", f"{name}: {keyless}", "fine for an endpoint that wants none")
     given = [each for each in providers.key_variables(name, options) if os.environ.get(each)]
-    return Finding(part, "ok", f"{name}: {f'{given[0]} is set' if given else 'it needs no key'}")
+    api = providers.info(name, options).api
+    spoken = "" if api in (None, CHAT) else f"; asked by its vendor's own API, {api}"
+    said = f"{name}: {f'{given[0]} is set' if given else 'it needs no key'}{spoken}"
+    return Finding(part, "ok", said, providers.explain_api(name, options) or "", {"api": api} if api else {})
 
 
 def _check_needs(

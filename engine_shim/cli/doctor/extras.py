@@ -17,6 +17,8 @@ GIVES: Final = {
     "prices": "the prices of more models, for `cost_budget`",
     "telemetry": "spans and metrics for OpenTelemetry",
     "email": "the tool `email`",
+    "anthropic": "Anthropic's own API: prompt caching, thinking kept across calls",
+    "gemini": "Gemini's own API: thoughts kept across calls, verdicts of its filters",
     "local": "models on this machine: `local:FILE.gguf`",
     "temporal": "runs on Temporal: `engine: temporal`, and `agent-core worker`",
     "postgres": "runs and conversations in PostgreSQL",

@@ -67,8 +67,24 @@ def _as_data(totals: Totals) -> dict[str, Any]:
 
 
 def _model_as_data(model: ModelTotals) -> dict[str, Any]:
-    tokens = {"input": model.input_tokens, "output": model.output_tokens}
+    tokens = {
+        "input": model.input_tokens,
+        "output": model.output_tokens,
+        "cached": model.cached_tokens,
+        "cache_write": model.cache_write_tokens,
+        "reasoning": model.reasoning_tokens,
+    }
     return {"replies": model.replies, "tokens": tokens, "cost": model.cost if model.priced else None}
+
+
+def _list_parts(model: ModelTotals) -> str:
+    """Return the tokens that are counted apart."""
+    parts = {
+        "cached": model.cached_tokens,
+        "written to a cache": model.cache_write_tokens,
+        "thought": model.reasoning_tokens,
+    }
+    return ", ".join(f"{count:,} {what}" for what, count in parts.items() if count) or "-"
 
 
 def _average(total: float, number: int) -> float | None:
@@ -97,10 +113,10 @@ def _tables(totals: Totals) -> list[str]:
     lines += _table(("agent", "runs", "ended by", "steps", "calls", "tokens", "cost", "average"), agents)
     lines += _table(("tool", "calls", "failed", "average"), tools)
     models = [
-        (name, f"{each.replies:,}", f"{each.input_tokens:,} + {each.output_tokens:,}", _cost(each))
+        (name, f"{each.replies:,}", f"{each.input_tokens:,} + {each.output_tokens:,}", _list_parts(each), _cost(each))
         for name, each in sorted(totals.by_model.items(), key=lambda item: -item[1].replies)
     ]
-    lines += _table(("model", "replies", "tokens", "cost"), models)
+    lines += _table(("model", "replies", "tokens", "of these", "cost"), models)
     if (both := totals.models).replies:
         cost = f"; {both.cost:.4f} USD for the {both.priced:,} with a price" if both.priced else ""
         tokens = f"{both.input_tokens:,} + {both.output_tokens:,} tokens"

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from agent_core.config import OF_ITS_MODEL
 from agent_core.decisions import DECISIONS, Decision, Done, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
@@ -30,8 +31,6 @@ from engine_shim.definition.model import AGENT, Definition
 from engine_shim.runs.controls import record_decisions
 from utools.document import parse_json
 
-MODEL_KEYS = ("base_url", "api_key_env", "fallback_models")
-"""Keys of an agent's config that are meant for the model of the definition, and for no other."""
 log = logging.getLogger("engine_shim")
 MakeDecisions = Callable[[list[WaitingCall]], Decisions]
 
@@ -188,7 +187,7 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
     for index, node in enumerate(data["nodes"]):
         if node["tool"] == AGENT:
             given[f"nodes/{index}/config/model"] = "--model"
-            config = {key: value for key, value in node.get("config", {}).items() if key not in MODEL_KEYS}
+            config = {key: value for key, value in node.get("config", {}).items() if key not in OF_ITS_MODEL}
             node["config"] = {**config, "model": model, **(limits or {})}
     for index, edge in enumerate(data.get("edges") or ()):
         if "model" in edge:
