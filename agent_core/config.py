@@ -202,7 +202,7 @@ class AgentConfig(_Strict):
     base_url: str | None = Field(default=None, description="The model's endpoint, in place of its vendor's")
     api: Literal["chat", "native"] | None = Field(
         default=None,
-        description="How the model is asked: by chat completions or its vendor's own API; null: the latter where it can be",
+        description="By chat completions, or by its vendor's own API (native); null: natively where it can be",
     )
     api_key_env: str | None = Field(
         default=None, description="The variable of its key, as the operator allows it there"

@@ -179,8 +179,7 @@ class ModelReply:
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
     `calls` are native function calls, {name, arguments} each; what else is in them, and all of `echo`, goes back to
-    the vendor with the message. `refusal` is why a vendor did not pass on its own model's call. `dropped` names the
-    APIs whose `echo` of earlier replies was not sent with the question.
+    the vendor with the message. `refusal` and `dropped` are those of the Completion.
     """
 
     content: str

@@ -20,16 +20,16 @@ CEILINGS = {
     "a step in SQLite: calls": 500,  # likewise
     "a replayed step: calls": 272,
     "an event for one follower: calls": 27,
-    "a workflow file to its first event: calls": 2070,
+    "a workflow file to its first event: calls": 2075,  # three keys of a node more
     "a run of two steps: selects": 16,
     "a run of two steps: write sections": 11,
-    "run: POST to answer: calls": 433,  # a body is looked through for a key that occurs twice; one look for all feeds
+    "run: POST to answer: calls": 434,  # a body is looked through for a key that occurs twice; one look for all feeds
     "run: POST to answer: selects": 3,
     "run: POST to answer: write sections": 3,
     "run: POST to first event: calls": 2150,
     "run: POST to first event: selects": 9,
     "run: POST to first event: write sections": 6,
-    "turn: POST to answer: calls": 597,  # likewise
+    "turn: POST to answer: calls": 600,  # likewise
     "turn: POST to answer: selects": 2,
     "turn: POST to answer: write sections": 3,
     "turn: POST to first event: calls": 1700,

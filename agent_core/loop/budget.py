@@ -62,9 +62,12 @@ class Budget:
     def _add_tokens(self, usage: Json) -> None:
         self.input_tokens += usage["input_tokens"]
         self.output_tokens += usage["output_tokens"]
-        self.cached_tokens += usage.get("cached_tokens", 0)
-        self.cache_write_tokens += usage.get("cache_write_tokens", 0)
-        self.reasoning_tokens += usage.get("reasoning_tokens", 0)
+        if "cached_tokens" in usage:
+            self.cached_tokens += usage["cached_tokens"]
+        if "cache_write_tokens" in usage:
+            self.cache_write_tokens += usage["cache_write_tokens"]
+        if "reasoning_tokens" in usage:
+            self.reasoning_tokens += usage["reasoning_tokens"]
         self.estimated = self.estimated or bool(usage.get("estimated"))
         if usage.get("cost") is not None:
             self.cost = (self.cost or 0.0) + usage["cost"]

@@ -41,7 +41,9 @@ def count_usage(completion: Completion, asked: int) -> Json:
     if outputs is None:
         outputs = sum(map(estimate, texts))
     usage = {"input_tokens": inputs, "output_tokens": outputs, "cost": completion.cost, "estimated": estimated}
-    return {**usage, **_count_parts(completion, inputs, outputs)}
+    if completion.cached_tokens or completion.cache_write_tokens or completion.reasoning_tokens:
+        return {**usage, **_count_parts(completion, inputs, outputs)}
+    return usage
 
 
 def _count_parts(completion: Completion, inputs: int, outputs: int) -> Json:

@@ -162,7 +162,7 @@ class Executor:
             calls,
             echo,
             self._clean_text(completion.refusal),
-            list(completion.dropped),
+            completion.dropped,
         )
 
     def _clean_text(self, text: str) -> str:

@@ -16,6 +16,8 @@ from agent_core.records import NodeTool
 from utools.registry import ToolRegistry
 
 Tools = Mapping[str, ToolPolicy] | Mapping[str, NodeTool]
+LATE = "late"
+"""In place of a decision: the call's own answer, which came after it was put in doubt."""
 OURS = ("x-preset", "x-author")
 """Marks on an argument that the host or the author sets, and that no person was shown."""
 
@@ -34,9 +36,9 @@ def check_decided(tape: Tape, registry: ToolRegistry) -> None:
     recorded the decision may not have had the tools."""
     for strand, rows in tape.items():
         waiting = read_waiting(rows[-2]) if len(rows) > 1 and rows[-1].kind == "resolved" else None
-        if waiting is None or not waiting.is_for_person:
+        if waiting is None or not waiting.is_for_person or (record := rows[-1].record())["decision"] == LATE:
             continue
-        decision = decode_decision(rows[-1].record())
+        decision = decode_decision(record)
         if change := _change_for(tape, strand, waiting, decision, registry):
             way = "put the tool back as it was, or begin another run"
             told = f"the call at {strand}:{rows[-2].n} is approved, and cannot be made. {change}: {way}"

@@ -67,9 +67,9 @@ class HostModels:
     async def warm_up(self) -> None:
         """Build what a first question to an endpoint needs, without asking one; nothing, where a model without an
         endpoint answers for every name."""
-        from agent_core.models.openai.client import OpenAICompatible
+        from agent_core.models.endpoint.client import EndpointClient
 
-        if self._model is None or isinstance(self._model, OpenAICompatible):
+        if self._model is None or isinstance(self._model, EndpointClient):
             from agent_core.models.openai.warm_up import warm_up_endpoints
 
             await warm_up_endpoints()

@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
-from agent_core.models.openai.client import OpenAICompatible
+from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS, vendor_url
 from support.loopback import Loopback, chat, http, serving
@@ -169,7 +169,7 @@ def test_a_vendor_without_a_key_says_which_to_set(name: str) -> None:
 
 @pytest.mark.parametrize("name", KEYLESS)
 def test_a_server_on_this_machine_needs_no_key(name: str) -> None:
-    assert isinstance(create_model(f"{name}:m"), OpenAICompatible)
+    assert isinstance(create_model(f"{name}:m"), EndpointClient)
 
 
 async def test_the_second_name_of_a_key_is_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,9 +298,9 @@ def test_nothing_is_known_of_a_model_behind_an_endpoint_that_is_not_its_vendors(
         monkeypatch.setenv(name, value)
     found = Providers().info("openai:gpt-4", options)
     assert found == (
-        ModelInfo("gpt-4", 8192, function_calling=True, json_schema=False, streaming=True)
+        ModelInfo("gpt-4", 8192, function_calling=True, json_schema=False, streaming=True, api="responses")
         if known
-        else ModelInfo("gpt-4")
+        else ModelInfo("gpt-4", api="chat")
     )
 
 
@@ -316,7 +316,7 @@ def test_a_bare_name_belongs_to_the_default_provider(tmp_path: Path) -> None:
 def test_a_client_is_made_once_for_each_endpoint() -> None:
     providers = Providers()
     first = providers("openai:m", {"base_url": "http://a/v1"})
-    assert isinstance(first, OpenAICompatible)
+    assert isinstance(first, EndpointClient)
     assert providers("m", {"base_url": "http://a/v1"}) is first
     assert providers("m", {"base_url": "http://b/v1"}) is not first
 

@@ -13,6 +13,7 @@ from agent_core.effects import CallModel, Cancelled, Failed, Suspended
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.loop.react import ask
 from agent_core.loop.run_state import RunState
+from agent_core.outputs import TokenParts
 from agent_core.records import encode_asked
 from agent_core.rules import CURRENT
 from support.by_hand import AT, Hand, action, broke, did, final, look, said
@@ -123,6 +124,7 @@ def test_every_exit_has_its_reason_and_carries_everything(hand: Hands, reason: s
         "input_tokens",
         "output_tokens",
         "total_tokens",
+        *TokenParts.__annotations__,
         "requests",
         "tool_calls",
         "cost",
@@ -490,6 +492,9 @@ def test_usage_and_used_tools_add_up(hand: Hands) -> None:
         "input_tokens": 12,
         "output_tokens": 0,
         "total_tokens": 12,
+        "cached_tokens": 0,
+        "cache_write_tokens": 0,
+        "reasoning_tokens": 0,
         "requests": 3,
         "tool_calls": 2,
         "cost": 0.5,

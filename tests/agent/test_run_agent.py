@@ -683,10 +683,14 @@ async def test_a_write_answered_after_it_was_put_in_doubt_is_kept_beside_the_dou
     output = await first
     assert (output.finish_reason, len(calls)) == ("final", 1)
     assert output.trace[0]["observation"] == "written"
-    assert [
-        row.record().get("decision") for row in journal.load("r")["agent"] if row.record()["kind"] == "resolved"
-    ] == ["late"]
+    rows = journal.load("r")["agent"]
+    [late] = [row for row in rows if row.kind == "resolved"]
+    assert late.record()["decision"] == "late"
     assert replay(journal, run_id="r").identical
+    died_here = MemoryJournal()
+    died_here.append("r", rows[: late.n + 1])
+    again = await run_agent(CONFIG, registry=calls.registry, model=model, journal=died_here, run_id="r")
+    assert (again.final_answer, len(calls)) == (output.final_answer, 1)
 
 
 class Stale(MemoryJournal):
