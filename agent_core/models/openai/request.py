@@ -10,27 +10,15 @@ import orjson
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
-from agent_core.models.endpoint.refusals import BAD_SAMPLE
+from agent_core.models.endpoint.refused_parts import REFUSED_PART, SAMPLING, find_unsupported_options, is_format_refusal
 
-SAMPLING = ("temperature", "top_p", "seed", "stop")
 LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
-REFUSED_PART, REFUSED_FORMAT = (400, 422), (400, 404, 422, 501)
+REFUSED_FORMAT = (400, 404, 422, 501)
 NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
 OTHER_FAULT = re.compile(
     r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
 )
 """Refusals that no other response format would change; Gemini answers 400 to a wrong key, too."""
-UNSUPPORTED = re.compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
-NAMED = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
-"""A sampling option as vendors name it: quoted, or before a colon."""
-ELSEWHERE = re.compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
-"""A refusal with these words may name a property of a schema, which is not an option."""
-OF_FORMAT = re.compile(
-    r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output|\bschemas?\b|grammar|requested parameters",
-    re.I,
-)
-"""Words of a refusal of the response format at OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
-PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
@@ -64,13 +52,6 @@ def downgrade(capabilities: EndpointCapabilities, question: Question, refusal: R
     return replace(capabilities, format=lower if is_format_refusal(refusal) else "text")
 
 
-def is_format_refusal(refusal: Refusal) -> bool:
-    """Return whether a refusal is about the response format, so that a lower one is worth remembering."""
-    if refusal.code == BAD_SAMPLE or PAGE.search(refusal.message):
-        return False
-    return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
-
-
 def _without_named_part(
     capabilities: EndpointCapabilities, sent: dict[str, Any], refusal: Refusal
 ) -> EndpointCapabilities | None:
@@ -78,7 +59,7 @@ def _without_named_part(
     message = refusal.message
     if capabilities.tokens == "max_tokens" and "max_tokens" in sent and "max_completion_tokens" in message:
         return replace(capabilities, tokens="max_completion_tokens")
-    if unwanted := _unsupported_options(refusal) & sent.keys():
+    if unwanted := find_unsupported_options(refusal) & sent.keys():
         return replace(capabilities, left_out=capabilities.left_out | unwanted)
     if "tool_choice" in sent and re.search(r"tool[ _]choice", f"{refusal.param} {message}"):
         return replace(capabilities, choices=capabilities.choices | {sent["tool_choice"]})
@@ -87,18 +68,6 @@ def _without_named_part(
     if capabilities.allows_thinking and THINKING.search(message):
         return replace(capabilities, allows_thinking=False)
     return None
-
-
-def _unsupported_options(refusal: Refusal) -> set[str]:
-    """Return the sampling options that the endpoint does not support, whatever their value."""
-    if contains_in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
-        return {"top_p"}
-    if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
-        return set()
-    if named := {refusal.param} & set(SAMPLING):
-        return named
-    elsewhere = ELSEWHERE.search(f"{refusal.param} {refusal.message}")
-    return set() if elsewhere else set(NAMED.findall(refusal.message))
 
 
 def _is_other_fault(refusal: Refusal) -> bool:
@@ -171,16 +140,7 @@ STREAM_FIELDS: dict[Streaming, bytes] = {
     "with usage": b',"stream":true,"stream_options":{"include_usage":true}}',
     "bare": b',"stream":true}',
 }
-STREAM_OPTION = re.compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
 STREAM_ONLY = re.compile(r"only supports? stream", re.IGNORECASE)
-STREAM_UNSUPPORTED = re.compile(
-    r"not (be |yet |currently )*(supported|permitted|allowed|available|enabled|implemented|accepted|taken)"
-    r"|(does|do|is|can)(n't|not| not) (support|allow|accept|take|stream)|unsupported|unrecognized|\bextra\b|forbidden"
-    r"|(unknown|unexpected|invalid) (name|field|param|arg|key|option|propert)|disabled|\bis off\b|be verified",
-    re.IGNORECASE,
-)
-"""How vendors say that an option is unsupported; a stream that broke is reported in other words."""
-SENTENCE = re.compile(r"(?<=[.;!?\n])\s")
 
 
 def with_stream(body: bytes, streaming: Streaming) -> bytes:
@@ -192,16 +152,3 @@ def wants_stream(refusal: Refusal) -> bool:
     """Return whether the model replies only in a stream, as DashScope's do that always think."""
     allows_thinking = contains_in_order(refusal.message.lower(), "enable_thinking", "restricted to true")
     return refusal.status in REFUSED_PART and (allows_thinking or STREAM_ONLY.search(refusal.message) is not None)
-
-
-def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | None:
-    """Return what to ask for after a refusal of the stream; None when the refusal has another reason."""
-    about = [
-        each
-        for each in SENTENCE.split(refusal.message)
-        if STREAM_OPTION.search(each) and STREAM_UNSUPPORTED.search(each)
-    ]
-    text = " ".join([refusal.param, *about])
-    if streaming == "not" or refusal.status not in REFUSED_PART or not STREAM_OPTION.search(text):
-        return None
-    return "bare" if streaming == "with usage" and "stream_options" in text else "not"
