@@ -33,7 +33,7 @@ _WORDS: Final[Mapping[str, str]] = {
         model_context_window_exceeded max_predicted_tokens_reached error_limit time_limit timeout incomplete
         in_progress not_finished pause_turn abort aborted cancel cancelled canceled user_cancel user_cancelled
         user_stopped interrupted preempted insufficient_system_resource network_error error failed other load unload
-        model_unloaded repetition
+        model_unloaded repetition continuation no_image image_other
     """,
     # filtered: by the vendor's filter, its guard rails, or a refusal of the model's own
     FILTERED: """
@@ -41,7 +41,7 @@ _WORDS: Final[Mapping[str, str]] = {
         blocklist blocked prohibited_content image_prohibited_content spii sensitive sensitive_content language
         guardrail guardrails guardrail_intervened guardrails_intervened error_toxic toxic moderation
         content_policy_violation policy_violation responsible_ai_policy_violation data_inspection_failed model_armor
-        content_risk
+        content_risk escalation jailbreak pup_limited_disabled
     """,
     # malformed: a native call that could not be read, or was not asked for
     MALFORMED: """

@@ -1,0 +1,135 @@
+"""What is left out of a request to the Gemini API once its endpoint refuses it. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from agent_core.models.client import Question
+from agent_core.models.endpoint.answer import Refusal, contains_in_order
+from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
+from agent_core.models.endpoint.wire import Adapted
+from agent_core.models.gemini.contents import NATIVE, SIGNATURE, SYSTEM, UNSIGNED
+from agent_core.models.gemini.request import (
+    PARAMETERS,
+    RESPONSE_SCHEMA,
+    choose_format,
+    find_thinking,
+    write_request,
+)
+from agent_core.models.gemini.response import NO_SIGNATURE
+from agent_core.models.gemini.thinking import find_refused
+
+REFUSED_PART = (400, 422)
+LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
+UNSUPPORTED = re.compile(
+    r"unsupported|unknown name|cannot find field|unrecognized|not (be )?(supported|permitted|allowed|enabled|available)"
+    r"|(does|do)(n't| not) support|deprecated",
+    re.I,
+)
+GENERIC = re.compile(r"contains an invalid argument", re.I)
+"""All that Gemini says of some faults."""
+OTHER_FAULT = re.compile(
+    r"api key|location|billing|permission|quota|credit|context (length|window)|too (long|large)|token count"
+    r"|is not found|not exist",
+    re.I,
+)
+"""Refusals that no other request of ours would change."""
+OPTIONS = {
+    "temperature": r"\btemperature\b",
+    "top_p": r"\btop_?p\b",
+    "seed": r"\bseed\b",
+    "stop": r"\bstop_?sequences?\b",
+}
+"""Options for sampling as Gemini's refusals name them."""
+ELSEWHERE = re.compile(r"schema|function_?declaration|properties|contents\[", re.I)
+"""A refusal with these words may name a property of a schema, which is not an option."""
+OF_SIGNATURE = re.compile(r"thought[_ ]?signature", re.I)
+OF_PARTS = re.compile(r"\bcontents\[|function (call|response) (parts?|turn)\b", re.I)
+OF_SYSTEM = re.compile(r"(developer|system)[_ ]?instruction", re.I)
+OF_CHOICE = re.compile(r"function_?calling_?config|tool_?config|calling mode", re.I)
+OF_TOOLS = re.compile(r"parameters_?json_?schema|function_?declarations?\b|\btools\[|schema", re.I)
+OF_THINKING = re.compile(r"think|budget \d", re.I)
+OF_FORMAT = re.compile(
+    r"response_?(mime_?type|(json_?)?schema|format)|json mode|structured output|\bschemas?\b|constraint|mime type", re.I
+)
+NO_STREAM = re.compile(
+    r"(streamGenerateContent|stream\w*).{0,60}not (be )?(supported|allowed|enabled|available)"
+    r"|not supported for streamGenerateContent",
+    re.I,
+)
+
+
+def adapt(
+    question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+) -> Adapted | None:
+    """Return how to ask for less: the first change that the refusal's words allow and that changes the request."""
+    message = refusal.message
+    if streaming != "not" and refusal.status in (*REFUSED_PART, 404, 501) and NO_STREAM.search(message):
+        return Adapted(capabilities, "not")
+    if (refusal.status not in REFUSED_PART and refusal.code != NO_SIGNATURE) or OTHER_FAULT.search(message):
+        return None
+    model = question.model.partition(":")[2]
+    sent = write_request(model, question, capabilities).body
+    for less, lasting in _find_changes(model, question.options, capabilities, refusal):
+        if less != capabilities and write_request(model, question, less).body != sent:
+            return Adapted(less, streaming, lasting)
+    return None
+
+
+def _find_changes(
+    model: str, options: dict[str, Any], capabilities: EndpointCapabilities, refusal: Refusal
+) -> Iterator[tuple[EndpointCapabilities, bool]]:
+    """Yield what may be left out, the likeliest first, and whether it is worth remembering."""
+    message = refusal.message
+
+    def without(*words: str) -> EndpointCapabilities:
+        return replace(capabilities, left_out=capabilities.left_out | {*words})
+
+    if refusal.code == NO_SIGNATURE or OF_SIGNATURE.search(message):
+        if refusal.code == NO_SIGNATURE or "missing" in message.lower():
+            yield without(UNSIGNED), True
+        yield without(NATIVE), False
+        yield without(SIGNATURE), True
+        return
+    is_generic = GENERIC.search(message) is not None
+    if unwanted := _find_unsupported(message):
+        yield without(*unwanted), True
+    thinking = find_thinking(model, options, capabilities)
+    if thinking and (is_generic or OF_THINKING.search(message)):
+        yield without(find_refused(thinking, message)), True
+    if OF_SYSTEM.search(message):
+        yield without(SYSTEM), True
+    if options.get("tools"):
+        choice = options.get("tool_choice")
+        if choice and OF_CHOICE.search(message):
+            yield replace(capabilities, choices=capabilities.choices | {choice}), True
+        if is_generic or OF_TOOLS.search(message):
+            yield without(PARAMETERS), True
+    if OF_PARTS.search(message):
+        yield without(NATIVE), False
+    yield from _lower_format(options, capabilities, message)
+
+
+def _find_unsupported(message: str) -> set[str]:
+    """Return the sampling options that the endpoint does not support, whatever their value."""
+    if contains_in_order(message.lower(), "temperature", "p", "cannot both be specified"):
+        return {"top_p"}
+    if not UNSUPPORTED.search(message) or ELSEWHERE.search(message):
+        return set()
+    return {name for name, words in OPTIONS.items() if re.search(words, message, re.I)}
+
+
+def _lower_format(
+    options: dict[str, Any], capabilities: EndpointCapabilities, message: str
+) -> Iterator[tuple[EndpointCapabilities, bool]]:
+    """Yield the schema in Gemini's dialect where the field of JSON Schemas is unknown, then lower formats.
+
+    A refusal that may have another reason leads to one more question without any format.
+    """
+    form = choose_format(options, capabilities)
+    is_of_format = OF_FORMAT.search(message) is not None
+    if form == "json_schema" and re.search(r"response_?json_?schema", message, re.I) and UNSUPPORTED.search(message):
+        yield replace(capabilities, left_out=capabilities.left_out | {RESPONSE_SCHEMA}), True
+    if options.get("response_format") == "auto" and form in LOWER_FORMAT:
+        yield replace(capabilities, format=LOWER_FORMAT[form] if is_of_format else "text"), is_of_format
