@@ -75,7 +75,7 @@ def is_installed(package: str) -> bool:
 def make_wire(api: str, vendor: "Vendor | None") -> "Wire":
     """Return how an API is spoken; `vendor` is that of the endpoint, None for any other."""
     if api == "messages":
-        from agent_core.models.anthropic.wire import MessagesWire
+        from agent_core.models.anthropic.messages import MessagesWire
 
         return MessagesWire()
     if api == "gemini":

@@ -1,5 +1,6 @@
 """An endpoint's base URL and key, checked before they are used; and a key kept out of messages. Pure."""
 
+from collections.abc import MutableMapping
 from urllib.parse import urlsplit
 
 from agent_core.errors import DefinitionError
@@ -26,6 +27,18 @@ def check_key(key: str) -> str:
     if key.isascii() and key.isprintable():
         return key
     raise DefinitionError("must be printable ASCII, as it is sent in a header", where="api_key")
+
+
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+"""Headers in which the APIs have their key."""
+
+
+def take_key(headers: MutableMapping[str, str]) -> str | None:
+    """Return the key in the headers of a request, and take it out of them."""
+    for name in KEY_HEADERS:
+        if value := headers.pop(name, None):
+            return value.removeprefix("Bearer ")
+    return None
 
 
 def mask(secret: str, text: str) -> str:

@@ -22,6 +22,7 @@ from agent_core.models.endpoint.capabilities import (
     without_change,
 )
 from agent_core.models.endpoint.refusals import BAD_SAMPLE, is_bad_call
+from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.endpoint.wire import Wire, join
 from agent_core.models.finish_reasons import MALFORMED
 from agent_core.models.prices import cost
@@ -102,11 +103,12 @@ class EndpointClient:
         transport: "Transport | None" = None,
         vendor: Vendor | None = None,
         keyless: str = "",
+        route: Route = DIRECT,
     ) -> None:
         self._model, self._wire, self._base_url, self._backoff = model, wire, base_url, backoff
         self._host = read_host(base_url)
         self._key = check_key(api_key.strip()) if api_key else None
-        self._keyless = "" if api_key else keyless
+        self._keyless, self._route = "" if api_key else keyless, route
         self._transport: Transport | None = transport
         self._vendor = vendor
         self._capabilities = wire.capabilities
@@ -247,7 +249,9 @@ class EndpointClient:
             from agent_core.models.endpoint.transport import EndpointTransport
 
             self._forget_closed_loops()
-            transport = self._transports[loop] = EndpointTransport(self._base_url, self._send_empty, self._transport)
+            transport = self._transports[loop] = EndpointTransport(
+                self._base_url, self._send_empty, self._transport, self._route
+            )
         return transport
 
     async def _send_empty(self, http: "httpx2.AsyncClient", /, *, streams: bool) -> None:
@@ -291,8 +295,9 @@ class EndpointClient:
     def _clean(self, message: str) -> str:
         """Return a vendor's message in one line, not too long, and without the key."""
         text = " ".join(message.split())
-        if self._key and len(self._key) >= MIN_SECRET:
-            text = mask(self._key, mask(b64encode(self._key.encode()).decode(), text))
+        for secret in (*filter(None, [self._key]), *self._route.secrets):
+            if len(secret) >= MIN_SECRET:
+                text = mask(secret, mask(b64encode(secret.encode()).decode(), text))
         return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " …"
 
 

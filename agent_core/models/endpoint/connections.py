@@ -1,7 +1,6 @@
 """Connections to one endpoint, by aiohttp where it is installed (the extra `fast`), else by httpx2."""
 
 import asyncio
-import ssl
 from collections import deque
 from functools import lru_cache
 from importlib.util import find_spec
@@ -10,16 +9,17 @@ from typing import Literal
 import httpx2
 import openai
 
+from agent_core.models.endpoint.route import Route
+
 Transport = Literal["aiohttp", "httpx2"]
-CONNECT_SECONDS = 10.0
 KEEPALIVE_SECONDS = 30.0
 
 
 class Connections:
     """The connections of one event loop: as many as there are requests at once, reused by later ones."""
 
-    def __init__(self, transport: Transport | None, *, trust_env: bool) -> None:
-        self._transport, self._trust_env = transport or best_transport(), trust_env
+    def __init__(self, transport: Transport | None, route: Route, proxy: str | None) -> None:
+        self._transport, self._route, self._proxy = transport or best_transport(), route, proxy
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
         self._closed = False
 
@@ -29,6 +29,8 @@ class Connections:
         All requests share one aiohttp client. httpx2 searches all connections of a pool at each request, so each of
         its clients has one connection and one user at a time.
         """
+        if self._route.client is not None:
+            return self._route.client
         if self._transport == "aiohttp":
             if not self._idle:
                 self._idle.append((0.0, self._client()))
@@ -36,7 +38,7 @@ class Connections:
         return self._idle.pop()[1] if self._idle else self._client()
 
     async def release(self, client: httpx2.AsyncClient) -> None:
-        if self._transport == "aiohttp":
+        if self._transport == "aiohttp" or self._route.client is not None:
             return
         if self._closed:
             await client.aclose()
@@ -52,13 +54,14 @@ class Connections:
             await self._idle.pop()[1].aclose()
 
     def _client(self) -> httpx2.AsyncClient:
-        aiohttp = self._transport == "aiohttp"
+        aiohttp, route = self._transport == "aiohttp", self._route
         return (openai.DefaultAioHttpClient if aiohttp else httpx2.AsyncClient)(
-            verify=_ssl_context(),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            verify=route.open_tls(),
+            proxy=self._proxy,
+            timeout=httpx2.Timeout(None, connect=route.connect_timeout, read=route.read_timeout),
             limits=httpx2.Limits(max_connections=0 if aiohttp else 1, keepalive_expiry=KEEPALIVE_SECONDS),
             follow_redirects=False,
-            trust_env=self._trust_env,
+            trust_env=False,
         )
 
 
@@ -66,9 +69,3 @@ class Connections:
 def best_transport() -> Transport:
     """Return the fastest transport that is installed."""
     return "aiohttp" if find_spec("aiohttp") else "httpx2"
-
-
-@lru_cache(maxsize=1)
-def _ssl_context() -> ssl.SSLContext:
-    """Return the context of the process: reading the certificates takes longer than most requests."""
-    return httpx2.create_ssl_context()

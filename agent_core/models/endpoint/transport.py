@@ -11,10 +11,19 @@ import httpx2
 import openai
 
 from agent_core.errors import DefinitionError
+from agent_core.models.endpoint.address import take_key
 from agent_core.models.endpoint.answer import NOT_LISTENING, HttpAnswer, Refusal
 from agent_core.models.endpoint.connections import Connections, Transport
+from agent_core.models.endpoint.route import (
+    DIRECT,
+    NO_PROXY,
+    Route,
+    explain_refused,
+    explain_trust,
+    is_certificate_refused,
+)
 from utools.error_text import describe, os_reason
-from utools.net.proxies import explain_unusable, find_proxy
+from utools.net.proxies import Proxy, explain_unusable, find_proxy
 from utools.net.trace_headers import TRACE_HEADERS
 
 MAX_REPLY_BYTES = 16 * 2**20
@@ -35,16 +44,18 @@ class EndpointTransport:
     """The connections to one endpoint, in one event loop.
 
     `send_empty` lets the vendor's SDK send a request by an HTTP client, for a reply in a stream or for a whole one.
+    `route` is the way to the endpoint, and what each request has besides.
     """
 
-    def __init__(self, base_url: str, send_empty: SendEmpty, transport: Transport | None = None) -> None:
-        url = _parse_url(base_url)
-        self._send_empty = send_empty
-        # other hosts are reached by the environment's proxies
-        self._proxy = None if url.host in LOOPBACK else find_proxy(base_url)
+    def __init__(
+        self, base_url: str, send_empty: SendEmpty, transport: Transport | None = None, route: Route = DIRECT
+    ) -> None:
+        self._url, self._send_empty, self._route = _parse_url(base_url), send_empty, route
+        self._proxy = _choose_proxy(self._url, route)
         by_socks = self._proxy is not None and self._proxy.is_socks  # aiohttp passes it over, and connects directly
-        transport = "httpx2" if by_socks else transport
-        self._connections = Connections(transport, trust_env=url.host not in LOOPBACK)
+        proxy = None if self._proxy is None else self._proxy.url
+        self._connections = Connections("httpx2" if by_socks else transport, route, proxy)
+        self._free = asyncio.Semaphore(route.max_connections) if route.max_connections else None
         self._sdk_requests: dict[bool, httpx2.Request] = {}
         self._sdk_lock = asyncio.Lock()
         self._open: AsyncGenerator[None] | None = None
@@ -57,6 +68,7 @@ class EndpointTransport:
         releases the connection.
         """
         self._under_way += 1
+        holds_place = False
         try:
             if self._proxy is not None and (unusable := explain_unusable(self._proxy)):
                 yield Refusal(f"could not be asked: {unusable}")
@@ -65,9 +77,12 @@ class EndpointTransport:
                 self._open = self._until_closed()
                 await anext(self._open)
             request = await self.request(body, streams=streams)
+            if self._free is not None:
+                await self._free.acquire()
+                holds_place = True
             http = self._connections.acquire()
             try:
-                response = await http.send(request, stream=True)
+                response = await http.send(request, stream=True, follow_redirects=False)
                 try:
                     yield HttpAnswer(response.status_code, response.headers, b"")
                     size = 0
@@ -81,12 +96,16 @@ class EndpointTransport:
                     await response.aclose()
             finally:
                 await self._connections.release(http)
+        except DefinitionError as error:
+            yield Refusal(f"could not be asked: {error}")
         except (openai.OpenAIError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream, OSError) as error:
-            yield _explain_unreached(error)
+            yield self._explain_unreached(error)
         except Exception as error:  # some faults leave a transport unwrapped; they must not end a run either
             unknown = Refusal(f"could not be asked: {describe(error)}")
-            yield _explain_unreached(error) if _is_aiohttp_error(error) else unknown
+            yield self._explain_unreached(error) if _is_aiohttp_error(error) else unknown
         finally:
+            if holds_place and self._free is not None:
+                self._free.release()
             self._under_way -= 1
             if self._closing:
                 await self.close()
@@ -103,6 +122,19 @@ class EndpointTransport:
         await self._connections.release(self._connections.acquire())
         await self._connections.close()
 
+    def _explain_unreached(self, error: BaseException) -> Refusal:
+        """Return why no whole answer came. The reason nearest to the operating system is the clearest."""
+        chain = [error]
+        while cause := chain[-1].__cause__ or chain[-1].__context__:
+            chain.append(cause)
+        is_untrusted = any(isinstance(each, ssl.SSLCertVerificationError) for each in chain)
+        is_refused = any(isinstance(each, ssl.SSLError) and is_certificate_refused(each) for each in chain)
+        original = next((each for each in chain if not isinstance(each, openai.OpenAIError)), error)
+        reason = os_reason(error) or str(original) or type(original).__name__
+        code = NOT_LISTENING if any(isinstance(each, ConnectionRefusedError) for each in chain) else ""
+        advice = explain_trust(self._route) if is_untrusted else explain_refused(self._route) if is_refused else ""
+        return Refusal(f"gave no answer: {reason}{advice}", code=code, transient=not (is_untrusted or is_refused))
+
     async def _until_closed(self) -> AsyncGenerator[None]:
         """Closes the connections when the event loop ends: a loop closes the generators that it has started."""
         try:
@@ -115,7 +147,9 @@ class EndpointTransport:
         if streams not in self._sdk_requests:
             async with self._sdk_lock:
                 if streams not in self._sdk_requests:
-                    self._sdk_requests[streams] = await _catch_request(partial(self._send_empty, streams=streams))
+                    caught = await _catch_request(partial(self._send_empty, streams=streams))
+                    _add_route(caught, self._route)
+                    self._sdk_requests[streams] = caught
         sent, trace = self._sdk_requests[streams], TRACE_HEADERS.get()
         headers = sent.headers
         if trace:
@@ -152,16 +186,21 @@ def _is_aiohttp_error(error: BaseException) -> bool:
     return any(each.__module__.startswith("aiohttp.") for each in type(error).__mro__)
 
 
-def _explain_unreached(error: BaseException) -> Refusal:
-    """Return why no whole answer came. The reason nearest to the operating system is the clearest."""
-    chain = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    is_permanent = any(isinstance(each, ssl.SSLCertVerificationError) for each in chain)
-    original = next((each for each in chain if not isinstance(each, openai.OpenAIError)), error)
-    reason = os_reason(error) or str(original) or type(original).__name__
-    code = NOT_LISTENING if any(isinstance(each, ConnectionRefusedError) for each in chain) else ""
-    return Refusal(f"gave no answer: {reason}", code=code, transient=not is_permanent)
+def _choose_proxy(url: httpx2.URL, route: Route) -> Proxy | None:
+    """Return the proxy of the route, else that of the environment, which is not for this machine."""
+    if route.proxy is not None:
+        return None if route.proxy == NO_PROXY else Proxy("proxy", route.proxy)
+    return None if url.host in LOOPBACK or route.client is not None else find_proxy(str(url))
+
+
+def _add_route(request: httpx2.Request, route: Route) -> None:
+    """Give the request of the SDK the headers and the query of a route, and the key in the header that it names."""
+    if route.key_header and (key := take_key(request.headers)):
+        request.headers[route.key_header] = key
+    for name, value in (*route.headers, *route.secret_headers):
+        request.headers[name] = value
+    if route.query:
+        request.url = request.url.copy_merge_params(dict(route.query))
 
 
 def _parse_url(base_url: str) -> httpx2.URL:
