@@ -8,58 +8,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_core.errors import DefinitionError
-from agent_core.models.apis import CHAT, choose_api, find_lacking, install_of, make_wire
+from agent_core.models.apis import choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
+from agent_core.models.endpoint.address import check_key
+from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route
 from agent_core.models.gguf import read_context_length
+from agent_core.models.named_endpoint import OFFLINE
 from agent_core.models.prices import cost
-from agent_core.models.reach import ModelReach
 from agent_core.models.scripted import ScriptedModel
-from agent_core.models.vendors import (
-    VENDORS,
-    Vendor,
-    is_near,
-    is_vendor_url,
-    model_info,
-    normalize_url,
-    vendor_url,
-)
+from agent_core.models.targets import Target, Targets, explain_missing, vendor_at
+from agent_core.models.vendors import VENDORS, Vendor, model_info, normalize_url
 from utools.files.protected_paths import protect
 
 if TYPE_CHECKING:
+    import httpx2
+
     from agent_core.journal.record import Tape
 
-OFFLINE = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
-"""The providers without an endpoint, and what follows their colon."""
 Api = Literal["chat", "native"]
 MAX_CLIENTS = 256
 """Clients that a process keeps; one that was not used for longest is made anew."""
+OF_CLIENT = ("base_url", "api_key_env", "api")
+"""The options that make a client another one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Providers:
+class Providers(Targets):
     """The clients of one host; those of endpoints are the process's. Relative paths of scripts and models start from
     `base`.
 
-    `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is sent
-    to its own vendor, or to an endpoint paired with it, and nowhere else. `tape_of` gives a recorded run of the host's
-    store, an empty tape where there is none. `reach` bounds the files and endpoints; without it, each may be named.
+    `tape_of` gives a recorded run of the host's store, an empty tape where there is none; see `Targets` for the others.
     """
 
-    base: Path = field(default_factory=Path)
-    base_urls: Mapping[str, str | None] = field(default_factory=dict)
-    default_provider: str = "openai"
     clients: dict[tuple[str, ...], ModelClient] = field(default_factory=dict)
     tape_of: "Callable[[str], Tape] | None" = None
-    reach: ModelReach | None = None
 
     def __call__(self, model: str, options: Mapping[str, Any]) -> ModelClient:
         """Return the client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
-        provider, name = self._split(model)
-        if options.get("extra"):
-            self._check_extra(options["extra"])
-        key = (provider, name, *(options.get(option) or "" for option in ("base_url", "api_key_env", "api")))
+        if self.reach is not None and options.get("extra"):
+            self.reach.check_extra(options["extra"])
+        key = (model, *(options.get(option) or "" for option in OF_CLIENT))
         if key not in self.clients:
-            self.clients[key] = self._make(*key)
+            self.clients[key] = self._make(model, options)
         return self.clients[key]
 
     def check(self, model: str, options: Mapping[str, Any]) -> None:
@@ -67,7 +57,7 @@ class Providers:
 
         No key is read, so the check works on a machine without keys.
         """
-        provider, name = self._split(model)
+        provider, name = self.split(model)
         if provider == "local":
             read_context_length(self._model_file(name))
         elif provider in OFFLINE:
@@ -75,72 +65,45 @@ class Providers:
         else:
             from agent_core.models.endpoint.client import EndpointClient
 
-            self._check_extra(options.get("extra") or {})
-            url, _ = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
-            EndpointClient(
-                name, make_wire(self._api(provider, url, options.get("api")), None), base_url=url, api_key=None
-            )
+            target = self.find(model, options)
+            EndpointClient(name, make_wire(target.api, None), base_url=target.url, api_key=None)
 
     def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
-        """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
-        network and paired with none.
-
-        A vendor's own endpoint is not among them: without its key, no client is made for it.
-        """
-        provider, _ = self._split(model)
-        if provider in OFFLINE:
-            return None
-        url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
-        if any(map(os.environ.get, names)) or normalize_url(url) in VENDORS[provider].urls:
-            return None
-        if is_near(url) and not (options.get("api_key_env") or self._paired().get(normalize_url(url))):
-            return None
-        return f"no key is sent to {url}: {_explain_missing(names)}"
+        """Return why an endpoint that may want a key gets none; see `find_keyless`."""
+        return None if self._is_offline(model) else self.find_keyless(self.find(model, options))
 
     def explain_missing_key(self, model: str, options: Mapping[str, Any]) -> str | None:
-        """Return why the model's own vendor cannot be asked from here: its key is not set. None where no key is
-        missing."""
-        provider, _ = self._split(model)
-        if provider in OFFLINE:
-            return None
-        url, names = self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")
-        vendor = VENDORS[provider]
-        if any(map(os.environ.get, names)) or not vendor.needs_key or normalize_url(url) not in vendor.urls:
-            return None
-        return f"the model needs a key: set {' or '.join(names)}"
+        """Return why a model cannot be asked from here; see `find_missing_key`."""
+        return None if self._is_offline(model) else self.find_missing_key(self.find(model, options))
 
     def key_variables(self, model: str, options: Mapping[str, Any]) -> Sequence[str]:
         """Return the variables whose keys may be sent to the model's endpoint; the first that is set is used."""
-        provider, _ = self._split(model)
-        if provider in OFFLINE:
-            return ()
-        return self._endpoint(provider, options.get("base_url") or "", options.get("api_key_env") or "")[1]
+        return () if self._is_offline(model) else self.find(model, options).keys
 
     def info(self, model: str, options: Mapping[str, Any]) -> ModelInfo:
         """Return what is known of a model without asking it, and without a key: nothing behind an endpoint of one's
         own."""
-        provider, name = self._split(model)
-        if provider in OFFLINE:
-            return self._offline(provider, name).info()
-        url = self._url(provider, options)
-        api = self._api(provider, url, options.get("api"))
-        return replace(model_info(_vendor_at(provider, url), name), api=api)
+        if self._is_offline(model):
+            return self._offline(*self.split(model)).info()
+        target = self.find(model, options)
+        return replace(model_info(target.vendor, target.name), api=target.api)
 
     def explain_api(self, model: str, options: Mapping[str, Any]) -> str | None:
         """Return what to install so that a model is asked by its vendor's own API; None where nothing is lacking."""
-        provider, _ = self._split(model)
-        if provider in OFFLINE or options.get("api"):
+        if self._is_offline(model) or options.get("api"):
             return None
-        lacking = find_lacking(provider, self.info(model, options).api or CHAT)
+        target = self.find(model, options)
+        if target.endpoint is not None and target.endpoint.api:
+            return None
+        lacking = find_lacking(target.provider, target.api)
         return None if lacking is None else f"{install_of(lacking)} has it asked by its vendor's own API"
 
     def is_priced(self, model: str, options: Mapping[str, Any]) -> bool:
         """Return whether the price of a reply is known; scripts and recorded runs give their own."""
-        provider, name = self._split(model)
-        if provider in OFFLINE:
-            return provider != "local"
-        vendor = _vendor_at(provider, self._url(provider, options))
-        return vendor is not None and cost(vendor.prices, name, 1, 0, 1) is not None
+        if self._is_offline(model):
+            return self.split(model)[0] != "local"
+        target = self.find(model, options)
+        return target.vendor is not None and cost(target.vendor.prices, target.name, 1, 0, 1) is not None
 
     async def close(self) -> None:
         """Close all clients' connections in this event loop, once what is under way was answered.
@@ -150,36 +113,17 @@ class Providers:
         for client in self.clients.values():
             await client.close()
 
-    def _split(self, model: str) -> tuple[str, str]:
-        provider, colon, name = model.partition(":")
-        if not colon:
-            provider, name = self.default_provider, model
-        if provider not in VENDORS and provider not in OFFLINE:
-            raise DefinitionError(_explain_unknown(provider), where="model", value=model)
-        return provider, name
+    def _is_offline(self, model: str) -> bool:
+        return self.split(model)[0] in OFFLINE
 
-    def _url(self, provider: str, options: Mapping[str, Any]) -> str:
-        """Return the base URL that the options name, else the vendor's."""
-        return options.get("base_url") or vendor_url(VENDORS[provider], os.environ)
-
-    def _api(self, provider: str, url: str, asked: str | None) -> str:
-        return choose_api(provider, asked, is_own=normalize_url(url) in VENDORS[provider].urls)
-
-    def _check_extra(self, extra: Mapping[str, Any]) -> None:
-        if self.reach is not None:
-            self.reach.check_extra(extra)
-
-    def _make(self, provider: str, name: str, base_url: str, api_key_env: str, api: str) -> ModelClient:
+    def _make(self, model: str, options: Mapping[str, Any]) -> ModelClient:
+        provider, name = self.split(model)
         if provider in OFFLINE:
             return self._offline(provider, name)
-        url, names = self._endpoint(provider, base_url, api_key_env)
-        key = next(filter(None, map(os.environ.get, names)), None)
-        if missing := self.explain_missing_key(
-            f"{provider}:{name}", {"base_url": base_url, "api_key_env": api_key_env}
-        ):
+        target = self.find(model, options)
+        if missing := self.find_missing_key(target):
             raise DefinitionError(missing, where="model")
-        spoken = self._api(provider, url, api or None)
-        return shared_client(name, url, key, _vendor_at(provider, url), _explain_missing(names), spoken)
+        return shared_client(target)
 
     def _offline(self, provider: str, name: str) -> ModelClient:
         if provider == "scripted":
@@ -217,73 +161,76 @@ class Providers:
         protect(path)
         return path
 
-    def _endpoint(self, provider: str, base_url: str, api_key_env: str) -> tuple[str, Sequence[str]]:
-        """Return the model's base URL, and the variables whose keys may be sent there; the first that is set is
-        used."""
-        vendor = VENDORS[provider]
-        url = base_url or vendor_url(vendor, os.environ)
-        if self.reach is not None:
-            self.reach.check_endpoint(url, is_chosen=bool(base_url))
-        paired = self._paired()
-        names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
-        if normalize_url(url) in paired:
-            names = tuple(filter(None, (paired[normalize_url(url)],)))
-        if not api_key_env:
-            return url, names
-        if api_key_env not in names:
-            message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
-            raise DefinitionError(message, where="api_key_env", value=api_key_env)
-        return url, (api_key_env,)
-
-    def _paired(self) -> dict[str, str | None]:
-        """Return the endpoints that the operator has paired with a key, each with its variable; None for one
-        without."""
-        return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
-
 
 def create_model(
-    model: str, *, base_url: str | None = None, api_key: str | None = None, api: Api | None = None
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    api: Api | None = None,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    proxy: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    client_cert: str | os.PathLike[str] | None = None,
+    client_key: str | os.PathLike[str] | None = None,
+    connect_timeout: float = CONNECT_SECONDS,
+    read_timeout: float | None = None,
+    max_connections: int | None = None,
+    http_client: "httpx2.AsyncClient | None" = None,
 ) -> ModelClient:
     """Return a client for `provider:name`. An `api_key` is sent to `base_url`, which the caller answers for.
 
-    `api` says how the model is spoken to: `chat` completions, or its vendor's own (`native`); without it natively where
-    that can be, else by chat completions.
-
-    The same model, endpoint and key give the same client, in the whole process.
+    `api` says how the model is asked: by `chat` completions, or by its vendor's own API (`native`); without it natively
+    where that can be. `headers` and `query` go with each request; no message shows the headers' values. `proxy` is a
+    URL, or `none` whatever the environment says. `ca`, `client_cert` and `client_key` are files in PEM. Times are in
+    seconds: `read_timeout` is the longest silence within an answer. An `http_client` of one's own has its proxy,
+    certificates and times itself; the caller closes it. The same arguments give the same client, in the whole process.
+    Raises DefinitionError for a name, a file or a proxy that cannot be used, and for a key that is not set.
     """
+    route = Route(
+        secret_headers=tuple((name, check_key(value)) for name, value in (headers or {}).items()),
+        query=tuple((query or {}).items()),
+        proxy=proxy,
+        ca=None if ca is None else Path(ca),
+        client_cert=None if client_cert is None else Path(client_cert),
+        client_key=None if client_key is None else Path(client_key),
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        max_connections=max_connections,
+        client=http_client,
+    )
+    route = DIRECT if route == DIRECT else route
+    route.check()
     if api_key is None:
-        return Providers()(model, {"base_url": base_url, "api": api})
+        providers, options = Providers(), {"base_url": base_url, "api": api}
+        if route is DIRECT or providers.split(model)[0] in OFFLINE:
+            return providers(model, options)
+        target = providers.find(model, options)
+        if missing := providers.find_missing_key(target):
+            raise DefinitionError(missing, where="model")
+        return shared_client(target._replace(route=route))
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:
         provider, name = "openai", model
     url = base_url or VENDORS[provider].urls[0]
     spoken = choose_api(provider, api, is_own=normalize_url(url) in VENDORS[provider].urls)
-    return shared_client(name, url, api_key, _vendor_at(provider, url), "", spoken)
+    return shared_client(Target(provider, name, url, (), spoken, vendor_at(provider, url), route=route), api_key)
+
+
+def shared_client(target: Target, key: str | None = None) -> ModelClient:
+    """Return the process's client of one model at one endpoint with one key, that of the environment unless it is
+    given: it keeps connections, and what was learnt."""
+    keyless = "" if key else explain_missing(target.keys)
+    given = target.name, target.url, key or target.key, target.vendor, keyless, target.api, target.route
+    return _make_client(*given)
 
 
 @lru_cache(maxsize=MAX_CLIENTS)
-def shared_client(name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str, api: str) -> ModelClient:
-    """Return the process's client of one model at one endpoint with one key: it keeps connections, and what was
-    learnt."""
+def _make_client(
+    name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str, api: str, route: Route
+) -> ModelClient:
     from agent_core.models.endpoint.client import EndpointClient
 
-    return EndpointClient(name, make_wire(api, vendor), base_url=url, api_key=key, vendor=vendor, keyless=keyless)
-
-
-def _vendor_at(provider: str, url: str) -> Vendor | None:
-    """Return the vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
-    vendor = VENDORS[provider]
-    return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
-
-
-def _explain_missing(names: Sequence[str]) -> str:
-    """Return why no key is sent, where these variables could have held one."""
-    if not names:
-        return "base_urls of the host's configuration pairs it with none"
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set"
-
-
-def _explain_unknown(provider: str) -> str:
-    names = [*VENDORS, *(f"{name}:{what}" for name, what in OFFLINE.items())]
-    message = f"no such provider: {provider}; there are {', '.join(names)}"
-    return f"{message}. For any other endpoint write openai:NAME with its base_url; a bare name must contain no colon"
+    wire = make_wire(api, vendor)
+    return EndpointClient(name, wire, base_url=url, api_key=key, vendor=vendor, keyless=keyless, route=route)

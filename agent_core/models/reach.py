@@ -21,7 +21,8 @@ class ModelReach:
     `files` are globs of absolute paths, `within` and `without` are directories whose files may and may not be named
     besides. `endpoints` are base URLs, each with the variable of its key, or None for one that wants no key; without
     `endpoints` each may be named. `vendors` adds the endpoint that each vendor has on this host.
-    `parameters` are the names of the vendor's own parameters that may be sent; without it, each may be.
+    `parameters` are the names of the vendor's own parameters that may be sent, and `names` those of the host's own
+    endpoints that may be asked; without these, each may be.
     """
 
     files: Sequence[str] = ()
@@ -30,6 +31,7 @@ class ModelReach:
     endpoints: Mapping[str, str | None] | None = None
     vendors: bool = False
     parameters: Collection[str] | None = None
+    names: Collection[str] | None = None
 
     def find_file(self, path: Path, named: str) -> Path:
         """Return the file at a path, its links resolved. DefinitionError, the same whether there is such a file or not,
@@ -42,6 +44,12 @@ class ModelReach:
         except SandboxError:
             message = "this definition may not name this file; the operator lists what it may in model_files"
             raise DefinitionError(message, where="model", value=named) from None
+
+    def check_name(self, name: str) -> None:
+        """DefinitionError for an endpoint of the host's own that is not given."""
+        if self.names is not None and name not in self.names:
+            message = "this definition may not ask this endpoint; the operator lists those it may in model_endpoints"
+            raise DefinitionError(message, where="model", value=name)
 
     def check_extra(self, extra: Mapping[str, Any]) -> None:
         """DefinitionError for a parameter of the vendor that is not given."""

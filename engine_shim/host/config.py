@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
+from agent_core.models.named_endpoint import EndpointName, NamedEndpoint
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
@@ -139,6 +140,7 @@ class HostConfig(BaseModel):
     unmasked_formats: list[KeyFormat] = []
     mask: Annotated[list[MaskPattern], AfterValidator(_check_names)] = []
     base_urls: dict[str, str] = {}
+    endpoints: dict[EndpointName, NamedEndpoint] = {}
     model_endpoints: dict[str, str | None] | None = None
     model_files: list[str] = []
     model_parameters: list[str] = []
@@ -227,8 +229,8 @@ class HostConfig(BaseModel):
         return f"host configuration: {location}" if self._document is None else _locate(location, self._document)
 
     @property
-    def endpoints(self) -> dict[str, str | None]:
-        """The endpoints that the operator names, each with the variable of its key, or None for one without.
+    def named_urls(self) -> dict[str, str | None]:
+        """The base URLs that the operator names, each with the variable of its key, or None for one without.
 
         A tenant has none of `base_urls` once there are `model_endpoints`.
         """
@@ -245,7 +247,8 @@ class HostConfig(BaseModel):
     def secrets(self) -> Secrets:
         """Return the secrets that tools of this host may read, and the keys of its endpoints, which only their models
         get."""
-        hidden = self._hidden.union(filter(None, self.endpoints.values()))
+        sent = [name for each in self.endpoints.values() for name in each.variables]
+        hidden = self._hidden.union(filter(None, self.named_urls.values()), sent)
         patterns = {each.name: each.pattern for each in self.mask}
         formats = self.unmasked_formats
         return Secrets(self.secret_env, unmasked_formats=formats, mask=patterns, is_own=self.is_own).hiding(hidden)

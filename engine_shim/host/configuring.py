@@ -12,6 +12,7 @@ def find_configuring(config: HostConfig) -> frozenset[str]:
     sources += config.openapi.values()
     tokens = {name for each in sources for name in (each.token_env, *each.secret_headers.values()) if name}
     started = {name for each in config.mcp_servers.values() for name in each.env}
-    endpoints = [config.endpoints, *(each.model_endpoints or {} for each in config.tenants.values())]
+    endpoints = [config.named_urls, *(each.model_endpoints or {} for each in config.tenants.values())]
     keys = {name for each in endpoints for name in each.values() if name}
-    return frozenset({"REDIS_URL", *tokens, *started, *keys, *config.signing})
+    sent = {name for each in config.endpoints.values() for name in each.variables}
+    return frozenset({"REDIS_URL", *tokens, *started, *keys, *sent, *config.signing})

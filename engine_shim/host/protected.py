@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_core.agents.catalog import SUFFIXES
-from agent_core.models.providers import OFFLINE
+from agent_core.models.named_endpoint import OFFLINE
 from engine_shim.host.config import HostConfig, TenantConfig
 from utools.files.protected_paths import protect, protect_glob
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_core.errors import DefinitionError
-from agent_core.models.providers import Providers
 from agent_core.models.summary import summariser
 from agent_core.policy import has_wildcard
 from agent_core.prompts.render import summary_template
@@ -20,6 +19,7 @@ from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
 from engine_shim.host.protected import protect_host
+from engine_shim.host.providers import open_providers
 from engine_shim.host.python_tools import load_functions, load_tools
 from utools.context.summary import Summarise
 from utools.defaults import host_registry
@@ -211,7 +211,7 @@ def _summarise(config: HostConfig) -> Summarise | None:
         if config.summary_prompt is not None:
             raise DefinitionError("needs a summary_model, which reads it", where=config.at("summary_prompt"))
         return None
-    model, providers = config.summary_model, Providers(config.base, config.endpoints, config.default_provider)
+    model, providers = config.summary_model, open_providers(config)
     providers.check(model, {})
     return summariser(lambda: providers(model, {}), _summary_prompt(config))
 

@@ -5,8 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from agent_core.journal.record import Tape
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
+from agent_core.models.named_endpoint import NamedEndpoint
 from agent_core.models.providers import Providers
 from agent_core.models.reach import ModelReach
 from engine_shim.definition.errors import Problem, message_of
@@ -15,9 +18,18 @@ from engine_shim.definition.model_refs import model_refs
 from engine_shim.errors import DefinitionError
 
 
+class HowReached(TypedDict):
+    """How a host's models are reached; see HostModels."""
+
+    base_urls: Mapping[str, str | None]
+    default_provider: str
+    endpoints: Mapping[str, NamedEndpoint]
+    home: Path
+
+
 class HostModels:
     """`model` answers for every name; without it the providers do, as far as `reach` lets definitions name files and
-    endpoints. Paths start from the definition's directory."""
+    endpoints. Paths start from the definition's directory, those of the certificates of `endpoints` from `home`."""
 
     def __init__(
         self,
@@ -25,10 +37,13 @@ class HostModels:
         *,
         base_urls: Mapping[str, str | None] | None = None,
         default_provider: str = "openai",
+        endpoints: Mapping[str, NamedEndpoint] | None = None,
+        home: Path = Path(),
         tape_of: Callable[[str], Tape] | None = None,
         reach: ModelReach | None = None,
     ) -> None:
         self._model, self._base_urls, self._default = model, base_urls or {}, default_provider
+        self._endpoints, self._home = endpoints or {}, home
         self._tape_of = tape_of
         self._reach = reach if model is None else None
         self._providers: dict[Path, Providers] = {}
@@ -81,9 +96,8 @@ class HostModels:
 
     def _at(self, base: Path) -> Providers:
         if base not in self._providers:
-            self._providers[base] = Providers(
-                base, self._base_urls, self._default, tape_of=self._tape_of, reach=self._reach
-            )
+            own = self._endpoints, self._home, self._reach
+            self._providers[base] = Providers(base, self._base_urls, self._default, *own, tape_of=self._tape_of)
         return self._providers[base]
 
 

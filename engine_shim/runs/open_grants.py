@@ -1,6 +1,6 @@
 """open_grants(): what a host by its configuration gives to definitions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from engine_shim.host.lent_tools import lend_tools
 from engine_shim.host.saved_files import is_saved
 from engine_shim.host.variables import Variables
 from engine_shim.runs.grant import Grant, Grants
-from engine_shim.runs.models import HostModels
+from engine_shim.runs.models import HostModels, HowReached
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import RunStore
 from utools.defaults import host_context_store
@@ -36,8 +36,7 @@ def open_grants(
     bounded = of_tenant or is_served
 
     def open_models(reach: ModelReach | None) -> HostModels:
-        endpoints, default = config.endpoints, config.default_provider
-        return HostModels(model, base_urls=endpoints, default_provider=default, tape_of=tape_of, reach=reach)
+        return HostModels(model, **_reached_of(config), tape_of=tape_of, reach=reach)
 
     others = find_homes_of_others(config)
     own_bounds = Bounds(False, find_home(config), others, is_saved) if bounded else UNBOUND
@@ -52,8 +51,7 @@ def open_grants(
 
 def name_model(config: HostConfig, store: RunStore, name: str) -> ModelClient:
     """Return the client of a model that stands in for all others. DefinitionError where it cannot be asked."""
-    urls, default = config.endpoints, config.default_provider
-    return HostModels(base_urls=urls, default_provider=default, tape_of=store.journal.load).at(Path())(name, {})
+    return HostModels(**_reached_of(config), tape_of=store.journal.load).at(Path())(name, {})
 
 
 def open_turn_grant(
@@ -65,8 +63,7 @@ def open_turn_grant(
     """
     models = HostModels(
         None if isinstance(model, str) else model,
-        base_urls=config.endpoints,
-        default_provider=config.default_provider,
+        **_reached_of(config),
         tape_of=store.journal.load,
         reach=agents_reach(config) if model is None else None,
     )
@@ -74,14 +71,26 @@ def open_turn_grant(
     return Grant(registry.with_private(turn_tool(conversations, store.journal)), config.secrets(), models)
 
 
+def _reached_of(config: HostConfig) -> HowReached:
+    """Return how a host's models are reached, by its configuration."""
+    return {
+        "base_urls": config.named_urls,
+        "default_provider": config.default_provider,
+        "endpoints": config.endpoints,
+        "home": config.base,
+    }
+
+
 def own_reach(config: HostConfig, *, bounded: bool) -> ModelReach | None:
     """Return the models of a host's own files. Those of a tenant ask only the endpoints that the operator names."""
-    named = config.endpoints if config.tenant is not None or config.model_endpoints is not None else None
+    named = config.named_urls if config.tenant is not None or config.model_endpoints is not None else None
     if not bounded:
-        return None if named is None else ModelReach(within=[Path("/")], endpoints=named)
+        names = _named_endpoints(config)
+        return None if named is None else ModelReach(within=[Path("/")], endpoints=named, names=names)
     parameters = None if config.tenant is None else config.model_parameters
     homes = find_home(config), find_homes_of_others(config)
-    return ModelReach(list_files(config), *homes, named, parameters=parameters)
+    names = _named_endpoints(config)
+    return ModelReach(list_files(config), *homes, named, parameters=parameters, names=names)
 
 
 def agents_reach(config: HostConfig) -> ModelReach | None:
@@ -94,8 +103,15 @@ def agents_reach(config: HostConfig) -> ModelReach | None:
 def http_reach(config: HostConfig) -> ModelReach:
     """Return the models of what came over HTTP: what the operator lists; of the host itself the vendors too."""
     vendors = config.tenant is None and config.model_endpoints is None
-    parameters = config.model_parameters
-    return ModelReach(list_files(config), endpoints=config.endpoints, vendors=vendors, parameters=parameters)
+    parameters, names = config.model_parameters, _named_endpoints(config)
+    named = config.named_urls
+    return ModelReach(list_files(config), (), (), named, vendors=vendors, parameters=parameters, names=names)
+
+
+def _named_endpoints(config: HostConfig) -> Collection[str] | None:
+    """Return the host's own endpoints that may be asked: all by the host itself, by a tenant those that its
+    `model_endpoints` name."""
+    return None if config.tenant is None else [name for name in config.endpoints if name in config.named_urls]
 
 
 def list_files(config: HostConfig) -> list[str]:

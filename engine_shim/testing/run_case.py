@@ -14,6 +14,7 @@ from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.evals.recorded import find_refused
+from engine_shim.host.providers import open_providers
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.drive import RunResult
 from engine_shim.runs.engine import Engine
@@ -55,7 +56,7 @@ async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
 
 async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
     host = mock_host(tests.workflow, tests.tools, case.mock, [each.name for each in case.signals])
-    providers = Providers(tests.path.parent, tests.host.endpoints, tests.host.default_provider)
+    providers = open_providers(tests.host, tests.path.parent)
     store = MemoryRunStore()
     engine = Engine(
         host.tools,

@@ -18,6 +18,7 @@ from engine_shim.definition.model_refs import model_refs
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
+from engine_shim.host.providers import open_providers
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.host_check import HostCheck
@@ -115,7 +116,7 @@ def _check_models(config: HostConfig, part: str, models: Iterable[Model]) -> Ite
         key = (base, name, *(options.get(option) for option in ("base_url", "api_key_env", "api")))
         if key not in known:
             known.add(key)
-            providers = Providers(base, config.endpoints, config.default_provider, reach=reach)
+            providers = open_providers(config, base, reach=reach)
             yield _check_model(providers, part, name, options)
 
 

@@ -13,7 +13,6 @@ import typer
 from agent_core.config import read_config
 from agent_core.models.client import ModelClient
 from agent_core.models.local import LocalModel
-from agent_core.models.providers import Providers
 from engine_shim.cli import output, terminal
 from engine_shim.cli.evals.progress import Progress
 from engine_shim.cli.evals.report import Measured, as_data, comparison_as_data, write_comparison, write_report
@@ -21,6 +20,7 @@ from engine_shim.cli.settings import read_settings
 from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite
+from engine_shim.host.providers import open_providers
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
@@ -90,7 +90,7 @@ def _judge(measured: Sequence[Measured], min_right: float) -> int:
 
 async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
     """Return each variant on the same cases, one after the other."""
-    providers = Providers(base_urls=suite.host.base_urls, default_provider=suite.host.default_provider)
+    providers = open_providers(suite.host, Path())
     store = open_store(options.store) if options.store else None
     sides = "AB" if len(options.variants) > 1 else [""]
     try:

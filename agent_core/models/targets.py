@@ -1,0 +1,154 @@
+"""Targets: where a model is asked by its name, by which API, and with whose key."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agent_core.errors import DefinitionError
+from agent_core.models.apis import choose_api
+from agent_core.models.endpoint.route import DIRECT, Route
+from agent_core.models.named_endpoint import OFFLINE, NamedEndpoint
+from agent_core.models.reach import ModelReach
+from agent_core.models.vendors import VENDORS, Vendor, is_near, is_vendor_url, normalize_url, vendor_url
+
+
+class Target(NamedTuple):
+    """Where one model is asked.
+
+    `provider` is whose API it has, and `name` the model's own; `keys` are the variables whose keys may be sent to
+    `url`: the first that is set is used. `vendor` is None for an endpoint that no table has, `endpoint` one of the
+    host's own.
+    """
+
+    provider: str
+    name: str
+    url: str
+    keys: Sequence[str]
+    api: str
+    vendor: Vendor | None
+    endpoint: NamedEndpoint | None = None
+    route: Route = DIRECT
+
+    @property
+    def key(self) -> str | None:
+        return next(filter(None, map(os.environ.get, self.keys)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The endpoints of one host. Relative paths start from `base`.
+
+    `base_urls` pairs an endpoint with the environment variable of its key, as the operator allows it: a key is sent
+    to its own vendor, or to an endpoint paired with it, and nowhere else. `endpoints` are those of the host's own, by
+    name, whose files start from `home`. `reach` bounds the files and endpoints; without it, each may be named.
+    """
+
+    base: Path = field(default_factory=Path)
+    base_urls: Mapping[str, str | None] = field(default_factory=dict)
+    default_provider: str = "openai"
+    endpoints: Mapping[str, NamedEndpoint] = field(default_factory=dict)
+    home: Path = field(default_factory=Path)
+    reach: ModelReach | None = None
+
+    def split(self, model: str) -> tuple[str, str]:
+        """Return what stands before the first colon of a model's name, and behind it. DefinitionError for what is
+        neither a provider nor an endpoint."""
+        provider, colon, name = model.partition(":")
+        if not colon:
+            provider, name = self.default_provider, model
+        if provider not in VENDORS and provider not in OFFLINE and provider not in self.endpoints:
+            raise DefinitionError(self._explain_unknown(provider), where="model", value=model)
+        return provider, name
+
+    def find(self, model: str, options: Mapping[str, Any]) -> Target:
+        """Return where a model is asked that is behind an endpoint. DefinitionError for one that may not be."""
+        provider, name = self.split(model)
+        if self.reach is not None:
+            self.reach.check_extra(options.get("extra") or {})
+        if provider in self.endpoints:
+            return self._find_named(provider, name, options)
+        url, keys = self._find_url(provider, options)
+        is_own = normalize_url(url) in VENDORS[provider].urls
+        api = choose_api(provider, options.get("api") or None, is_own=is_own)
+        return Target(provider, name, url, keys, api, vendor_at(provider, url))
+
+    def find_keyless(self, target: Target) -> str | None:
+        """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
+        network and paired with none.
+
+        A vendor's own endpoint is not among them: without its key, no client is made for it.
+        """
+        if target.endpoint is not None or target.key or normalize_url(target.url) in VENDORS[target.provider].urls:
+            return None
+        if is_near(target.url) and not self._paired().get(normalize_url(target.url)):
+            return None
+        return f"no key is sent to {target.url}: {explain_missing(target.keys)}"
+
+    def find_missing_key(self, target: Target) -> str | None:
+        """Return why a model cannot be asked from here: a key is not set that its vendor, or the host's own endpoint,
+        wants. None where none is missing."""
+        if target.endpoint is not None:
+            missing = target.endpoint.missing
+            return f"its endpoint needs what is not set: {', '.join(missing)}" if missing else None
+        vendor = VENDORS[target.provider]
+        if target.key or not vendor.needs_key or normalize_url(target.url) not in vendor.urls:
+            return None
+        return f"the model needs a key: set {' or '.join(target.keys)}"
+
+    def _find_named(self, name: str, model: str, options: Mapping[str, Any]) -> Target:
+        endpoint = self.endpoints[name]
+        if self.reach is not None:
+            self.reach.check_name(name)
+        for option in ("base_url", "api_key_env"):
+            if options.get(option):
+                message = f"the endpoint {name} has its own; leave {option} out"
+                raise DefinitionError(message, where=option, value=options[option])
+        endpoint.check_model(name, model)
+        keys = tuple(filter(None, [endpoint.api_key_env]))
+        route = endpoint.open_route(self.home, f"endpoints/{name}")
+        provider, asked = endpoint.vendor_name, options.get("api") or endpoint.api
+        api = choose_api(provider, asked, is_own=False)
+        return Target(provider, model, endpoint.url_of(model), keys, api, endpoint.vendor, endpoint, route)
+
+    def _find_url(self, provider: str, options: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
+        """Return the model's base URL, and the variables whose keys may be sent there."""
+        vendor, base_url, variable = VENDORS[provider], options.get("base_url") or "", options.get("api_key_env") or ""
+        url = base_url or vendor_url(vendor, os.environ)
+        if self.reach is not None:
+            self.reach.check_endpoint(url, is_chosen=bool(base_url))
+        paired = self._paired()
+        names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
+        if normalize_url(url) in paired:
+            names = tuple(filter(None, (paired[normalize_url(url)],)))
+        if not variable:
+            return url, names
+        if variable not in names:
+            message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
+            raise DefinitionError(message, where="api_key_env", value=variable)
+        return url, (variable,)
+
+    def _paired(self) -> dict[str, str | None]:
+        """Return the endpoints that the operator has paired with a key, each with its variable; None for one
+        without."""
+        return {normalize_url(endpoint): variable for endpoint, variable in self.base_urls.items()}
+
+    def _explain_unknown(self, provider: str) -> str:
+        names = [*VENDORS, *(f"{name}:{what}" for name, what in OFFLINE.items()), *self.endpoints]
+        message = f"no such provider: {provider}; there are {', '.join(names)}"
+        other = "For any other endpoint write openai:NAME with its base_url; a bare name must contain no colon"
+        return f"{message}. {other}"
+
+
+def vendor_at(provider: str, url: str) -> Vendor | None:
+    """Return the vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
+    vendor = VENDORS[provider]
+    return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
+
+
+def explain_missing(names: Sequence[str]) -> str:
+    """Return why no key is sent, where these variables could have held one."""
+    if not names:
+        return "base_urls of the host's configuration pairs it with none"
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not set"
