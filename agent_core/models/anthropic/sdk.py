@@ -10,28 +10,23 @@ OWN_VENDOR = ("https", "api.anthropic.com", None)
 OURS = ("x-stainless-retry-count", "x-stainless-timeout", "x-stainless-read-timeout")
 """Headers of what the SDK would do: we count the attempts, and watch the time."""
 
+OF_THE_API = ("accept", "content-type", "anthropic-version")
+
 
 async def send_empty(http: httpx2.AsyncClient, base_url: str, api_key: str | None) -> None:
     """Let the SDK send a request without a body to `/v1/messages` below the base URL, which may end with `/v1`."""
     url = httpx2.URL(base_url)
     base_url = base_url.rstrip("/").removesuffix("/v1")
-    sdk = _OwnVendorClient if (url.scheme, url.host, url.port) == OWN_VENDOR else _OtherVendorClient
+    sdk = anthropic.AsyncAnthropic if (url.scheme, url.host, url.port) == OWN_VENDOR else _OtherVendorClient
     headers: Any = {name: anthropic.Omit() for name in OURS}
-    headers["Authorization"] = anthropic.Omit()
-    # given a key, the SDK looks for none in the environment; `auth_headers` says what is sent
+    # the vendor's own header: gateways know it, and each version of the API
+    headers |= {"Authorization": anthropic.Omit(), "x-api-key": api_key or anthropic.Omit()}
+    # given a key, be it an empty one, the SDK looks for none in the environment
     async with sdk(api_key=api_key or "", base_url=base_url, http_client=http, open_telemetry=False) as client:
         await client.post("/v1/messages", content=b"", cast_to=httpx2.Response, options={"headers": headers})
 
 
-class _OwnVendorClient(anthropic.AsyncAnthropic):
-    """The SDK with the key in the vendor's own header, which each version of the API takes, and gateways too."""
-
-    @property
-    def auth_headers(self) -> dict[str, str]:
-        return {"x-api-key": self.api_key} if self.api_key else {}
-
-
-class _OtherVendorClient(_OwnVendorClient):
+class _OtherVendorClient(anthropic.AsyncAnthropic):
     """The SDK for another endpoint of this API: nothing of the environment (custom headers) is sent there."""
 
     def __init__(self, **about: Any) -> None:
@@ -40,7 +35,6 @@ class _OtherVendorClient(_OwnVendorClient):
 
     @property
     def default_headers(self) -> dict[str, str | anthropic.Omit]:
-        names = ("accept", "content-type", "anthropic-version")
         sent = super().default_headers.items()
-        headers = {name: value for name, value in sent if name.lower() in names}
-        return {**headers, "User-Agent": self.user_agent, **self.auth_headers}
+        headers = {name: value for name, value in sent if name.lower() in OF_THE_API}
+        return {**headers, "User-Agent": self.user_agent}
