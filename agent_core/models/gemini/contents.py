@@ -8,8 +8,8 @@ from agent_core.outputs import Json
 
 API = "gemini"
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
-"""Stands for the thought signature of a call that Gemini did not make: models that demand signatures refuse a turn whose
-first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""Stands for the thought signature of a call that Gemini did not make: models that demand signatures refuse a turn
+whose first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
 NATIVE, UNSIGNED, SIGNATURE, SYSTEM = "native", "unsigned", "signature", "systemInstruction"
 """Words in `left_out`: all own parts, own parts whose first call has no signature, the dummy signature, and the
 instruction of the system, which some models only take as a text of the user's."""
