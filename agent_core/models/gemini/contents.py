@@ -19,7 +19,7 @@ CONTINUED = "…"
 
 def write_conversation(conversation: Conversation, left_out: Collection[str]) -> Json:
     """Return the part of a request that is the conversation."""
-    system = [{"text": text} for text in conversation.system]
+    system = [{"text": text} for text in conversation.system if text]
     contents = list(_write_contents(conversation.turns, left_out))
     if not contents or contents[0]["role"] != "user":
         first = system if not contents and system else [{"text": CONTINUED}]

@@ -1,7 +1,7 @@
 """A stand-in of Google's Gemini API, by the types of the google-genai SDK."""
 
 import re
-from base64 import b64encode
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
@@ -150,7 +150,7 @@ def _is_signed(parts: Sequence[Json]) -> bool:
 
 
 def _sign(bare: Sequence[Json]) -> str:
-    return b64encode(sha256(orjson.dumps(list(bare), option=orjson.OPT_SORT_KEYS)).digest()).decode()
+    return urlsafe_b64encode(sha256(orjson.dumps(list(bare), option=orjson.OPT_SORT_KEYS)).digest()).decode()
 
 
 def _read_options(raw: Json) -> Json:
