@@ -8,8 +8,8 @@ from agent_core.outputs import Json
 
 API = "gemini"
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
-"""Stands for the thought signature of a call that Gemini did not make: models that demand signatures refuse a turn whose
-first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""Stands for the thought signature of a call that Gemini did not make: models that demand signatures refuse a turn
+whose first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
 NATIVE, UNSIGNED, SIGNATURE, SYSTEM = "native", "unsigned", "signature", "systemInstruction"
 """Words in `left_out`: all own parts, own parts whose first call has no signature, the dummy signature, and the
 instruction of the system, which some models only take as a text of the user's."""
@@ -19,7 +19,7 @@ CONTINUED = "…"
 
 def write_conversation(conversation: Conversation, left_out: Collection[str]) -> Json:
     """Return the part of a request that is the conversation."""
-    system = [{"text": text} for text in conversation.system]
+    system = [{"text": text} for text in conversation.system if text]
     contents = list(_write_contents(conversation.turns, left_out))
     if not contents or contents[0]["role"] != "user":
         first = system if not contents and system else [{"text": CONTINUED}]

@@ -18,7 +18,7 @@ from agent_core.models.gemini.request import (
     write_request,
 )
 from agent_core.models.gemini.response import NO_SIGNATURE
-from agent_core.models.gemini.thinking import find_refused
+from agent_core.models.gemini.thinking import LEAST, find_refused
 
 REFUSED_PART = (400, 422)
 LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
@@ -29,11 +29,7 @@ UNSUPPORTED = re.compile(
 )
 GENERIC = re.compile(r"contains an invalid argument", re.I)
 """All that Gemini says of some faults."""
-OTHER_FAULT = re.compile(
-    r"api key|location|billing|permission|quota|credit|context (length|window)|too (long|large)|token count"
-    r"|is not found|not exist",
-    re.I,
-)
+OTHER_FAULT = re.compile(r"\bapi key\b|user location|billing account|token count|is not found", re.I)
 """Refusals that no other request of ours would change."""
 OPTIONS = {
     "temperature": r"\btemperature\b",
@@ -97,7 +93,7 @@ def _find_changes(
         yield without(*unwanted), True
     thinking = find_thinking(model, options, capabilities)
     if thinking and (is_generic or OF_THINKING.search(message)):
-        yield without(find_refused(thinking, message)), True
+        yield without(find_refused(thinking, message)), not is_generic or not LEAST.isdisjoint(thinking.values())
     if OF_SYSTEM.search(message):
         yield without(SYSTEM), True
     if options.get("tools"):

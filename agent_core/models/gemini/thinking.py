@@ -16,8 +16,10 @@ LEVELS: dict[str, tuple[str, ...]] = {
 BUDGETS: dict[str, tuple[int, ...]] = {"none": (0, 128, 512), "low": (1024,), "medium": (8192,), "high": (24576,)}
 """Of Gemini 2.5, the budgets that Google's endpoint of chat completions has for these words; 128 and 512 are the least
 of models that always think."""
+LEAST = frozenset({0, "MINIMAL"})
 _OF_BUDGETS = re.compile(r"gemini-2\.5\b")
-_ALWAYS_THINKS = re.compile(r"-pro\b")
+_ALWAYS_THINKS = re.compile(r"-pro\b|gemini-3\.[78]-flash\b|gemini-4-(?:argon|carbon)\b")
+"""Models without the least level, and without a budget of 0 (ai.google.dev/gemini-api/docs/thinking)."""
 _NEVER_THINKS = re.compile(r"gemini-(?:1\b|2\.0\b)")
 _NO_MINIMUM = re.compile(r"(?<![\w.])0(?!\w|\.\d)|MINIMAL|(?:can'?t|cannot|can not) be (?:disabled|turned off)", re.I)
 _UNSUPPORTED = re.compile(r"not (?:be )?(?:supported|enabled|available)|unknown name|not support", re.I)
@@ -34,21 +36,16 @@ def choose_thinking(model: str, reasoning: str | None, left_out: Collection[str]
     budgets = [(BUDGET, budget) for budget in BUDGETS[reasoning]]
     choices: list[tuple[str, str | int]] = [*budgets, *levels] if _OF_BUDGETS.match(name) else [*levels, *budgets]
     if reasoning == "none" and _ALWAYS_THINKS.search(name):
-        choices = [each for each in choices if each[1] not in ("MINIMAL", 0)]
-    allowed = (each for each in choices if left_out_words(*each).isdisjoint(left_out))
+        choices = [each for each in choices if each[1] not in LEAST]
+    allowed = (each for each in choices if each[0] not in left_out and f"{each[0]}={each[1]}" not in left_out)
     found = next(allowed, None)
     return None if found is None else {found[0]: found[1]}
-
-
-def left_out_words(field: str, value: str | int) -> set[str]:
-    """Return the words of which one in `left_out` means that this is not sent."""
-    return {field, f"{field}={value}"}
 
 
 def find_refused(thinking: Json, message: str) -> str:
     """Return the word to leave out after a refusal of this thinking config: its value, its field, or all of it."""
     ((field, value),) = thinking.items()
-    is_named = _NO_MINIMUM.search(message) is not None if value in (0, "MINIMAL") else str(value) in message
+    is_named = _NO_MINIMUM.search(message) is not None if value in LEAST else str(value) in message
     if not is_named and _UNSUPPORTED.search(message):
         return field if _NAMES[field].search(message) else CONFIG
     return f"{field}={value}"
