@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from agent_core.models import Question
 from agent_core.models.endpoint.answer import Refusal
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, merge, merge_streaming
+from agent_core.models.endpoint.unsupported import is_format_refusal
 from agent_core.models.openai.request import (
     downgrade,
     downgrade_streaming,
-    is_format_refusal,
     request_body,
     wants_stream,
     without_keywords,

@@ -8,12 +8,12 @@ from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import without_own_parts
 from agent_core.models.endpoint.reader import Reader, open_reader
+from agent_core.models.endpoint.unsupported import is_format_refusal
 from agent_core.models.endpoint.wire import Adapted, Written
 from agent_core.models.openai.joined import JoinedCompletion
 from agent_core.models.openai.request import (
     downgrade,
     downgrade_streaming,
-    is_format_refusal,
     request_body,
     wants_stream,
     with_stream,
