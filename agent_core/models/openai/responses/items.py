@@ -5,7 +5,7 @@ item is read from what it holds, and its id is only its name. A reply whose item
 calls, without ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from agent_core.outputs import Json
 
 MAX_ID: Final = 64
 """Characters of a call's id that the API takes."""
+TEXTS: Final = ("output_text", "text")
 
 
 def write_items(conversation: Conversation, role: str, *, with_ids: bool) -> tuple[list[Json], bool]:
@@ -39,6 +40,20 @@ def write_items(conversation: Conversation, role: str, *, with_ids: bool) -> tup
             items += [_write_message("assistant", text) for text in turn.texts]
             items += [_write_call(_fit(call.id), call.name, call.args) for call in turn.calls]
     return items, passed_over
+
+
+def read_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message item."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = (part.get("text") for part in find_parts(content) if part.get("type") in TEXTS)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def find_parts(content: Any) -> list[Json]:
+    """Return the parts of a message item's content."""
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def find_calls(parts: Sequence[Any]) -> list[Json]:
@@ -68,7 +83,13 @@ def _write_call(id_: str, name: str, args: Json) -> Json:
 
 
 def _without_id(part: Any) -> Any:
-    return {name: value for name, value in part.items() if name != "id"} if isinstance(part, dict) else part
+    """Return an output item without its id; a message as one of the input, which needs none."""
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") == "message":
+        phase = {"phase": part["phase"]} if part.get("phase") else {}
+        return {**_write_message("assistant", read_text(part)), **phase}
+    return {name: value for name, value in part.items() if name != "id"}
 
 
 def _fit(id_: str) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from agent_core.models.openai.responses.response import COMMENTARY, read_content, read_text
+from agent_core.models.openai.responses.items import read_text
+from agent_core.models.openai.responses.response import COMMENTARY, read_content
 from agent_core.outputs import Json
 
 ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")

@@ -20,7 +20,7 @@ from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
 from agent_core.models.endpoint.refusals import find_wait
 from agent_core.models.finish_reasons import FILTERED, MAX_WORD
-from agent_core.models.openai.responses.items import find_calls
+from agent_core.models.openai.responses.items import find_calls, find_parts, read_text
 from agent_core.models.usage import read_count, read_vendor_usage
 from agent_core.outputs import Json
 
@@ -28,7 +28,6 @@ API = "responses"
 PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout", "server_is_overloaded", "slow_down")
 """Codes of errors that may be gone at the next attempt, though the status was 200."""
 NOT_ENDED = ("in_progress", "queued", "cancelled", "incomplete")
-TEXTS = ("output_text", "text")
 COMMENTARY = "commentary"
 
 
@@ -54,15 +53,6 @@ def read_content(output: Sequence[Any]) -> str:
     messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
     said = "".join(read_text(item) for item in messages if item.get("phase") != COMMENTARY)
     return said or "".join(map(read_text, messages))
-
-
-def read_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message item."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    texts = (part.get("text") for part in _parts(content) if part.get("type") in TEXTS)
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _read_error(answer: HttpAnswer, error: Any, now: float) -> Refusal:
@@ -101,7 +91,7 @@ def _read_response(reply: Any, status: int) -> Completion | Refusal:
 def _read_refusal_of_model(output: Sequence[Any]) -> str:
     """Return the words with which the model refused to answer; empty where it did not."""
     messages = (item for item in output if isinstance(item, dict) and item.get("type") == "message")
-    parts = (part for item in messages for part in _parts(item.get("content")) if part.get("type") == "refusal")
+    parts = (part for item in messages for part in find_parts(item.get("content")) if part.get("type") == "refusal")
     words = (part.get("refusal") for part in parts)
     return "".join(word for word in words if isinstance(word, str)).strip()
 
@@ -165,7 +155,3 @@ def _count(completion: Completion, usage: Any) -> Completion:
         reasoning_tokens=thought,
         estimated=counted.doubtful or doubtful,
     )
-
-
-def _parts(content: Any) -> list[Json]:
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
