@@ -33,7 +33,7 @@ _WORDS: Final[Mapping[str, str]] = {
         model_context_window_exceeded max_predicted_tokens_reached error_limit time_limit timeout incomplete
         in_progress not_finished pause_turn abort aborted cancel cancelled canceled user_cancel user_cancelled
         user_stopped interrupted preempted insufficient_system_resource network_error error failed other load unload
-        model_unloaded repetition continuation no_image image_other
+        model_unloaded repetition continuation no_image image_other queued max_messages steered
     """,
     # filtered: by the vendor's filter, its guard rails, or a refusal of the model's own
     FILTERED: """

@@ -59,10 +59,10 @@ def read_vendor_usage(usage: Any) -> Counted:
     No question has 0 tokens. Where the parts do not make the total, the larger count is kept: what a model has thought
     is in the total alone at some vendors, and named beside it at others.
     """
-    inputs, outputs = (_read_count(usage, name) for name in COUNTS)
-    total, cached, cost = _read_count(usage, "total_tokens"), _read_cached_tokens(usage), _read_cost(usage)
-    thought = _read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
-    written = _read_count(_part(usage, "prompt_tokens_details"), "cache_write_tokens") or 0
+    inputs, outputs = (read_count(usage, name) for name in COUNTS)
+    total, cached, cost = read_count(usage, "total_tokens"), _read_cached_tokens(usage), _read_cost(usage)
+    thought = read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
+    written = read_count(_part(usage, "prompt_tokens_details"), "cache_write_tokens") or 0
     doubtful = cached > (inputs or cached)
     if total is not None and total != (inputs or 0) + (outputs or 0):
         doubtful = doubtful or not inputs or outputs is None or total != inputs + outputs + thought
@@ -116,15 +116,16 @@ def _part(usage: Any, name: str) -> Any:
     return usage.get(name) if isinstance(usage, Mapping) else None
 
 
-def _read_count(usage: Any, name: str) -> int | None:
+def read_count(usage: Any, name: str) -> int | None:
+    """Return a count that can be one; None for any other value."""
     value = _part(usage, name)
     return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
 
 
 def _read_cached_tokens(usage: Any) -> int:
     """Return the input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
-    cached = _read_count(_part(usage, "prompt_tokens_details"), "cached_tokens")
-    return cached or _read_count(usage, "prompt_cache_hit_tokens") or 0
+    cached = read_count(_part(usage, "prompt_tokens_details"), "cached_tokens")
+    return cached or read_count(usage, "prompt_cache_hit_tokens") or 0
 
 
 def _read_cost(usage: Any) -> float | None:

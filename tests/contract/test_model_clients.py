@@ -10,12 +10,12 @@ from agent_core import AgentOutput, MemoryJournal, replay, run_agent, verify
 from agent_core.models import Completion, Delta, ModelClient, ModelError, Question, ScriptedModel
 from agent_core.models.providers import Providers, create_model
 from support.loopback import http
-from support.wires import chat
+from support.wires import anthropic, chat, gemini, responses
 from support.wires.serving import Broken, Refused, Vendor, vendor
 from support.wires.turn import KEY, Counts, Turn, WireStandIn
 from utools import ToolRegistry, tool
 
-STAND_INS: list[WireStandIn] = [chat.STAND_IN]
+STAND_INS: list[WireStandIn] = [chat.STAND_IN, anthropic.STAND_IN, gemini.STAND_IN, responses.STAND_IN]
 NATIVE = [each for each in STAND_INS if each.api != "chat"]
 each_client = pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda each: each.api)
 each_native = pytest.mark.parametrize("stand_in", NATIVE, ids=lambda each: each.api)

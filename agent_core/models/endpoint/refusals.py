@@ -69,10 +69,12 @@ _QUOTA = re.compile(r"exceeded your current quota", re.I)
 PAYMENT_REQUIRED = 402
 _FILTER_CODES = re.compile(
     r"content_?(?:filter|policy|moderation)|data_?inspection|responsible_?ai|prohibited_content"
-    r"|sensitive_(?:content|words)",
+    r"|sensitive_(?:content|words)|(?:bio|cyber)_policy|policy_violation",
     re.I,
 )
-_FILTER = re.compile(r"content exists risk|may contain inappropriate content|content management policy", re.I)
+_FILTER = re.compile(
+    r"content exists risk|may contain inappropriate content|content management policy|violating our usage polic", re.I
+)
 
 
 def has_no_money(status: int, codes: str, message: str, *, names_wait: bool) -> bool:

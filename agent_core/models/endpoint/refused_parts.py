@@ -1,9 +1,13 @@
 """Which part of a request an endpoint's refusal names, in the words of many vendors. Pure."""
 
 import re
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
 
+from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
-from agent_core.models.endpoint.capabilities import Streaming
+from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.refusals import BAD_SAMPLE
 
 REFUSED_PART = (400, 422)
@@ -19,20 +23,29 @@ ELSEWHERE = re.compile(r"properties|schema|response_format|function_declarations
 """A refusal with these words may name a property of a schema, which is not an option."""
 
 
-def find_unsupported_options(refusal: Refusal) -> set[str]:
-    """Return the sampling options that the endpoint does not support, whatever their value."""
+def find_unsupported_options(
+    refusal: Refusal, options: Collection[str] = SAMPLING, named: re.Pattern[str] = NAMED
+) -> set[str]:
+    """Return the options that the endpoint does not support, whatever their value; `named` finds them in its words."""
     if contains_in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
         return {"top_p"}
     if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):
         return set()
-    if named := {refusal.param} & set(SAMPLING):
-        return named
+    if by_param := {refusal.param} & set(options):
+        return by_param
     elsewhere = ELSEWHERE.search(f"{refusal.param} {refusal.message}")
-    return set() if elsewhere else set(NAMED.findall(refusal.message))
+    return set() if elsewhere else set(named.findall(refusal.message))
 
 
 # ── the response format ──────────────────────────────────────────────────────────────────────────
 
+LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
+REFUSED_FORMAT = (400, 404, 422, 501)
+NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
+OTHER_FAULT = re.compile(
+    r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
+)
+"""Refusals that no other response format would change; Gemini answers 400 to a wrong key, too."""
 OF_FORMAT = re.compile(
     r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output|\bschemas?\b|grammar|requested parameters",
     re.I,
@@ -41,11 +54,49 @@ OF_FORMAT = re.compile(
 PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
 
 
+def lower_format(
+    capabilities: EndpointCapabilities, question: Question, refusal: Refusal
+) -> EndpointCapabilities | None:
+    """Return capabilities with a lower response format, under which the question may be accepted; None when no format
+    helps.
+
+    A refusal that may have another reason than the format leads to one more question without any.
+    """
+    lower = LOWER_FORMAT.get(choose_format(question.options, capabilities))
+    if not lower or question.options.get("response_format") != "auto" or _is_other_fault(refusal):
+        return None
+    if refusal.status not in REFUSED_FORMAT:
+        return None
+    return replace(capabilities, format=lower if is_format_refusal(refusal) else "text")
+
+
 def is_format_refusal(refusal: Refusal) -> bool:
     """Return whether a refusal is about the response format, so that a lower one is worth remembering."""
     if refusal.code == BAD_SAMPLE or PAGE.search(refusal.message):
         return False
     return OF_FORMAT.search(f"{refusal.param} {refusal.message}") is not None
+
+
+def choose_format(options: dict[str, Any], capabilities: EndpointCapabilities) -> str:
+    """Return the response format to ask for. Without a schema the strictest is any JSON object; with tools there is
+    none."""
+    if options.get("tools"):
+        return "text"
+    asked: str = options.get("response_format", "text")
+    form = capabilities.format if asked == "auto" else asked
+    return "json_object" if form == "json_schema" and "step_schema" not in options else form
+
+
+def is_set(value: Any) -> bool:
+    return value is not None and value != []
+
+
+def _is_other_fault(refusal: Refusal) -> bool:
+    message = refusal.message.lower()
+    missing = contains_in_order(message, "model", " not found") or contains_in_order(
+        message, "model", " does not exist"
+    )
+    return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(message))
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────

@@ -10,15 +10,15 @@ import orjson
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
-from agent_core.models.endpoint.refused_parts import REFUSED_PART, SAMPLING, find_unsupported_options, is_format_refusal
-
-LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
-REFUSED_FORMAT = (400, 404, 422, 501)
-NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
-OTHER_FAULT = re.compile(
-    r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
+from agent_core.models.endpoint.refused_parts import (
+    REFUSED_PART,
+    SAMPLING,
+    choose_format,
+    find_unsupported_options,
+    is_set,
+    lower_format,
 )
-"""Refusals that no other response format would change; Gemini answers 400 to a wrong key, too."""
+
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
@@ -37,19 +37,13 @@ def request_body(
 def downgrade(capabilities: EndpointCapabilities, question: Question, refusal: Refusal) -> EndpointCapabilities | None:
     """Lower capabilities under which the refused question may be accepted; None when nothing can be left out.
 
-    Each step leaves out something that was sent, so the steps end. A refusal that may have another reason than the
-    response format leads to one more question without any format; see `is_format_refusal`.
+    Each step leaves out something that was sent, so the steps end.
     """
     sent = _encode_options(question.options, capabilities)
     less = _without_named_part(capabilities, sent, refusal) if refusal.status in REFUSED_PART else None
     if less and _encode_options(question.options, less) != sent:
         return less
-    lower = LOWER_FORMAT.get(_choose_format(question.options, capabilities))
-    if not lower or question.options.get("response_format") != "auto" or _is_other_fault(refusal):
-        return None
-    if refusal.status not in REFUSED_FORMAT:
-        return None
-    return replace(capabilities, format=lower if is_format_refusal(refusal) else "text")
+    return lower_format(capabilities, question, refusal)
 
 
 def _without_named_part(
@@ -70,19 +64,9 @@ def _without_named_part(
     return None
 
 
-def _is_other_fault(refusal: Refusal) -> bool:
-    message = refusal.message.lower()
-    missing = contains_in_order(message, "model", " not found") or contains_in_order(
-        message, "model", " does not exist"
-    )
-    return missing or refusal.code in NO_FORMAT_HELPS or bool(OTHER_FAULT.search(message))
-
-
 def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities) -> dict[str, Any]:
     """Return the options in the endpoint's words, without those that it does not support."""
-    sent = {
-        name: options[name] for name in SAMPLING if name not in capabilities.left_out and _is_set(options.get(name))
-    }
+    sent = {name: options[name] for name in SAMPLING if name not in capabilities.left_out and is_set(options.get(name))}
     if limit := options.get("max_output_tokens"):
         sent[capabilities.tokens] = limit
     if not capabilities.allows_thinking:
@@ -91,7 +75,7 @@ def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities)
         sent["tools"] = without_keywords(tools, capabilities.keywords)
         choice = options.get("tool_choice")
         return {**sent, "tool_choice": choice} if choice and choice not in capabilities.choices else sent
-    match _choose_format(options, capabilities):
+    match choose_format(options, capabilities):
         case "json_object":
             sent["response_format"] = {"type": "json_object"}
         case "json_schema":
@@ -101,20 +85,6 @@ def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities)
         case _:
             pass
     return sent
-
-
-def _is_set(value: Any) -> bool:
-    return value is not None and value != []
-
-
-def _choose_format(options: dict[str, Any], capabilities: EndpointCapabilities) -> str:
-    """Return the response format to ask for. Without a schema the strictest is any JSON object; with tools there is
-    none."""
-    if options.get("tools"):
-        return "text"
-    asked: str = options.get("response_format", "text")
-    form = capabilities.format if asked == "auto" else asked
-    return "json_object" if form == "json_schema" and "step_schema" not in options else form
 
 
 def without_keywords(schema: Any, keywords: frozenset[str]) -> Any:
