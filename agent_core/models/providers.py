@@ -123,7 +123,7 @@ class Providers(Targets):
         target = self.find(model, options)
         if missing := self.find_missing_key(target):
             raise DefinitionError(missing, where="model")
-        return shared_client(target)
+        return find_client(target)
 
     def _offline(self, provider: str, name: str) -> ModelClient:
         if provider == "scripted":
@@ -209,25 +209,25 @@ def create_model(
         target = providers.find(model, options)
         if missing := providers.find_missing_key(target):
             raise DefinitionError(missing, where="model")
-        return shared_client(target._replace(route=route))
+        return find_client(target._replace(route=route))
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:
         provider, name = "openai", model
     url = base_url or VENDORS[provider].urls[0]
     spoken = choose_api(provider, api, is_own=normalize_url(url) in VENDORS[provider].urls)
-    return shared_client(Target(provider, name, url, (), spoken, vendor_at(provider, url), route=route), api_key)
+    return find_client(Target(provider, name, url, (), spoken, vendor_at(provider, url), route=route), api_key)
 
 
-def shared_client(target: Target, key: str | None = None) -> ModelClient:
+def find_client(target: Target, key: str | None = None) -> ModelClient:
     """Return the process's client of one model at one endpoint with one key, that of the environment unless it is
     given: it keeps connections, and what was learnt."""
     keyless = "" if key else explain_missing(target.keys)
     given = target.name, target.url, key or target.key, target.vendor, keyless, target.api, target.route
-    return _make_client(*given)
+    return shared_client(*given)
 
 
 @lru_cache(maxsize=MAX_CLIENTS)
-def _make_client(
+def shared_client(
     name: str, url: str, key: str | None, vendor: Vendor | None, keyless: str, api: str, route: Route
 ) -> ModelClient:
     from agent_core.models.endpoint.client import EndpointClient

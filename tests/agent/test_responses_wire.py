@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from agent_core import run_agent
 from agent_core.models import Completion, Delta, ModelError, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.endpoint.transport import EndpointTransport
-from agent_core.models.endpoint.wire import Adapted
 from agent_core.models.finish_reasons import read_finish_reason
 from agent_core.models.openai.responses.reasoning import find_family
 from agent_core.models.openai.responses.strict import qualifies

@@ -11,11 +11,11 @@ from agent_core.models.anthropic.request import API, NOT_WHILE_THINKING, Asked, 
 from agent_core.models.anthropic.response import PAUSED, find_error, read_reply
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import OWN_PARTS
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming
-from agent_core.models.endpoint.wire import Adapted, Written
 from agent_core.models.prices import output_limit
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from agent_core.models.anthropic.turns import (
     write_turns,
 )
 from agent_core.models.client import Question
+from agent_core.models.endpoint.asking import Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
-from agent_core.models.endpoint.wire import Written
 from agent_core.outputs import Json
 
 API = "messages"

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.endpoint.address import check_key, mask, read_host
 from agent_core.models.endpoint.answer import NOT_LISTENING, HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import join
 from agent_core.models.endpoint.capabilities import (
     EndpointCapabilities,
     Streaming,
@@ -23,7 +24,7 @@ from agent_core.models.endpoint.capabilities import (
 )
 from agent_core.models.endpoint.refusals import BAD_SAMPLE, is_bad_call
 from agent_core.models.endpoint.route import DIRECT, Route
-from agent_core.models.endpoint.wire import Wire, join
+from agent_core.models.endpoint.wire import Wire
 from agent_core.models.finish_reasons import MALFORMED
 from agent_core.models.prices import cost
 from agent_core.models.usage import count_usage

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
+from agent_core.models.endpoint.asking import Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
-from agent_core.models.endpoint.wire import Written
 from agent_core.models.gemini.contents import API, NATIVE, write_conversation
 from agent_core.models.gemini.schema import has_open_object, to_dialect
 from agent_core.models.gemini.thinking import BUDGET, CONFIG, LEVEL, choose_thinking

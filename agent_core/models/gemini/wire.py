@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader, open_reader
-from agent_core.models.endpoint.wire import Adapted, Written
 from agent_core.models.gemini.contents import API
 from agent_core.models.gemini.joined import JoinedPieces, read_any
 from agent_core.models.gemini.refused import adapt

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import without_own_parts
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming, is_format_refusal
-from agent_core.models.endpoint.wire import Adapted, Written
 from agent_core.models.openai.joined import JoinedCompletion
 from agent_core.models.openai.request import (
     downgrade,

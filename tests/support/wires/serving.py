@@ -46,7 +46,7 @@ class Vendor:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1" if self.stand_in.api == "chat" else f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{'/v1' if self.stand_in.provider == 'openai' else ''}"
 
     @property
     def model(self) -> str:

@@ -6,16 +6,17 @@ from typing import Final
 
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal
+from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.refused_parts import (
     REFUSED_PART,
+    downgrade_streaming,
     find_unsupported_options,
     is_format_refusal,
     lower_format,
 )
-from agent_core.models.endpoint.wire import Adapted
-from agent_core.models.openai.request import downgrade_streaming, wants_stream
+from agent_core.models.openai.request import wants_stream
 from agent_core.models.openai.responses.reasoning import EFFORTS
 from agent_core.models.openai.responses.request import API, IDS, INCLUDE, NATIVE, SAMPLING, STRICT
 

@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
+from agent_core.models.endpoint.asking import Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.refused_parts import choose_format, is_set
-from agent_core.models.endpoint.wire import Written
 from agent_core.models.openai.responses.items import write_items
 from agent_core.models.openai.responses.reasoning import choose_effort, find_family, returns_thoughts, takes_sampling
 from agent_core.models.openai.responses.strict import qualifies

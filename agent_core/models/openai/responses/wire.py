@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader, open_reader
-from agent_core.models.endpoint.wire import Adapted, Written
 from agent_core.models.openai.responses.adapt import ask_for_less
 from agent_core.models.openai.responses.joined import JoinedResponse
 from agent_core.models.openai.responses.request import API, write_request
