@@ -1,5 +1,6 @@
 """Anthropic's Messages API: what is asked, what is read of a reply, and what goes back as it came."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from itertools import pairwise
@@ -8,6 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import Completion, Delta, ModelError, Question
@@ -456,6 +459,54 @@ def test_what_is_no_message_is_refused_in_words(name: str) -> None:
     assert words in outcome.message
 
 
+@pytest.mark.parametrize("levels", [250, 500, 1_000, 5_000])
+def test_what_nests_too_deep_is_refused_however_deep(levels: int) -> None:
+    deep = b'{"a":' * levels + b"1" + b"}" * levels
+    block = b'{"type":"tool_use","id":"a","name":"look","input":%b}' % deep
+    opened = b'{"type":"content_block_start","index":0,"content_block":%b}' % block
+    used = b'{"type":"message_delta","delta":{},"usage":%b}' % deep
+    bodies = [b'{"type":"message","content":[%b]}' % block, b'{"error":%b}' % deep]
+    assert all(isinstance(read(body)[1], Refusal) for body in bodies)
+    streams = [events(opened, *ended()), events(start(0, {**CALL, "input": {}}), *piece_of(deep), *ended())]
+    streams.append(events(used, used, b'{"type":"content_block_start","content_block":%b}' % block, *ended()))
+    assert all(isinstance(read(stream, "text/event-stream")[1], Refusal) for stream in streams)
+
+
+def piece_of(arguments: bytes) -> list[Json]:
+    return [delta(0, "input_json_delta", partial_json=arguments.decode())]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "text"]), inner, max_size=2),
+    max_leaves=4,
+)
+PLACES = [
+    "type",
+    "index",
+    "delta",
+    "content_block",
+    "message",
+    "usage",
+    "content",
+    "stop_reason",
+    "stop_details",
+    "error",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(place=st.sampled_from(PLACES), value=VALUES, at=st.integers(0, 40))
+def test_whatever_stands_in_a_place_is_read_or_refused(place: str, value: Any, at: int) -> None:
+    turn = TURNS["thought and calls"]
+    whole = {**orjson.loads(STAND_IN.whole(turn, 1)), place: value}
+    pieces = [orjson.loads(piece.partition(b"data: ")[2]) for piece in STAND_IN.events(turn, 1)]
+    pieces[at % len(pieces)][place] = value
+    outcomes = [read(json.dumps(whole).encode())[1]]
+    outcomes.append(read(events(*(json.dumps(piece).encode() for piece in pieces)), "text/event-stream")[1])
+    assert all(isinstance(outcome, Completion | Refusal) for outcome in outcomes)
+
+
 USAGES: list[tuple[Any, tuple[Any, ...]]] = [
     ({"input_tokens": 5, "output_tokens": 3}, (5, 3, 0, 0, 0, False)),
     ({"input_tokens": 0, "cache_read_input_tokens": 7, "output_tokens": 3}, (7, 3, 7, 0, 0, False)),
@@ -745,6 +796,13 @@ def test_a_refusal_for_another_reason_changes_nothing(status: int, words: str) -
     assert WIRE.adapt(question(**FULL), WIRE.capabilities, "not", Refusal(words, status)) is None
 
 
+def test_a_window_that_is_full_lowers_the_limit_of_this_question_alone() -> None:
+    refusal = Refusal("input length and `max_tokens` exceed context limit: 160000 + 32000 > 190000", 400)
+    adapted = WIRE.adapt(question(), WIRE.capabilities, "not", refusal)
+    assert adapted is not None
+    assert (write(question(), adapted.capabilities)["max_tokens"], adapted.lasting) == (4_096, False)
+
+
 def test_the_limit_of_the_author_is_not_changed() -> None:
     refusal = Refusal("max_tokens: 50 > 40, which is the maximum", 400)
     assert WIRE.adapt(question(max_output_tokens=50), WIRE.capabilities, "not", refusal) is None
@@ -889,6 +947,20 @@ async def test_a_reply_that_is_paused_goes_on() -> None:
     assert server.requests[2].json()["messages"][1] == {"role": "assistant", "content": paused["content"] * 2}
     assert reply.echo is not None
     assert [part["type"] for part in reply.echo["native"]["parts"]].count("server_tool_use") == 2
+
+
+async def test_the_text_of_a_paused_reply_is_shown_as_one_also_when_a_stream_breaks() -> None:
+    def streamed(*values: Any) -> bytes:
+        return http(200, events(*values), content_type="text/event-stream")
+
+    paused = streamed(start(0, TEXT), delta(0, "text_delta", text="I look. "), *ended("pause_turn"))
+    broken = streamed(start(0, TEXT), delta(0, "text_delta", text="Do"))
+    done = streamed(start(0, TEXT), delta(0, "text_delta", text="Done."), *ended())
+    async with endpoint(paused, broken, done) as (model, _), aclosing(model.stream(question())) as pieces:
+        *deltas, reply = [each async for each in pieces]
+    assert isinstance(reply, Completion)
+    assert reply.content == "I look. Done."
+    assert deltas == [Delta("I look. "), Delta("Do"), Delta("I look. Done.", anew=True)]
 
 
 async def test_an_empty_pause_is_the_end() -> None:
