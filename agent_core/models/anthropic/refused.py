@@ -80,7 +80,7 @@ def _find_changes(sent: Json, refusal: Refusal) -> Iterator[_Change]:
     if _FORMAT.search(text) or is_format_refusal(refusal):
         yield _Change(frozenset({"response_format"}))
     if _LIMIT.search(text):
-        yield _Change(frozenset({"max_tokens"}))
+        yield _Change(frozenset({"max_tokens"}), lasting="context" not in text)
 
 
 def _find_options(refusal: Refusal) -> set[str]:

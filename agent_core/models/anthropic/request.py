@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agent_core.models.anthropic.thinking import choose_thinking, is_on
+from agent_core.models.anthropic.thinking import choose_thinking, is_on, read_version
 from agent_core.models.anthropic.turns import (
     goes_on_without_thought,
     mark,
@@ -24,8 +24,9 @@ NATIVE = "native"
 """The word for own parts that are left out."""
 CACHE = "cache_control"
 CHOICES = {"auto": "auto", "required": "any", "none": "none"}
-MOST_TOKENS, USUAL_TOKENS, FEWEST_TOKENS = 32_768, 8_192, 4_096
-"""Of a reply whose question has no limit: at most, where the model's limit is not known, and once those are refused."""
+MOST_TOKENS, OLD_MODELS_TOKENS, FEWEST_TOKENS = 32_000, 8_192, 4_096
+"""Of a reply whose question has no limit: at most, for models before `FIRST_LONG`, and once those are refused."""
+FIRST_LONG = (3, 7)
 NOT_WHILE_THINKING = ("temperature", "top_p")
 VALUES = ("enum", "const", "default", "examples")
 NAMED = ("properties", "$defs", "definitions", "patternProperties")
@@ -53,7 +54,7 @@ def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: 
         for fixed in [each for each in (system, tools) if each][:1]:
             mark(fixed)
         mark_turns(messages)
-    body: Json = {"model": model, "max_tokens": _choose_limit(asked.most, options, left_out)}
+    body: Json = {"model": model, "max_tokens": _choose_limit(asked, options, left_out)}
     body |= {"system": system} if system else {}
     body["messages"] = messages
     if tools:
@@ -87,12 +88,14 @@ def _write_sampling(options: Mapping[str, Any], left_out: Set[str]) -> Json:
     return {"stop_sequences" if name == "stop" else name: sent[name] for name in sent if name not in left_out}
 
 
-def _choose_limit(most: int | None, options: Mapping[str, Any], left_out: Set[str]) -> int:
+def _choose_limit(asked: Asked, options: Mapping[str, Any], left_out: Set[str]) -> int:
     if limit := options.get("max_output_tokens"):
         return int(limit)
     if "max_tokens" in left_out:
         return FEWEST_TOKENS
-    return min(most, MOST_TOKENS) if most else USUAL_TOKENS
+    version = read_version(asked.model)
+    usual = MOST_TOKENS if version is not None and version >= FIRST_LONG else OLD_MODELS_TOKENS
+    return min(asked.most or usual, MOST_TOKENS)
 
 
 def _write_thinking(model: str, options: Mapping[str, Any], left_out: Set[str], body: Json) -> Json:

@@ -151,7 +151,8 @@ class EndpointClient:
                     if not isinstance(part, str):
                         outcome = part
                     elif asked:
-                        yield Delta(part, anew=anew)
+                        before = whole.content if anew and whole is not None else ""
+                        yield Delta(before + part, anew=anew)
                         has_shown, anew = True, False
             assert outcome is not None
             if isinstance(outcome, Refusal) and outcome.overflow:
@@ -170,7 +171,7 @@ class EndpointClient:
             if following is None:
                 yield self._settle(whole, attempts)
                 return
-            attempts.question, turns = following, turns + 1
+            attempts.question, turns, has_shown = following, turns + 1, False
 
     def _is_bad_call(self, refusal: Refusal) -> bool:
         """Return whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the

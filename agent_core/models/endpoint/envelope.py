@@ -30,14 +30,21 @@ def decode(body: bytes) -> Any:
 
 
 def mend(value: Any) -> Any:
-    """Return the value with the texts in it mended."""
+    """Return the value with the texts in it mended. ValueError for one that nests too deep."""
+    try:
+        return _mend(value)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _mend(value: Any) -> Any:
     match value:
         case str():
             return mend_text(value)
         case dict():
-            return {mend_text(key): mend(each) for key, each in value.items()}
+            return {mend_text(key): _mend(each) for key, each in value.items()}
         case list():
-            return [mend(each) for each in value]
+            return [_mend(each) for each in value]
         case _:
             return value
 

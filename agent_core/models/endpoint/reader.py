@@ -117,7 +117,11 @@ class StreamedReply:
             return read_answer(replace(self._head, body=self._other_event), now, self._read_reply)
         if not self.done and not self._joined.is_whole:
             return Refusal("ended its stream before the reply was whole", self._head.status, transient=True)
-        return self._read_reply(mend(self._joined.whole()), self._head, now)
+        try:
+            whole = mend(self._joined.whole())
+        except ValueError:
+            return Refusal("answered with what nests too deep", self._head.status)
+        return self._read_reply(whole, self._head, now)
 
     def rest(self, outcome: Completion | Refusal) -> str:
         """Return the text that was not shown yet: an end that no later piece has completed."""
@@ -131,6 +135,11 @@ class StreamedReply:
         if not isinstance(event, dict) or self._find_error(event):
             self._other_event, self.done = data, True
             return None
-        text, self._open_end = split_open_end(self._open_end + self._joined.add(event))
+        try:
+            added = self._joined.add(event)
+        except RecursionError:  # an event that nests too deep
+            self._other_event, self.done = data, True
+            return None
+        text, self._open_end = split_open_end(self._open_end + added)
         self.done = self._joined.is_over
         return text
