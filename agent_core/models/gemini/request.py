@@ -8,7 +8,6 @@ import orjson
 from agent_core.models.client import Question
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
-from agent_core.models.endpoint.wire import Written
 from agent_core.models.gemini.contents import API, NATIVE, write_conversation
 from agent_core.models.gemini.schema import has_open_object, to_dialect
 from agent_core.models.gemini.thinking import BUDGET, CONFIG, LEVEL, choose_thinking
@@ -21,14 +20,14 @@ PARAMETERS, RESPONSE_SCHEMA = "parametersJsonSchema", "responseJsonSchema"
 """Words in `left_out`: JSON Schemas of functions, and of the reply; then they are written in Gemini's dialect."""
 
 
-def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> Written:
-    """Return the request's JSON, and whose own parts of the conversation are not in it."""
+def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> tuple[bytes, tuple[str, ...]]:
+    """Return the request's JSON, and the APIs whose own parts of the conversation are not in it."""
     left_out = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in left_out)
     body = {**write_conversation(conversation, left_out), **write_options(model, question.options, capabilities)}
     if extra := question.options.get("extra"):
         body = _merge(body, extra)
-    return Written(orjson.dumps(body), conversation.dropped)
+    return orjson.dumps(body), conversation.dropped
 
 
 def write_options(model: str, options: Mapping[str, Any], capabilities: EndpointCapabilities) -> Json:
