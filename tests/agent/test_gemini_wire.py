@@ -860,6 +860,13 @@ STREAMS: dict[str, tuple[list[Any], Any]] = {
         ],
         Completion("a", "STOP", 10, 4),
     ),
+    "counts of a piece that lacks some are not its total": (
+        [
+            {**piece({"text": "a"}), "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10}},
+            {**END, "usageMetadata": {"candidatesTokenCount": 6, "totalTokenCount": 6}},
+        ],
+        Completion("a", "STOP", 10, 6),
+    ),
     "halves of a character": (
         [piece({"text": "a\ud83d"}), piece({"text": "\ude00b"}), END],
         Completion("a\U0001f600b", "STOP"),

@@ -56,27 +56,31 @@ NO_STREAM = re.compile(
 )
 
 
-def adapt(
-    question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
-) -> Adapted | None:
-    """Return how to ask for less: the first change that the refusal's words allow and that changes the request."""
-    message = refusal.message
-    if streaming != "not" and refusal.status in (*REFUSED_PART, 404, 501) and NO_STREAM.search(message):
-        return Adapted(capabilities, "not")
-    if (refusal.status not in REFUSED_PART and refusal.code != NO_SIGNATURE) or OTHER_FAULT.search(message):
+def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | None:
+    """Return what to ask for after a refusal of the stream; None when the refusal has another reason."""
+    is_refused = refusal.status in (*REFUSED_PART, 404, 501) and NO_STREAM.search(refusal.message)
+    return "not" if streaming != "not" and is_refused else None
+
+
+def downgrade(
+    question: Question, capabilities: EndpointCapabilities, refusal: Refusal
+) -> tuple[EndpointCapabilities, bool] | None:
+    """Return the capabilities without the first part that the refusal may be about and that was sent, and whether they
+    are worth remembering; None when nothing can be left out."""
+    if (refusal.status not in REFUSED_PART and refusal.code != NO_SIGNATURE) or OTHER_FAULT.search(refusal.message):
         return None
     model = question.model.partition(":")[2]
-    sent = write_request(model, question, capabilities).body
+    sent, _ = write_request(model, question, capabilities)
     for less, lasting in _find_changes(model, question.options, capabilities, refusal):
-        if less != capabilities and write_request(model, question, less).body != sent:
-            return Adapted(less, streaming, lasting)
+        if less != capabilities and write_request(model, question, less)[0] != sent:
+            return less, lasting
     return None
 
 
 def _find_changes(
     model: str, options: dict[str, Any], capabilities: EndpointCapabilities, refusal: Refusal
 ) -> Iterator[tuple[EndpointCapabilities, bool]]:
-    """Yield what may be left out, the likeliest first, and whether it is worth remembering."""
+    """Yield the capabilities with less, the likeliest first, and whether they are worth remembering."""
     message = refusal.message
 
     def without(*words: str) -> EndpointCapabilities:
@@ -89,7 +93,7 @@ def _find_changes(
         yield without(SIGNATURE), True
         return
     is_generic = GENERIC.search(message) is not None
-    if unwanted := _find_unsupported(message):
+    if unwanted := _find_unsupported(message) & options.keys():
         yield without(*unwanted), True
     thinking = find_thinking(model, options, capabilities)
     if thinking and (is_generic or OF_THINKING.search(message)):

@@ -21,14 +21,14 @@ PARAMETERS, RESPONSE_SCHEMA = "parametersJsonSchema", "responseJsonSchema"
 """Words in `left_out`: JSON Schemas of functions, and of the reply; then they are written in Gemini's dialect."""
 
 
-def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> Written:
-    """Return the request's JSON, and whose own parts of the conversation are not in it."""
+def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> tuple[bytes, tuple[str, ...]]:
+    """Return the request's JSON, and the APIs whose own parts of the conversation are not in it."""
     left_out = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in left_out)
     body = {**write_conversation(conversation, left_out), **write_options(model, question.options, capabilities)}
     if extra := question.options.get("extra"):
         body = _merge(body, extra)
-    return Written(orjson.dumps(body), conversation.dropped)
+    return orjson.dumps(body), conversation.dropped
 
 
 def write_options(model: str, options: Mapping[str, Any], capabilities: EndpointCapabilities) -> Json:

@@ -10,7 +10,7 @@ from agent_core.models.endpoint.capabilities import EndpointCapabilities, Stream
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.gemini.contents import API
 from agent_core.models.gemini.joined import JoinedPieces, read_any
-from agent_core.models.gemini.refused import adapt
+from agent_core.models.gemini.refused import downgrade, downgrade_streaming
 from agent_core.models.gemini.request import write_request
 from agent_core.models.gemini.response import find_error
 
@@ -38,12 +38,17 @@ class GeminiWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        return write_request(model, question, capabilities)
+        return Written(*write_request(model, question, capabilities))
 
     def adapt(
         self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
     ) -> Adapted | None:
-        return adapt(question, capabilities, streaming, refusal)
+        if lower_streaming := downgrade_streaming(streaming, refusal):
+            return Adapted(capabilities, lower_streaming)
+        if lower := downgrade(question, capabilities, refusal):
+            less, lasting = lower
+            return Adapted(less, streaming, lasting)
+        return None
 
     def open_reader(self, head: HttpAnswer, first: bytes) -> Reader:
         return open_reader(head, first, read_any, find_error, JoinedPieces)
