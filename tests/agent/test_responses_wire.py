@@ -487,6 +487,12 @@ def test_done_without_an_end_ends_a_reply() -> None:
     assert completion_of(read_events(delta("Ja"), item(said("Ja")), done=True)[1]).content == "Ja"
 
 
+def test_an_item_that_was_begun_and_never_done_does_not_go_back() -> None:
+    events = [item(THOUGHT, 0, "added"), item(call(), 1)]
+    assert completion_of(read_events(*events, end())[1]).echo is None
+    assert completion_of(read_events(item(THOUGHT), *events[1:], end())[1]).echo is not None
+
+
 @pytest.mark.parametrize("label", ["text/html", "application/json", ""])
 def test_a_wrong_label_is_not_believed(label: str) -> None:
     head = HttpAnswer(200, {"content-type": label}, b"")
@@ -852,7 +858,7 @@ async def test_a_run_with_native_calls_keeps_its_thought(streams: bool) -> None:
         listen: Callable[[Any], None] | None = told.append if streams else None
         output = await run_agent({**CONFIG, "protocol": "tools"}, registry=REGISTRY, model=model, on_event=listen)
         await model.close()
-    assert (output["status"], output["answer"]) == ("success", "Zwei und drei.")
+    assert (output.error, output.final_answer) == (None, "Zwei und drei.")
     begun, asked = (STAND_IN.read(request) for request in server.requests)
     assert all(STAND_IN.is_its_path(request) and STAND_IN.key_of(request) == KEY for request in server.requests)
     assert (asked.thoughts, asked.calls) == ([True], [("add", {"a": 1}), ("add", {"a": 2})])
@@ -872,7 +878,7 @@ async def test_a_run_in_json_is_a_conversation_of_texts() -> None:
         model = client_of(server)
         output = await run_agent(CONFIG, registry=REGISTRY, model=model)
         await model.close()
-    assert (output["status"], output["answer"]) == ("success", "Zwei.")
+    assert (output.error, output.final_answer) == (None, "Zwei.")
     asked = [STAND_IN.read(request) for request in server.requests]
     assert asked[1].said[-2] == action.text
     assert [each.options["text"] for each in asked] == [{"format": {"type": "json_object"}}] * 2

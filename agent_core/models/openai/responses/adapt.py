@@ -31,7 +31,7 @@ OF_PARTS: Final = re.compile(r"without its required|\binput\[\d|\['?input'?, \d"
 OF_INCLUDE: Final = re.compile(
     r"^include\b|['\"`]include\b|encrypted.content is not supported|reasoning\.encrypted_content", re.I
 )
-OF_EFFORT: Final = re.compile(r"reasoning[._ ]effort|['\"`]reasoning['\"`]|parameter: reasoning\b", re.I)
+OF_EFFORT: Final = re.compile(r"reasoning[._ ]?effort|['\"`]reasoning['\"`]|parameter: reasoning\b", re.I)
 OF_SCHEMA: Final = re.compile(r"invalid schema for function|['\"`.]strict\b|strict mode", re.I)
 EFFORT: Final = re.compile(r"['\"`](none|minimal|low|medium|high|xhigh|max)['\"`]")
 SUPPORTED: Final = re.compile(r"supported values|must be one of|expected one of", re.I)
