@@ -12,39 +12,21 @@ from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
+from engine_shim.host.mask import MaskPattern, check_names
 from engine_shim.host.notifications import CallbackConfig, LinkConfig, WebhookConfig
 from engine_shim.host.own_variables import is_own
 from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
-from utools.secrets.patterns import check_name, check_pattern
 from utools.sources.mcp.servers import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
 
 KeyFormat = Annotated[str, AfterValidator(check_format)]
-MarkName = Annotated[str, AfterValidator(check_name)]
-Pattern = Annotated[str, AfterValidator(check_pattern)]
 
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-
-
-class MaskPattern(BaseModel):
-    """What a host masks besides keys: what fits the pattern in a line becomes `[redacted:NAME]`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: MarkName
-    pattern: Pattern
-
-
-def _check_names(patterns: list[MaskPattern]) -> list[MaskPattern]:
-    names = [each.name for each in patterns]
-    if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-        raise ValueError(f"two patterns are called {twice[0]!r}; use a name for each")
-    return patterns
 
 
 class ExecutableTool(BaseModel):
@@ -138,7 +120,7 @@ class HostConfig(BaseModel):
     secret_env: list[str] = []
     env: list[str] = []
     unmasked_formats: list[KeyFormat] = []
-    mask: Annotated[list[MaskPattern], AfterValidator(_check_names)] = []
+    mask: Annotated[list[MaskPattern], AfterValidator(check_names)] = []
     base_urls: dict[str, str] = {}
     endpoints: dict[EndpointName, NamedEndpoint] = {}
     model_endpoints: dict[str, str | None] | None = None
@@ -269,6 +251,7 @@ def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapp
 
 
 WITHIN: Final[Mapping[str, type[BaseModel]]] = {
+    "endpoints": NamedEndpoint,
     "mask": MaskPattern,
     "mcp_servers": McpServer,
     "openapi": OpenApi,

@@ -7,7 +7,6 @@ from typing import Any
 
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
-from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.gemini.contents import NATIVE, SIGNATURE, SYSTEM, UNSIGNED
 from agent_core.models.gemini.request import (

@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
-from agent_core.models.endpoint.asking import Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.gemini.contents import API, NATIVE, write_conversation
