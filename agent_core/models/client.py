@@ -71,7 +71,8 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model; None means unknown. The window and the limit are in tokens.
+    """What is known of a model; None means unknown. The window and the limit are in tokens. `reasoning`: it can think
+    before it replies; `vision`: it sees pictures; `caching`: what two questions share is read from its vendor's cache.
 
     `api` is how it is asked: by chat completions (`chat`), or by its vendor's own API (`messages`, `gemini`,
     `responses`). `small` is a model of few parameters, to which examples have to be shown as turns of the conversation.
@@ -83,6 +84,9 @@ class ModelInfo:
     function_calling: bool | None = None
     json_schema: bool | None = None
     streaming: bool | None = None
+    reasoning: bool | None = None
+    vision: bool | None = None
+    caching: bool | None = None
     api: str | None = None
     small: bool | None = None
 

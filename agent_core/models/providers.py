@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_core.errors import DefinitionError
+from agent_core.models.abilities import find_abilities
 from agent_core.models.apis import choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
 from agent_core.models.endpoint.address import check_key
@@ -86,7 +87,11 @@ class Providers(Targets):
         if self._is_offline(model):
             return self._offline(*self.split(model)).info()
         target = self.find(model, options)
-        return replace(model_info(target.vendor, target.name), api=target.api)
+        info = replace(model_info(target.vendor, target.name), api=target.api)
+        if target.vendor is None:
+            return info
+        able = find_abilities(target.provider, target.name, target.api)
+        return replace(info, reasoning=able.reasoning, vision=able.vision, caching=able.caching)
 
     def explain_api(self, model: str, options: Mapping[str, Any]) -> str | None:
         """Return what to install so that a model is asked by its vendor's own API; None where nothing is lacking."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_core.errors import DefinitionError
+from agent_core.models.abilities import find_abilities
 from agent_core.models.apis import choose_api
 from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.named_endpoint import OFFLINE, NamedEndpoint
@@ -68,11 +69,14 @@ class Targets:
         if self.reach is not None:
             self.reach.check_extra(options.get("extra") or {})
         if provider in self.endpoints:
-            return self._find_named(provider, name, options)
-        url, keys = self._find_url(provider, options)
-        is_own = normalize_url(url) in VENDORS[provider].urls
-        api = choose_api(provider, options.get("api") or None, is_own=is_own)
-        return Target(provider, name, url, keys, api, vendor_at(provider, url))
+            target = self._find_named(provider, name, options)
+        else:
+            url, keys = self._find_url(provider, options)
+            is_own = normalize_url(url) in VENDORS[provider].urls
+            api = choose_api(provider, options.get("api") or None, is_own=is_own)
+            target = Target(provider, name, url, keys, api, vendor_at(provider, url))
+        _check_reasoning(target, options.get("reasoning"))
+        return target
 
     def find_keyless(self, target: Target) -> str | None:
         """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
@@ -139,6 +143,15 @@ class Targets:
         message = f"no such provider: {provider}; there are {', '.join(names)}"
         other = "For any other endpoint write openai:NAME with its base_url; a bare name must contain no colon"
         return f"{message}. {other}"
+
+
+def _check_reasoning(target: Target, level: Any) -> None:
+    """DefinitionError where a model is asked to think that is known not to."""
+    if level in (None, "none") or target.vendor is None:
+        return
+    if find_abilities(target.provider, target.name, target.api).reasoning is False:
+        message = f"{target.name} does not think before it replies; leave reasoning out, or choose a model that does"
+        raise DefinitionError(message, where="reasoning", value=level)
 
 
 def vendor_at(provider: str, url: str) -> Vendor | None:

@@ -31,7 +31,7 @@ class Vendor:
     start: str = ""
 
 
-ANY_JSON, SCHEMA = EndpointCapabilities(format="json_object"), EndpointCapabilities()
+SCHEMA = EndpointCapabilities()
 DASHSCOPE = ("dashscope", "dashscope-intl", "dashscope-us", "cn-hongkong.dashscope")
 """The hosts of Alibaba's regions; a key is of one region."""
 
@@ -58,7 +58,7 @@ VENDORS: Mapping[str, Vendor] = {
         ("ANTHROPIC_API_KEY",),
         "ANTHROPIC_BASE_URL",
         "/v1",
-        capabilities=EndpointCapabilities(format="text", strict=True),
+        capabilities=EndpointCapabilities(format="text", strict=True, thinking="budget"),
         prices="anthropic",
     ),
     # schemas in some models only; a model that thinks takes no response format at all
@@ -66,20 +66,21 @@ VENDORS: Mapping[str, Vendor] = {
         tuple(f"https://{host}.aliyuncs.com/compatible-mode/v1" for host in DASHSCOPE),
         ("DASHSCOPE_API_KEY",),
         "DASHSCOPE_BASE_URL",
-        capabilities=EndpointCapabilities(format="json_object", strict=True),
+        capabilities=EndpointCapabilities(format="json_object", strict=True, thinking="switch"),
         prices="qwen",
     ),
     "deepseek": Vendor(
         ("https://api.deepseek.com", "https://api.deepseek.com/v1", "https://api.deepseek.com/beta"),
         ("DEEPSEEK_API_KEY",),
         "DEEPSEEK_BASE_URL",
-        capabilities=ANY_JSON,
+        capabilities=EndpointCapabilities(format="json_object", thinking="kind"),
         prices="deepseek",
     ),
     "openrouter": Vendor(
         ("https://openrouter.ai/api/v1",),
         ("OPENROUTER_API_KEY",),
         "OPENROUTER_BASE_URL",
+        capabilities=EndpointCapabilities(thinking="routed effort"),
         prices="openrouter",
         functions=None,
     ),

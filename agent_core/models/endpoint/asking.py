@@ -1,11 +1,13 @@
 """What is sent for a question, how it is asked again after a refusal, and a reply that came in parts. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agent_core.models.client import Completion
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import join_parts
+from agent_core.outputs import Json
 
 Number = TypeVar("Number", int, float)
 
@@ -23,6 +25,15 @@ class Adapted(NamedTuple):
     capabilities: EndpointCapabilities
     streaming: Streaming
     lasting: bool = True
+
+
+def merge_extra(body: Json, extra: Mapping[str, Any]) -> Json:
+    """Return the body of a request with the author's parameters of the vendor; objects are merged key by key."""
+    merged = {**body}
+    for name, value in extra.items():
+        old = merged.get(name)
+        merged[name] = merge_extra(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return merged
 
 
 def join(before: Completion, after: Completion) -> Completion:

@@ -16,7 +16,8 @@ class EndpointCapabilities:
 
     `strict`: JSON Schemas carry "strict": true. `left_out` are options that it refuses, `choices` values of
     tool_choice that it refuses, `keywords` words of JSON Schema that it does not know. `allows_thinking`: a thinking
-    model may think in a whole reply; `only_streams`: it replies only in a stream.
+    model may think in a whole reply; `only_streams`: it replies only in a stream; `thinking` is the manner in which it
+    is told how much to think.
     """
 
     format: str = "json_schema"
@@ -24,6 +25,7 @@ class EndpointCapabilities:
     strict: bool = False
     allows_thinking: bool = True
     only_streams: bool = False
+    thinking: str = "effort"
     left_out: frozenset[str] = frozenset()
     choices: frozenset[str] = frozenset()
     keywords: frozenset[str] = frozenset()

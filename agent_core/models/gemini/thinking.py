@@ -30,7 +30,7 @@ def choose_thinking(model: str, reasoning: str | None, left_out: Collection[str]
     """Return the thinking config for a model; None for its default. `left_out` has what it refuses: the whole config,
     one field, or one value of it."""
     name = model.rpartition("/")[2]
-    if reasoning not in LEVELS or CONFIG in left_out or _NEVER_THINKS.match(name):
+    if reasoning not in LEVELS or CONFIG in left_out or never_thinks(name):
         return None
     levels = [(LEVEL, level) for level in LEVELS[reasoning]]
     budgets = [(BUDGET, budget) for budget in BUDGETS[reasoning]]
@@ -40,6 +40,11 @@ def choose_thinking(model: str, reasoning: str | None, left_out: Collection[str]
     allowed = (each for each in choices if each[0] not in left_out and f"{each[0]}={each[1]}" not in left_out)
     found = next(allowed, None)
     return None if found is None else {found[0]: found[1]}
+
+
+def never_thinks(name: str) -> bool:
+    """Return whether a model's name is of a generation that does not think."""
+    return _NEVER_THINKS.match(name) is not None
 
 
 def find_refused(thinking: Json, message: str) -> str:

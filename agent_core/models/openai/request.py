@@ -9,6 +9,7 @@ import orjson
 
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
+from agent_core.models.endpoint.asking import merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.refused_parts import (
     REFUSED_PART,
@@ -18,6 +19,7 @@ from agent_core.models.endpoint.refused_parts import (
     is_set,
     lower_format,
 )
+from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, write_reasoning
 
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
@@ -29,7 +31,10 @@ def request_body(
     """Return the request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same
     bytes."""
     head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(messages))
-    if sent := _encode_options(options, capabilities):
+    sent = _encode_options(options, capabilities)
+    if "extra" in options:
+        sent = merge_extra(sent, options["extra"])
+    if sent:
         return head + b"," + orjson.dumps(sent)[1:]
     return head + b"}"
 
@@ -57,6 +62,8 @@ def _without_named_part(
         return replace(capabilities, left_out=capabilities.left_out | unwanted)
     if "tool_choice" in sent and re.search(r"tool[ _]choice", f"{refusal.param} {message}"):
         return replace(capabilities, choices=capabilities.choices | {sent["tool_choice"]})
+    if REASONING not in capabilities.left_out and is_reasoning_refused(sent, refusal):
+        return replace(capabilities, left_out=capabilities.left_out | {REASONING})
     if words := frozenset(UNKNOWN_KEYWORD.findall(message)) - capabilities.keywords:
         return replace(capabilities, keywords=capabilities.keywords | words)
     if capabilities.allows_thinking and THINKING.search(message):
@@ -69,8 +76,11 @@ def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities)
     sent = {name: options[name] for name in SAMPLING if name not in capabilities.left_out and is_set(options.get(name))}
     if limit := options.get("max_output_tokens"):
         sent[capabilities.tokens] = limit
+    if "reasoning" in options and REASONING not in capabilities.left_out:
+        sent |= write_reasoning(options["reasoning"], capabilities.thinking)
     if not capabilities.allows_thinking:
         sent["enable_thinking"] = False
+        sent.pop("thinking_budget", None)
     if tools := options.get("tools"):
         sent["tools"] = without_keywords(tools, capabilities.keywords)
         choice = options.get("tool_choice")
