@@ -9,11 +9,12 @@ from agent_core.models.endpoint.answer import Refusal
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.unsupported import REFUSED_PART, find_unsupported, is_format_refusal, lower_format
-from agent_core.models.endpoint.wire import Adapted
 from agent_core.models.openai.request import downgrade_streaming, wants_stream
 from agent_core.models.openai.responses.reasoning import EFFORTS
 from agent_core.models.openai.responses.request import API, IDS, INCLUDE, NATIVE, SAMPLING, STRICT
 
+Less = tuple[EndpointCapabilities, Streaming, bool]
+"""How to ask for less, as in `Adapted`."""
 OPTIONS: Final = (*SAMPLING, "max_output_tokens")
 NAMED: Final = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|max_output_tokens)(?:["'`:]|$)""")
 OWN_PART_STATUSES: Final = (200, 400, 404, 422)
@@ -33,27 +34,27 @@ SUPPORTED: Final = re.compile(r"supported values|must be one of|expected one of"
 
 def ask_for_less(
     question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
-) -> Adapted | None:
+) -> Less | None:
     """Return how to ask again; None when the refusal is about nothing that can be left out.
 
     Each step leaves out one thing more, so that the steps end.
     """
     if not capabilities.only_streams and streaming == "not" and wants_stream(refusal):
-        return Adapted(replace(capabilities, only_streams=True), "with usage")
+        return replace(capabilities, only_streams=True), "with usage", True
     if lower_streaming := downgrade_streaming(streaming, refusal):
-        return Adapted(capabilities, lower_streaming)
+        return capabilities, lower_streaming, True
     left_out = capabilities.left_out
     if refusal.status in OWN_PART_STATUSES and (unwanted := _find_own_parts(question, left_out, refusal)):
-        return Adapted(replace(capabilities, left_out=left_out | {unwanted}), streaming, lasting=unwanted == IDS)
+        return replace(capabilities, left_out=left_out | {unwanted}), streaming, unwanted == IDS
     if refusal.status in REFUSED_PART:
         if unwanted_parts := _find_named_parts(question, refusal) - left_out:
-            return Adapted(replace(capabilities, left_out=left_out | unwanted_parts), streaming)
+            return replace(capabilities, left_out=left_out | unwanted_parts), streaming, True
         choice = question.options.get("tool_choice")
         of_choice = re.search(r"tool[ _]choice", f"{refusal.param} {refusal.message}")
         if choice and of_choice and choice not in capabilities.choices:
-            return Adapted(replace(capabilities, choices=capabilities.choices | {choice}), streaming)
+            return replace(capabilities, choices=capabilities.choices | {choice}), streaming, True
     if lower := lower_format(capabilities, question, refusal):
-        return Adapted(lower, streaming, lasting=is_format_refusal(refusal))
+        return lower, streaming, is_format_refusal(refusal)
     return None
 
 

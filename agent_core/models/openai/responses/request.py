@@ -9,7 +9,6 @@ from agent_core.models.client import Question
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.unsupported import choose_format, is_set
-from agent_core.models.endpoint.wire import Written
 from agent_core.models.openai.responses.items import write_items
 from agent_core.models.openai.responses.reasoning import choose_effort, find_family, returns_thoughts, takes_sampling
 from agent_core.models.openai.responses.strict import qualifies
@@ -23,8 +22,10 @@ MIN_OUTPUT_TOKENS = 16
 """The API refuses a smaller limit."""
 
 
-def write_request(model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming) -> Written:
-    """Return the body. Nothing is stored at the vendor, so every request brings the whole conversation."""
+def write_request(
+    model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the body, and the APIs whose own parts were left out. Nothing is stored at the vendor, so every request brings the whole conversation."""
     refused = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in refused)
     role = "system" if find_family(model) in (None, "plain") else "developer"  # what other vendors' servers know
@@ -34,7 +35,7 @@ def write_request(model: str, question: Question, capabilities: EndpointCapabili
     if streaming != "not":
         body["stream"] = True
     dropped = (*conversation.dropped, API) if passed_over else conversation.dropped
-    return Written(orjson.dumps(body), tuple(dict.fromkeys(dropped)))
+    return orjson.dumps(body), tuple(dict.fromkeys(dropped))
 
 
 def _encode_options(model: str, options: Mapping[str, Any], capabilities: EndpointCapabilities) -> Json:

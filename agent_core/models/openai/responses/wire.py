@@ -39,12 +39,13 @@ class ResponsesWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        return write_request(model, question, capabilities, streaming)
+        return Written(*write_request(model, question, capabilities, streaming))
 
     def adapt(
         self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
     ) -> Adapted | None:
-        return ask_for_less(question, capabilities, streaming, refusal)
+        less = ask_for_less(question, capabilities, streaming, refusal)
+        return Adapted(*less) if less else None
 
     def open_reader(self, head: HttpAnswer, first: bytes) -> Reader:
         return open_reader(head, first, read_reply, find_error, JoinedResponse)
