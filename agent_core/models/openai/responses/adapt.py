@@ -10,8 +10,9 @@ from agent_core.models.endpoint.capabilities import EndpointCapabilities, Stream
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.unsupported import REFUSED_PART, find_unsupported, is_format_refusal, lower_format
 from agent_core.models.openai.request import downgrade_streaming, wants_stream
+from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.reasoning import EFFORTS
-from agent_core.models.openai.responses.request import API, IDS, INCLUDE, NATIVE, SAMPLING, STRICT
+from agent_core.models.openai.responses.request import IDS, INCLUDE, NATIVE, SAMPLING, STRICT
 
 Less = tuple[EndpointCapabilities, Streaming, bool]
 """How to ask for less, as in `Adapted`."""

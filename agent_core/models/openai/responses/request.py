@@ -9,12 +9,11 @@ from agent_core.models.client import Question
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.unsupported import choose_format, is_set
-from agent_core.models.openai.responses.items import write_items
+from agent_core.models.openai.responses.items import API, write_items
 from agent_core.models.openai.responses.reasoning import choose_effort, find_family, returns_thoughts, takes_sampling
 from agent_core.models.openai.responses.strict import qualifies
 from agent_core.outputs import Json
 
-API = "responses"
 NATIVE, IDS, INCLUDE, STRICT = "native", "ids", "include", "strict"
 """What `left_out` calls own parts, their ids, encrypted thoughts, and strict functions."""
 SAMPLING = ("temperature", "top_p")
@@ -25,7 +24,10 @@ MIN_OUTPUT_TOKENS = 16
 def write_request(
     model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return the body, and the APIs whose own parts were left out. Nothing is stored at the vendor, so every request brings the whole conversation."""
+    """Return the body, and the APIs whose own parts of the conversation were left out.
+
+    Nothing is stored at the vendor, so every request brings the whole conversation.
+    """
     refused = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in refused)
     role = "system" if find_family(model) in (None, "plain") else "developer"  # what other vendors' servers know
