@@ -14,7 +14,7 @@ from agent_core.models.anthropic.turns import (
     write_turns,
 )
 from agent_core.models.client import Question
-from agent_core.models.endpoint.asking import Written
+from agent_core.models.endpoint.asking import Written, merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.outputs import Json
@@ -64,7 +64,7 @@ def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: 
     if streams:
         body["stream"] = True
     extra = options.get("extra") or {}
-    return Written(orjson.dumps(_settle(_merge(body, extra), extra)), dropped)
+    return Written(orjson.dumps(_settle(merge_extra(body, extra), extra)), dropped)
 
 
 def _write_tool(tool: Mapping[str, Any]) -> Json:
@@ -136,15 +136,6 @@ def is_closed(schema: Any) -> bool:
         if key not in VALUES
     ]
     return all(map(is_closed, inner))
-
-
-def _merge(body: Json, extra: Mapping[str, Any]) -> Json:
-    """Return the body with more parameters; mappings are merged key by key."""
-    merged = {**body}
-    for name, value in extra.items():
-        old = merged.get(name)
-        merged[name] = _merge(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return merged
 
 
 def _settle(body: Json, extra: Mapping[str, Any]) -> Json:

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
+from agent_core.models.endpoint.asking import Written, merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.gemini.contents import API, NATIVE, write_conversation
@@ -20,14 +21,14 @@ PARAMETERS, RESPONSE_SCHEMA = "parametersJsonSchema", "responseJsonSchema"
 """Words in `left_out`: JSON Schemas of functions, and of the reply; then they are written in Gemini's dialect."""
 
 
-def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> tuple[bytes, tuple[str, ...]]:
-    """Return the request's JSON, and the APIs whose own parts of the conversation are not in it."""
+def write_request(model: str, question: Question, capabilities: EndpointCapabilities) -> Written:
+    """Return the request's JSON."""
     left_out = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in left_out)
     body = {**write_conversation(conversation, left_out), **write_options(model, question.options, capabilities)}
     if extra := question.options.get("extra"):
-        body = _merge(body, extra)
-    return orjson.dumps(body), conversation.dropped
+        body = merge_extra(body, extra)
+    return Written(orjson.dumps(body), conversation.dropped)
 
 
 def write_options(model: str, options: Mapping[str, Any], capabilities: EndpointCapabilities) -> Json:
@@ -104,12 +105,3 @@ def _declare(function: Json, *, in_dialect: bool) -> Json:
         return {**declared, PARAMETERS: schema} if schema else declared
     parameters = to_dialect(schema)
     return {**declared, "parameters": parameters} if parameters.get("properties") else declared
-
-
-def _merge(base: Json, extra: Mapping[str, Any]) -> Json:
-    """Return an object with the keys of another, which wins; objects in both are merged."""
-    merged = {**base}
-    for name, value in extra.items():
-        before = base.get(name)
-        merged[name] = _merge(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-    return merged

@@ -38,7 +38,7 @@ class GeminiWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        return Written(*write_request(model, question, capabilities))
+        return write_request(model, question, capabilities)
 
     def adapt(
         self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal

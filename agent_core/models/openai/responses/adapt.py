@@ -17,8 +17,9 @@ from agent_core.models.endpoint.refused_parts import (
     lower_format,
 )
 from agent_core.models.openai.request import wants_stream
+from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.reasoning import EFFORTS
-from agent_core.models.openai.responses.request import API, IDS, INCLUDE, NATIVE, SAMPLING, STRICT
+from agent_core.models.openai.responses.request import IDS, INCLUDE, NATIVE, SAMPLING, STRICT
 
 OPTIONS: Final = (*SAMPLING, "max_output_tokens")
 NAMED: Final = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|max_output_tokens)(?:["'`:]|$)""")
@@ -50,7 +51,7 @@ def ask_for_less(
         return Adapted(capabilities, lower_streaming)
     left_out = capabilities.left_out
     if refusal.status in OWN_PART_STATUSES and (unwanted := _find_own_parts(question, left_out, refusal)):
-        return Adapted(replace(capabilities, left_out=left_out | {unwanted}), streaming, lasting=unwanted == IDS)
+        return Adapted(replace(capabilities, left_out=left_out | {unwanted}), streaming, unwanted == IDS)
     if refusal.status in REFUSED_PART:
         if unwanted_parts := _find_named_parts(question, refusal) - left_out:
             return Adapted(replace(capabilities, left_out=left_out | unwanted_parts), streaming)
@@ -59,7 +60,7 @@ def ask_for_less(
         if choice and of_choice and choice not in capabilities.choices:
             return Adapted(replace(capabilities, choices=capabilities.choices | {choice}), streaming)
     if lower := lower_format(capabilities, question, refusal):
-        return Adapted(lower, streaming, lasting=is_format_refusal(refusal))
+        return Adapted(lower, streaming, is_format_refusal(refusal))
     return None
 
 

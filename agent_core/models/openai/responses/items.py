@@ -14,6 +14,7 @@ import orjson
 from agent_core.models.endpoint.conversation import Conversation, Turn
 from agent_core.outputs import Json
 
+API: Final = "responses"
 MAX_ID: Final = 64
 """Characters of a call's id that the API takes."""
 TEXTS: Final = ("output_text", "text")

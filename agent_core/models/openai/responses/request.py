@@ -6,16 +6,15 @@ from typing import Any
 import orjson
 
 from agent_core.models.client import Question
-from agent_core.models.endpoint.asking import Written
+from agent_core.models.endpoint.asking import Written, merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.conversation import read_conversation
 from agent_core.models.endpoint.refused_parts import choose_format, is_set
-from agent_core.models.openai.responses.items import write_items
+from agent_core.models.openai.responses.items import API, write_items
 from agent_core.models.openai.responses.reasoning import choose_effort, find_family, returns_thoughts, takes_sampling
 from agent_core.models.openai.responses.strict import qualifies
 from agent_core.outputs import Json
 
-API = "responses"
 NATIVE, IDS, INCLUDE, STRICT = "native", "ids", "include", "strict"
 """What `left_out` calls own parts, their ids, encrypted thoughts, and strict functions."""
 SAMPLING = ("temperature", "top_p")
@@ -24,13 +23,16 @@ MIN_OUTPUT_TOKENS = 16
 
 
 def write_request(model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming) -> Written:
-    """Return the body. Nothing is stored at the vendor, so every request brings the whole conversation."""
+    """Return the body of a request.
+
+    Nothing is stored at the vendor, so every request brings the whole conversation.
+    """
     refused = capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in refused)
     role = "system" if find_family(model) in (None, "plain") else "developer"  # what other vendors' servers know
     items, passed_over = write_items(conversation, role, with_ids=IDS not in refused)
     options = _encode_options(model, question.options, capabilities)
-    body = _merge({"model": model, "input": items, "store": False, **options}, question.options.get("extra") or {})
+    body = merge_extra({"model": model, "input": items, "store": False, **options}, question.options.get("extra") or {})
     if streaming != "not":
         body["stream"] = True
     dropped = (*conversation.dropped, API) if passed_over else conversation.dropped
@@ -77,12 +79,3 @@ def _write_tools(tools: Sequence[Json], *, may_be_strict: bool) -> list[Json]:
             {"type": "function", "name": function["name"], **more, "parameters": parameters, "strict": strict}
         )
     return written
-
-
-def _merge(body: Json, extra: Mapping[str, Any]) -> Json:
-    """Return the body with the author's own parameters; a mapping in both is merged."""
-    merged = dict(body)
-    for name, value in extra.items():
-        before = merged.get(name)
-        merged[name] = _merge(before, value) if isinstance(before, dict) and isinstance(value, Mapping) else value
-    return merged

@@ -20,11 +20,10 @@ from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
 from agent_core.models.endpoint.refusals import find_wait
 from agent_core.models.finish_reasons import FILTERED, MAX_WORD
-from agent_core.models.openai.responses.items import find_calls, find_parts, read_text
+from agent_core.models.openai.responses.items import API, find_calls, find_parts, read_text
 from agent_core.models.usage import read_count, read_vendor_usage
 from agent_core.outputs import Json
 
-API = "responses"
 PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout", "server_is_overloaded", "slow_down")
 """Codes of errors that may be gone at the next attempt, though the status was 200."""
 NOT_ENDED = ("in_progress", "queued", "cancelled", "incomplete")

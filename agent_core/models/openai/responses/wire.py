@@ -10,8 +10,9 @@ from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.openai.responses.adapt import ask_for_less
+from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.joined import JoinedResponse
-from agent_core.models.openai.responses.request import API, write_request
+from agent_core.models.openai.responses.request import write_request
 from agent_core.models.openai.responses.response import find_error, read_reply
 
 if TYPE_CHECKING:
