@@ -52,7 +52,7 @@ class RecordedRules(TypedDict):
 
 
 CURRENT: Final[RuleVersions] = {
-    "cuts": 4,
+    "cuts": 5,
     "texts": 6,
     "comparison": 3,
     "prompts": 6,
@@ -66,7 +66,8 @@ CURRENT: Final[RuleVersions] = {
 
 cuts 1: observations of earlier turns were never shortened, and the digest after a cut left native calls out. cuts 2: a
 run's own steps were never dropped, and its last observation was shortened like any other. cuts 3: the trace showed the
-beginning and the end of long JSON, which was none any more.
+beginning and the end of long JSON, which was none any more. cuts 4: a cut made room for one question, so that each
+later one was cut again, and nothing of it was in a vendor's cache.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
 of earlier turns were shown as actions. texts 5: without those of calls with something masked, left in a text, or

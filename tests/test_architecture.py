@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("utools", "agent_core", "engine_shim")
 LINES_OF_MODULE, LINES_OF_CLASS = 330, 250
-HEAVY = ("openai", "aiohttp", "httpx2", "jsonschema", "engine_shim", "typer")
+HEAVY = ("openai", "anthropic", "google.genai", "aiohttp", "httpx2", "jsonschema", "engine_shim", "typer")
 LIGHT = f"import sys, {{package}}; print([m for m in {HEAVY} if m in sys.modules])"
 OUTSIDE = {
     *(

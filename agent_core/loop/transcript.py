@@ -16,6 +16,8 @@ from agent_core.words.catalogue import ENGLISH, Words
 
 SHORTENED = 80
 """Characters of an observation that was shortened to make room."""
+KEPT_PERCENT = 50
+"""Of the tokens that a question may have, those that it has at most after a cut."""
 PER_MESSAGE = 4
 """Tokens of each message in addition to its content."""
 
@@ -99,17 +101,19 @@ class Transcript:
         """Cut until the next question fits.
 
         First the oldest observations are shortened, then the oldest whole turns dropped, then the oldest whole steps of
-        the run; the last step is shortened only when that is not enough. Returns what was cut, {"shortened":
+        the run, all until there is room for some questions more: their beginning then stays the same, and in vendors'
+        caches. The last step is shortened only when that is not enough for this question. Returns what was cut, {"shortened":
         observations, "dropped": messages}, with "steps" when steps were dropped; None when nothing was.
         """
-        if not self._is_too_long():
+        if self._max_tokens is None or self._tokens <= self._max_tokens:
             return None
         whole, self.entries = self.entries, [*self.entries]  # questions that were asked keep theirs
         last = None if self._rules < 3 else self.entries[-1].step
-        shortened, dropped, steps = self._shorten(but=last), self._drop(), 0
+        goal = self._max_tokens if self._rules < 5 else self._max_tokens * KEPT_PERCENT // 100
+        shortened, dropped, steps = self._shorten(goal, but=last), self._drop(goal), 0
         if self._rules >= 3:
-            steps = self._drop_steps(last)
-            shortened += self._shorten()
+            steps = self._drop_steps(goal, last)
+            shortened += self._shorten(self._max_tokens)
         if not shortened and not dropped and not steps:
             self.entries = whole
             return None
@@ -120,14 +124,11 @@ class Transcript:
         cut: Json = {"shortened": shortened, "dropped": dropped}
         return {**cut, "steps": steps} if steps else cut
 
-    def _is_too_long(self) -> bool:
-        return self._max_tokens is not None and self._tokens > self._max_tokens
-
-    def _shorten(self, but: int | None = None) -> int:
+    def _shorten(self, goal: int, but: int | None = None) -> int:
         """Shorten the oldest observations, except those of one step; how many."""
         count = 0
         for index, entry in enumerate(self.entries):
-            if not self._is_too_long():
+            if self._tokens <= goal:
                 break
             if but is not None and entry.step == but:
                 continue
@@ -138,20 +139,20 @@ class Transcript:
                 count += 1
         return count
 
-    def _drop(self) -> int:
+    def _drop(self, goal: int) -> int:
         """Drop the oldest turns before the run; how many messages."""
         before = len(self.entries)
         for turn in sorted({entry.turn for entry in self.entries if entry.turn is not None}):
-            if not self._is_too_long():
+            if self._tokens <= goal:
                 break
             self._remove([entry for entry in self.entries if entry.turn == turn])
         return before - len(self.entries)
 
-    def _drop_steps(self, last: int | None) -> int:
+    def _drop_steps(self, goal: int, last: int | None) -> int:
         """Drop the oldest steps of the run, each whole, but not the last; how many."""
         count = 0
         for step in sorted({entry.step for entry in self.entries if entry.step not in (None, last)}):
-            if not self._is_too_long():
+            if self._tokens <= goal:
                 break
             self._remove([entry for entry in self.entries if entry.step == step])
             count += 1
