@@ -44,7 +44,7 @@ class MessagesWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        return write_request(_ask(model, question), capabilities, streams=streaming != "not")
+        return Written(*write_request(_ask(model, question), capabilities, streams=streaming != "not"))
 
     def adapt(
         self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal

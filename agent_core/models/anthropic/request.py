@@ -16,7 +16,6 @@ from agent_core.models.anthropic.turns import (
 from agent_core.models.client import Question
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
-from agent_core.models.endpoint.wire import Written
 from agent_core.outputs import Json
 
 API = "messages"
@@ -41,8 +40,11 @@ class Asked(NamedTuple):
     most: int | None = None
 
 
-def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: bool) -> Written:
-    """Return the body of a request. The author's `extra` parameters are merged into it last."""
+def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: bool) -> tuple[bytes, tuple[str, ...]]:
+    """Return the body of a request, and the APIs whose own parts were left out of it.
+
+    The author's `extra` parameters are merged into it last.
+    """
     model, question = asked.model, asked.question
     options, left_out = question.options, capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in left_out)
@@ -64,7 +66,7 @@ def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: 
     if streams:
         body["stream"] = True
     extra = options.get("extra") or {}
-    return Written(orjson.dumps(_settle(_merge(body, extra), extra)), dropped)
+    return orjson.dumps(_settle(_merge(body, extra), extra)), dropped
 
 
 def _write_tool(tool: Mapping[str, Any]) -> Json:
