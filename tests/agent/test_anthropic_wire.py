@@ -140,6 +140,15 @@ def test_the_own_vendor_is_sent_no_sampling_options() -> None:
     assert (body.keys() & {"temperature", "top_p"}, body["stop_sequences"]) == (set(), ["END"])
 
 
+def test_what_the_author_writes_in_extra_is_sent_whatever_the_api_makes_of_it() -> None:
+    extra = {"temperature": 1.0, "tool_choice": {"type": "any"}, "max_tokens": 5, "thinking": {"budget_tokens": 2_000}}
+    asked = question(model=MANUAL, reasoning="low", temperature=0.5, tools=[TOOL], extra=extra)
+    body = orjson.loads(WIRE.write(MANUAL, asked, WIRE.capabilities, "not").body)
+    assert {name: body[name] for name in extra} == {**extra, "thinking": {"type": "enabled", "budget_tokens": 2_000}}
+    refusal = Refusal("answered 400: `max_tokens` must be greater than `thinking.budget_tokens`.", 400)
+    assert WIRE.adapt(asked, WIRE.capabilities, "not", refusal) is None
+
+
 TOKENS = {
     "the author's": ("claude-opus-4-6", {"max_output_tokens": 50}, 50),
     "a newer model's": ("claude-opus-4-6", {}, 32_000),
@@ -467,13 +476,15 @@ def test_what_nests_too_deep_is_refused_however_deep(levels: int) -> None:
     used = b'{"type":"message_delta","delta":{},"usage":%b}' % deep
     bodies = [b'{"type":"message","content":[%b]}' % block, b'{"error":%b}' % deep]
     assert all(isinstance(read(body)[1], Refusal) for body in bodies)
-    streams = [events(opened, *ended()), events(start(0, {**CALL, "input": {}}), *piece_of(deep), *ended())]
-    streams.append(events(used, used, b'{"type":"content_block_start","content_block":%b}' % block, *ended()))
+    streams = [events(opened, *ended()), events(used, used, opened, *ended())]
     assert all(isinstance(read(stream, "text/event-stream")[1], Refusal) for stream in streams)
 
 
-def piece_of(arguments: bytes) -> list[Json]:
-    return [delta(0, "input_json_delta", partial_json=arguments.decode())]
+def test_arguments_that_nest_too_deep_to_be_read_stay_a_text() -> None:
+    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+    piece = delta(0, "input_json_delta", partial_json=deep)
+    completion = read(events(start(0, {**CALL, "input": {}}), piece, *ended("tool_use")), "text/event-stream")[1]
+    assert (completion.calls, completion.echo) == (({"name": "look", "arguments": deep},), None)
 
 
 VALUES = st.recursive(
@@ -495,7 +506,7 @@ PLACES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(place=st.sampled_from(PLACES), value=VALUES, at=st.integers(0, 40))
 def test_whatever_stands_in_a_place_is_read_or_refused(place: str, value: Any, at: int) -> None:
     turn = TURNS["thought and calls"]
@@ -651,6 +662,14 @@ STREAMS: dict[str, tuple[list[Any], Json]] = {
         ],
         {"input_tokens": 7, "output_tokens": 9, "cached_tokens": 2},
     ),
+    "a later null erases nothing": (
+        [
+            ended()[0],
+            {"type": "message_delta", "delta": {"stop_reason": None}, "usage": None},
+            {"type": "message_stop"},
+        ],
+        {"finish_reason": "end_turn"},
+    ),
     "blocks that are none": (
         [start(0, None), start(1, "x"), delta(0, "text_delta", text="no"), *ended()],
         {"content": ""},
@@ -672,6 +691,12 @@ def test_a_wrong_label_is_not_believed(label: str) -> None:
     turn = Turn("Hi")
     assert read(STAND_IN.whole(turn, 1), label)[1].content == "Hi"
     assert read(b"".join(STAND_IN.events(turn, 1)), label)[1].content == "Hi"
+
+
+def test_a_call_whose_characters_were_cut_goes_back_whole() -> None:
+    values, _ = STREAMS["halves of a character in a call"]
+    echo = read(events(*values), "text/event-stream")[1].echo
+    assert echo == {"native": parts({**CALL, "input": {"a": "😀"}})}
 
 
 def test_citations_and_signatures_of_a_stream_are_kept() -> None:
@@ -963,10 +988,12 @@ async def test_the_text_of_a_paused_reply_is_shown_as_one_also_when_a_stream_bre
     assert deltas == [Delta("I look. "), Delta("Do"), Delta("I look. Done.", anew=True)]
 
 
-async def test_an_empty_pause_is_the_end() -> None:
-    async with endpoint(http(200, message(stop_reason="pause_turn"))) as (model, _):
+@pytest.mark.parametrize("blocks", [[], [CALL]])
+async def test_a_pause_that_cannot_go_on_is_the_end(blocks: list[Json]) -> None:
+    """Calls want their results first."""
+    async with endpoint(http(200, message(*blocks, stop_reason="pause_turn"))) as (model, _):
         reply = await model.complete(question())
-    assert (reply.finish_reason, reply.requests) == ("pause_turn", 1)
+    assert (reply.finish_reason, reply.requests, len(reply.calls)) == ("pause_turn", 1, len(blocks))
 
 
 async def test_parts_that_are_refused_are_sent_again_with_the_next_question() -> None:
@@ -994,6 +1021,12 @@ ENVIRONMENT = {
     "CLAUDE_CODE_USE_VERTEX": "1",
     "GOOGLE_CLOUD_PROJECT": "project-of-the-environment",
 }
+ENVIRONMENTS = {
+    "with keys": ENVIRONMENT,
+    "with an identity": {
+        name: value for name, value in ENVIRONMENT.items() if not name.endswith(("_KEY", "_AUTH_TOKEN", "_PROFILE"))
+    },
+}
 AT_HOME = ["https://api.anthropic.com/v1", "https://api.anthropic.com"]
 ELSEWHERE = ["http://api.anthropic.com", "https://api.anthropic.com:444/v1", "https://api.anthropic.com.evil.example"]
 ELSEWHERE += ["http://127.0.0.1:9/v1"]
@@ -1006,10 +1039,13 @@ async def request_to(base_url: str, key: str | None) -> Any:
     return await EndpointTransport(base_url, send).request(b"{}")
 
 
+@pytest.mark.parametrize("others", ENVIRONMENTS)
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("base_url", [*AT_HOME, *ELSEWHERE])
-async def test_a_request_carries_our_key_alone(base_url: str, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in ENVIRONMENT.items():
+async def test_a_request_carries_our_key_alone(
+    base_url: str, key: str | None, others: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENTS[others].items():
         monkeypatch.setenv(name, value)
     request = await request_to(base_url, key)
     assert (request.headers.get("x-api-key"), "authorization" in request.headers) == (key, False)

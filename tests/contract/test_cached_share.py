@@ -29,9 +29,8 @@ async def read(page: int) -> str:
     Args:
         page: the page to read
     """
-    return f"Page {page}. " + f"What is told here of the {page} towers is long, and it is told slowly. " * (
-        6 + page % 9
-    )
+    told = f"What is told here of the {page} towers is long, and it is told slowly. "
+    return f"Page {page}. {told * (20 + page % 9)}"
 
 
 def script(protocol: str) -> list[Turn]:

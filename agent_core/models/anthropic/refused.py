@@ -50,14 +50,14 @@ def leave_out(
     """
     if refusal.status not in REFUSED_PART:
         return None
-    body = write_request(asked, capabilities, streams=False).body
+    body, _ = write_request(asked, capabilities, streams=False)
     for change in _find_changes(orjson.loads(body), refusal):
         less = replace(
             capabilities,
             left_out=capabilities.left_out | change.words,
             choices=capabilities.choices | change.choices,
         )
-        if write_request(asked, less, streams=False).body != body:
+        if write_request(asked, less, streams=False)[0] != body:
             return less, change.lasting
     return None
 

@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: bool) -> Written:
-    """Return the body of a request. The author's `extra` parameters are merged into it last."""
+    """Return the body of a request, into which the author's `extra` parameters are merged last."""
     model, question = asked.model, asked.question
     options, left_out = question.options, capabilities.left_out
     conversation = read_conversation(question.messages, API, keeps_parts=NATIVE not in left_out)

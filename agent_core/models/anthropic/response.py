@@ -33,7 +33,7 @@ def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refus
     """Return the completion in the JSON value of an answer with a status of success."""
     if error := find_error(reply):
         refusal = read_refusal(answer, error, now)
-        may_pass = any(kind in refusal.kinds for kind in TRANSIENT_KINDS) and not refusal.overflow
+        may_pass = any(kind in refusal.kinds for kind in TRANSIENT_KINDS)
         return replace(refusal, transient=True) if may_pass else refusal
     try:
         return _read_message(reply, answer.status)
