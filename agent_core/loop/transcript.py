@@ -16,7 +16,7 @@ from agent_core.words.catalogue import ENGLISH, Words
 
 SHORTENED = 80
 """Characters of an observation that was shortened to make room."""
-KEPT_PERCENT = 50
+KEPT_PERCENT = 45
 """Of the tokens that a question may have, those that it has at most after a cut."""
 PER_MESSAGE = 4
 """Tokens of each message in addition to its content."""
@@ -102,8 +102,8 @@ class Transcript:
 
         First the oldest observations are shortened, then the oldest whole turns dropped, then the oldest whole steps of
         the run, all until there is room for some questions more: their beginning then stays the same, and in vendors'
-        caches. The last step is shortened only when that is not enough for this question. Returns what was cut, {"shortened":
-        observations, "dropped": messages}, with "steps" when steps were dropped; None when nothing was.
+        caches. The last step is shortened only when that is not enough for this question. Returns what was cut,
+        {"shortened": observations, "dropped": messages}, with "steps" when steps were dropped; None when nothing was.
         """
         if self._max_tokens is None or self._tokens <= self._max_tokens:
             return None

@@ -72,12 +72,13 @@ def is_installed(package: str) -> bool:
         return False
 
 
-def make_wire(api: str, vendor: "Vendor | None") -> "Wire":
-    """Return how an API is spoken; `vendor` is that of the endpoint, None for any other."""
+def make_wire(api: str, vendor: "Vendor | None", *, is_own: bool = False) -> "Wire":
+    """Return how an API is spoken. `vendor` is whose habits the endpoint has, None for those of no table; `is_own` says
+    whether it is the vendor's own."""
     if api == "messages":
-        from agent_core.models.anthropic.messages import MessagesWire
+        from agent_core.models.anthropic.messages import OWN_VENDOR, MessagesWire
 
-        return MessagesWire()
+        return MessagesWire(OWN_VENDOR) if is_own else MessagesWire()
     if api == "gemini":
         from agent_core.models.gemini.wire import GeminiWire
 

@@ -237,5 +237,6 @@ def shared_client(
 ) -> ModelClient:
     from agent_core.models.endpoint.client import EndpointClient
 
-    wire = make_wire(api, vendor)
+    is_own = vendor is not None and normalize_url(url) in vendor.urls
+    wire = make_wire(api, vendor, is_own=is_own)
     return EndpointClient(name, wire, base_url=url, api_key=key, vendor=vendor, keyless=keyless, route=route)
