@@ -1,7 +1,6 @@
 """The request to an endpoint for chat completions, and what is left out once it refuses a part of it. Pure."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +24,10 @@ UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:funct
 THINKING = re.compile(r"enable_thinking must be set to false")
 
 
-def request_body(
-    model: str, messages: Sequence[bytes], options: dict[str, Any], capabilities: EndpointCapabilities
-) -> bytes:
-    """Return the request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same
-    bytes."""
-    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(messages))
+def request_body(model: str, messages: bytes, options: dict[str, Any], capabilities: EndpointCapabilities) -> bytes:
+    """Return the request's JSON. The messages, joined by commas, go as they came, so that the prefix that a vendor caches
+    stays the same bytes."""
+    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), messages)
     sent = _encode_options(options, capabilities)
     if "extra" in options:
         sent = merge_extra(sent, options["extra"])
