@@ -1,4 +1,4 @@
-"""By which API a model is asked: its vendor's own where that can be spoken, chat completions else, or as is asked for."""
+"""By which API a model is asked: its vendor's own where that can be spoken, else chat completions."""
 
 import subprocess
 import sys
@@ -97,7 +97,8 @@ def test_doctor_says_what_an_extra_would_give(monkeypatch: pytest.MonkeyPatch, w
 def test_making_native_clients_loads_no_sdk() -> None:
     code = (
         "import sys; from agent_core.models.providers import create_model as make;"
-        "[make(m, base_url='http://127.0.0.1:9', api_key='k', api='native') for m in ('anthropic:m','gemini:m','openai:m')];"
+        "about = {'base_url': 'http://127.0.0.1:9', 'api_key': 'k', 'api': 'native'};"
+        "[make(name, **about) for name in ('anthropic:m','gemini:m','openai:m')];"
         "print([m for m in ('anthropic', 'google.genai', 'openai', 'httpx2') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

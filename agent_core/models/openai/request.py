@@ -25,8 +25,8 @@ THINKING = re.compile(r"enable_thinking must be set to false")
 
 
 def request_body(model: str, messages: bytes, options: dict[str, Any], capabilities: EndpointCapabilities) -> bytes:
-    """Return the request's JSON. The messages, joined by commas, go as they came, so that the prefix that a vendor caches
-    stays the same bytes."""
+    """Return the request's JSON. The messages, joined by commas, go as they came: what a vendor caches stays the same
+    bytes."""
     head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), messages)
     sent = _encode_options(options, capabilities)
     if "extra" in options:
