@@ -269,6 +269,7 @@ async def test_a_failure_that_stays_is_told_in_the_vendors_words(stand_in: WireS
     assert (caught.value.requests, caught.value.kind) == (3, "model_error")
 
 
+@pytest.mark.sampled
 @each_way
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 @each_client
@@ -306,6 +307,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled
 @each_way
 @pytest.mark.parametrize("odd", ODD)
 @each_client
