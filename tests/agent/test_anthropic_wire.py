@@ -18,6 +18,7 @@ from agent_core.models.anthropic.messages import OWN_VENDOR, MessagesWire
 from agent_core.models.anthropic.request import is_closed
 from agent_core.models.anthropic.thinking import read_version
 from agent_core.models.endpoint.answer import MAX_CALLS, HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.endpoint.transport import EndpointTransport
@@ -41,6 +42,11 @@ NOW = time()
 
 def question(*messages: Json, model: str = ADAPTIVE, **options: Any) -> Question:
     return Question(f"anthropic:{model}", tuple(map(orjson.dumps, messages or (HELLO,))), options, "agent", 0)
+
+
+def adapt(asked: Question, *about: Any) -> Adapted | None:
+    """How the model is asked again whose name is behind the colon."""
+    return WIRE.adapt(asked.model.partition(":")[2], asked, *about)
 
 
 def write(asked: Question, known: EndpointCapabilities | None = None) -> Json:
@@ -146,7 +152,7 @@ def test_what_the_author_writes_in_extra_is_sent_whatever_the_api_makes_of_it() 
     body = orjson.loads(WIRE.write(MANUAL, asked, WIRE.capabilities, "not").body)
     assert {name: body[name] for name in extra} == {**extra, "thinking": {"type": "enabled", "budget_tokens": 2_000}}
     refusal = Refusal("answered 400: `max_tokens` must be greater than `thinking.budget_tokens`.", 400)
-    assert WIRE.adapt(asked, WIRE.capabilities, "not", refusal) is None
+    assert adapt(asked, WIRE.capabilities, "not", refusal) is None
 
 
 TOKENS = {
@@ -798,7 +804,7 @@ def test_what_a_refusal_names_is_left_out_and_remembered(name: str) -> None:
     options, words, gone = REFUSALS[name]
     asked = question(**{"model": ADAPTIVE, **options})
     before = write(asked)
-    adapted = WIRE.adapt(asked, WIRE.capabilities, "not", Refusal(f"answered 400: {words}", 400))
+    adapted = adapt(asked, WIRE.capabilities, "not", Refusal(f"answered 400: {words}", 400))
     assert adapted is not None
     after = orjson.dumps(write(asked, adapted.capabilities)).decode()
     assert (gone in orjson.dumps(before).decode(), gone in after, adapted.lasting) == (True, False, True)
@@ -818,19 +824,19 @@ OTHER_FAULTS = [
 
 @pytest.mark.parametrize(("status", "words"), OTHER_FAULTS)
 def test_a_refusal_for_another_reason_changes_nothing(status: int, words: str) -> None:
-    assert WIRE.adapt(question(**FULL), WIRE.capabilities, "not", Refusal(words, status)) is None
+    assert adapt(question(**FULL), WIRE.capabilities, "not", Refusal(words, status)) is None
 
 
 def test_a_window_that_is_full_lowers_the_limit_of_this_question_alone() -> None:
     refusal = Refusal("input length and `max_tokens` exceed context limit: 160000 + 32000 > 190000", 400)
-    adapted = WIRE.adapt(question(), WIRE.capabilities, "not", refusal)
+    adapted = adapt(question(), WIRE.capabilities, "not", refusal)
     assert adapted is not None
     assert (write(question(), adapted.capabilities)["max_tokens"], adapted.lasting) == (4_096, False)
 
 
 def test_the_limit_of_the_author_is_not_changed() -> None:
     refusal = Refusal("max_tokens: 50 > 40, which is the maximum", 400)
-    assert WIRE.adapt(question(max_output_tokens=50), WIRE.capabilities, "not", refusal) is None
+    assert adapt(question(max_output_tokens=50), WIRE.capabilities, "not", refusal) is None
 
 
 EVERYTHING = ["thinking", "effort", "temperature", "top_p", "stop_sequences", "tool_choice", "cache_control", "schema"]
@@ -845,7 +851,7 @@ def test_an_endpoint_that_refuses_whatever_it_can_is_left_after_a_few_requests(m
     for message in (words, words.replace(", max_tokens", "")):
         asked, known = question(**{**FULL, "model": model, "reasoning": level}), WIRE.capabilities
         bodies = []
-        while adapted := WIRE.adapt(asked, known, "not", Refusal(message, 400)):
+        while adapted := adapt(asked, known, "not", Refusal(message, 400)):
             known = adapted.capabilities
             bodies.append(orjson.dumps(write(asked, known)))
         assert len(set(bodies)) == len(bodies) < 12
@@ -854,7 +860,7 @@ def test_an_endpoint_that_refuses_whatever_it_can_is_left_after_a_few_requests(m
 def test_a_model_that_cannot_be_kept_from_thinking_thinks_little() -> None:
     asked, known = question(**SONNET_5), WIRE.capabilities
     seen = []
-    while adapted := WIRE.adapt(asked, known, "not", Refusal("thinking.type: not supported for this model", 400)):
+    while adapted := adapt(asked, known, "not", Refusal("thinking.type: not supported for this model", 400)):
         known = adapted.capabilities
         seen.append({key: write(asked, known).get(key) for key in ("thinking", "output_config")})
     assert seen == [
@@ -874,25 +880,25 @@ NATIVE_REFUSED = [
 def test_own_parts_that_the_vendor_refuses_are_left_out_of_this_question_alone(words: str) -> None:
     asked = question(HELLO, *calling("a", native=parts(THOUGHT, CALL)))
     refusal = Refusal(f"answered 400: {words}", 400)
-    adapted = WIRE.adapt(asked, WIRE.capabilities, "not", refusal)
+    adapted = adapt(asked, WIRE.capabilities, "not", refusal)
     assert adapted is not None
     assert not adapted.lasting
     written = WIRE.write("m", asked, adapted.capabilities, "not")
     assert (written.dropped, b"sig/" in written.body) == (("messages",), False)
-    assert WIRE.adapt(asked, adapted.capabilities, "not", refusal) is None
+    assert adapt(asked, adapted.capabilities, "not", refusal) is None
 
 
 def test_thinking_that_cannot_go_on_here_is_left_out_of_this_question_alone() -> None:
     asked = question(HELLO, *calling("a"), reasoning="low")
     words = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
-    adapted = WIRE.adapt(asked, WIRE.capabilities, "not", Refusal(words, 400))
+    adapted = adapt(asked, WIRE.capabilities, "not", Refusal(words, 400))
     assert adapted is not None
     assert not adapted.lasting
     assert "thinking" not in write(asked, adapted.capabilities)
 
 
 def test_an_endpoint_that_does_not_stream_is_asked_for_whole_replies() -> None:
-    adapted = WIRE.adapt(question(), WIRE.capabilities, "with usage", Refusal("stream: not supported", 400))
+    adapted = adapt(question(), WIRE.capabilities, "with usage", Refusal("stream: not supported", 400))
     assert adapted is not None
     assert adapted.streaming == "not"
     bodies = [orjson.loads(WIRE.write("m", question(), WIRE.capabilities, how).body) for how in ("with usage", "not")]

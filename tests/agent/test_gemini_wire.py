@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agent_core import run_agent
 from agent_core.models import Completion, Delta, ModelError, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
+from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.endpoint.conversation import OWN_PARTS, own_parts
@@ -45,6 +46,11 @@ OPEN_STEP = step_schema([("look", {})])
 
 def ask(*messages: Any, model: str = "gemini:m1", **options: Any) -> Question:
     return Question(model, tuple(map(orjson.dumps, messages or (SYSTEM, HELLO))), options, "agent", 0)
+
+
+def adapt(asked: Question, *about: Any) -> Adapted | None:
+    """How the model is asked again whose name is behind the colon."""
+    return WIRE.adapt(asked.model.partition(":")[2], asked, *about)
 
 
 def written(question: Question, **known: Any) -> Any:
@@ -540,7 +546,7 @@ REFUSALS: dict[str, tuple[str, Question, dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("message", "question", "changed", "lasting"), REFUSALS.values(), ids=REFUSALS)
 def test_what_is_refused_is_left_out(message: str, question: Question, changed: dict[str, Any], lasting: bool) -> None:
     known = EndpointCapabilities()
-    adapted = WIRE.adapt(question, known, "with usage", Refusal(f"answered 400: {message}", 400, "400"))
+    adapted = adapt(question, known, "with usage", Refusal(f"answered 400: {message}", 400, "400"))
     assert adapted is not None
     assert adapted == (
         replace(known, **{n: frozenset(v) if n != "format" else v for n, v in changed.items()}),
@@ -561,12 +567,12 @@ KEPT: dict[str, tuple[str, int]] = {
 @pytest.mark.parametrize(("message", "status"), KEPT.values(), ids=KEPT)
 def test_a_refusal_that_nothing_would_change_is_final(message: str, status: int) -> None:
     question = ask(*OWN, seed=1, reasoning="low", **FORMAT)
-    assert WIRE.adapt(question, EndpointCapabilities(), "not", Refusal(message, status)) is None
+    assert adapt(question, EndpointCapabilities(), "not", Refusal(message, status)) is None
 
 
 def test_a_format_that_the_author_asks_for_is_not_lowered() -> None:
     question = ask(response_format="json_schema", step_schema=STEP)
-    assert WIRE.adapt(question, EndpointCapabilities(), "not", Refusal("The schema is too complex", 400)) is None
+    assert adapt(question, EndpointCapabilities(), "not", Refusal("The schema is too complex", 400)) is None
 
 
 def test_changes_after_refusals_end() -> None:
@@ -576,15 +582,15 @@ def test_changes_after_refusals_end() -> None:
         question = ask(SYSTEM, *OWN, reasoning="none", seed=1, temperature=1, **options)
         for message in (words, "Request contains an invalid argument.", "Thinking level and budget are unsupported"):
             capabilities, count = EndpointCapabilities(), 0
-            while adapted := WIRE.adapt(question, capabilities, "not", Refusal(message, 400)):
+            while adapted := adapt(question, capabilities, "not", Refusal(message, 400)):
                 capabilities, count = adapted.capabilities, count + 1
                 assert count < 12
 
 
 def test_a_model_that_does_not_stream_is_asked_for_a_whole_reply() -> None:
     said = Refusal("models/m1 is not supported for streamGenerateContent", 404)
-    assert WIRE.adapt(ask(), EndpointCapabilities(), "with usage", said) == (EndpointCapabilities(), "not", True)
-    assert WIRE.adapt(ask(), EndpointCapabilities(), "not", said) is None
+    assert adapt(ask(), EndpointCapabilities(), "with usage", said) == (EndpointCapabilities(), "not", True)
+    assert adapt(ask(), EndpointCapabilities(), "not", said) is None
 
 
 def test_in_the_dialect_a_function_without_parameters_has_no_schema() -> None:

@@ -189,6 +189,14 @@ NO_MONEY: dict[str, tuple[int, dict[str, Any]]] = {
     "by its type": (429, {"message": "No.", "type": "insufficient_quota"}),
     "a hard limit": (429, {"message": "Billing hard limit has been reached", "code": "billing_hard_limit_reached"}),
     "Anthropic": (500, {"message": "Your credit balance is too low to access the API."}),
+    "the limit of a contract": (
+        429,
+        {"type": "rate_limit_error", "message": "No.", "details": {"error_code": "contract_spend_limit_reached"}},
+    ),
+    "a tier's threshold": (
+        429,
+        {"type": "rate_limit_error", "message": "No.", "details": {"error_code": "enforced_spend_limit_reached"}},
+    ),
     "402": (402, {"message": "Pay."}),
     "Zhipu": (429, {"message": "您的账户已欠费，请充值后重试。", "code": "1113"}),
 }

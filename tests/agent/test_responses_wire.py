@@ -49,6 +49,11 @@ def ask(*messages: bytes, model: str = "m1", **options: Any) -> Question:
     return Question(f"openai:{model}", messages or (message("user", "Hi"),), options, "agent", 0)
 
 
+def adapt(asked: Question, *about: Any) -> Adapted | None:
+    """How the model is asked again whose name is behind the colon."""
+    return WIRE.adapt(asked.model.partition(":")[2], asked, *about)
+
+
 def body_of(question: Question, capabilities: EndpointCapabilities = ANY_JSON, streaming: Streaming = "not") -> Any:
     """The body of a question, which the SDK's types must allow."""
     written = WIRE.write(question.model.partition(":")[2], question, capabilities, streaming)
@@ -691,7 +696,7 @@ def test_whatever_a_server_sends_comes_out_as_a_completion_or_a_refusal(events: 
 
 def adapted(message_: str, *messages: bytes, param: str = "", code: str = "", status: int = 400, **options: Any) -> Any:
     refusal = Refusal(f"answered {status}: {message_}", status, code, param)
-    return WIRE.adapt(ask(*messages, **options), ANY_JSON, "not", refusal)
+    return adapt(ask(*messages, **options), ANY_JSON, "not", refusal)
 
 
 EFFORT_400 = "Unsupported value: 'none' is not supported with the 'gpt-5.1-codex' model. "
@@ -780,13 +785,13 @@ def test_own_parts_that_are_refused_are_left_out(fields: dict[str, Any], left_ou
     status, code = fields.get("status", 400), fields.get("code", "")
     refusal = Refusal(f"answered {status}: {fields['message_']}", status, code, fields.get("param", ""))
     asked = ask(*history(echoed()))
-    assert WIRE.adapt(asked, ANY_JSON, "not", refusal) == Adapted(
+    assert adapt(asked, ANY_JSON, "not", refusal) == Adapted(
         replace(ANY_JSON, left_out=frozenset({left_out})), "not", lasting
     )
-    without = WIRE.adapt(ask(*history(None)), ANY_JSON, "not", refusal)
+    without = adapt(ask(*history(None)), ANY_JSON, "not", refusal)
     assert without is None or left_out not in without.capabilities.left_out
     knowing = replace(ANY_JSON, left_out=frozenset({"ids", "native"}))
-    assert WIRE.adapt(asked, knowing, "not", refusal) is None
+    assert adapt(asked, knowing, "not", refusal) is None
 
 
 def test_an_endpoint_that_looks_items_up_gets_them_without_ids() -> None:

@@ -1,6 +1,8 @@
 """MessagesWire: Anthropic's Messages API."""
 
+import asyncio
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import orjson
@@ -37,6 +39,7 @@ class MessagesWire:
     async def send_empty(
         self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
     ) -> None:
+        await asyncio.to_thread(import_module, "anthropic")  # it takes a second, in which others go on
         from agent_core.models.anthropic.sdk import send_empty
 
         await send_empty(http, base_url, api_key)
@@ -47,11 +50,15 @@ class MessagesWire:
         return write_request(_ask(model, question), capabilities, streams=streaming != "not")
 
     def adapt(
-        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+        self,
+        model: str,
+        question: Question,
+        capabilities: EndpointCapabilities,
+        streaming: Streaming,
+        refusal: Refusal,
     ) -> Adapted | None:
         if lower_streaming := downgrade_streaming(streaming, refusal):
             return Adapted(capabilities, lower_streaming)
-        model = question.model.partition(":")[2] or question.model
         if (less := leave_out(_ask(model, question), capabilities, refusal)) is None:
             return None
         return Adapted(less[0], streaming, less[1])

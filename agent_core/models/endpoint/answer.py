@@ -123,7 +123,8 @@ def read_refusal(answer: HttpAnswer, error: Any, now: float) -> Refusal:
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
     answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
     code, kind, param = (_read_word(fields, name) for name in ("code", "type", "param"))
-    kinds, overflow = f"{code} {kind}", read_overflow(answer.status, f"{code} {kind}", text, fields)
+    kinds = f"{code} {kind} {_read_detail(fields)}".rstrip()
+    overflow = read_overflow(answer.status, kinds, text, fields)
     told = find_wait(text, fields)
     transient = _is_transient(answer) and not overflow
     if transient and has_no_money(answer.status, kinds, text, names_wait=told is not None):
@@ -145,6 +146,12 @@ def read_refusal(answer: HttpAnswer, error: Any, now: float) -> Refusal:
 def _read_word(error: Mapping[str, Any], name: str) -> str:
     value = error.get(name)
     return value[:99] if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def _read_detail(error: Mapping[str, Any]) -> str:
+    """Return the word for an error's cause that stands in its details (Anthropic)."""
+    details = error.get("details")
+    return _read_word(details, "error_code") if isinstance(details, dict) else ""
 
 
 def _read_generation(error: Mapping[str, Any]) -> str:

@@ -65,9 +65,9 @@ class _Attempts:
     count: int = 1
     requests: int = 0
 
-    def adapt(self, wire: Wire, refusal: Refusal) -> bool:
+    def adapt(self, wire: Wire, model: str, refusal: Refusal) -> bool:
         """Ask for less, where the refusal is about a part of the request; False when it is not."""
-        adapted = wire.adapt(self.question, self.capabilities, self.streaming, refusal)
+        adapted = wire.adapt(model, self.question, self.capabilities, self.streaming, refusal)
         if adapted is None:
             return False
         if not adapted.lasting:
@@ -158,7 +158,7 @@ class EndpointClient:
             if isinstance(outcome, Refusal) and outcome.overflow:
                 raise self._error(outcome, attempts.requests)
             if isinstance(outcome, Refusal) and (outcome.code == BAD_SAMPLE or not self._is_bad_call(outcome)):
-                if attempts.adapt(self._wire, outcome):
+                if attempts.adapt(self._wire, self._model, outcome):
                     continue
                 if not self._is_bad_call(outcome):
                     await self._wait(outcome, attempts)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from agent_core.models.endpoint.envelope import decode
 from agent_core.outputs import Json
 
 OWN_PARTS = "native"
@@ -131,7 +132,7 @@ def _read_parts(message: Json, api: str, *, keeps_parts: bool) -> tuple[list[Any
 def _read_call(call: Json) -> Call:
     function = call["function"]
     try:
-        args = orjson.loads(function["arguments"])
-    except orjson.JSONDecodeError:
+        args = decode(function["arguments"].encode())
+    except ValueError:
         args = {}
     return Call(call["id"], function["name"], args if isinstance(args, dict) else {})

@@ -7,26 +7,33 @@ its own, is text in the envelope, and stays as it is.
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
-MAX_INTEGER_DIGITS = 20
+SMALLEST, LARGEST = -(2**63), 2**64 - 1
+"""The integers that a journal holds."""
+MAX_INTEGER_CHARACTERS = 20
+_MAY_BE_LONG = re.compile(rb"\d{19}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPEN_END = re.compile("(?:[\ud800-\udbff]|(?<![\ud800-\udbff])[\udc80-\udcff]+)$")
 """Half of a pair, or bytes that a later piece may complete; behind a first half stands its other half, and no byte."""
 
 
 def decode(body: bytes) -> Any:
-    """Return the value of a JSON text; characters that are not whole stay for `mend`. ValueError for what is not
-    JSON."""
+    """Return the value of a JSON text. ValueError for what is not JSON.
+
+    Characters that are not whole stay for `mend`. A longer integer than a journal holds becomes a text, so that it
+    keeps its digits: orjson alone would round it.
+    """
+    if not _MAY_BE_LONG.search(body):
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(body)
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        try:
-            return _LENIENT.decode(body.decode("utf-8", "surrogateescape"))
-        except RecursionError:
-            raise ValueError("nested too deep") from None
+        return _LENIENT.decode(body.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def mend(value: Any) -> Any:
@@ -65,8 +72,9 @@ def split_open_end(text: str) -> tuple[str, str]:
     return (mend_text(text[: end.start()]), end[0]) if end else (mend_text(text), "")
 
 
-def _read_integer(digits: str) -> int | float:
-    return int(digits) if len(digits) < MAX_INTEGER_DIGITS else float(digits)
+def _read_integer(digits: str) -> int | str:
+    is_held = len(digits) <= MAX_INTEGER_CHARACTERS and SMALLEST <= int(digits) <= LARGEST
+    return int(digits) if is_held else digits
 
 
 def _refuse_constant(name: str) -> Any:

@@ -56,7 +56,7 @@ def _unit_of(unit: str) -> str:
 
 _NO_MONEY_CODES = re.compile(
     r"insufficient_(?:user_)?(?:quota|balance|credits?|funds)|billing_(?:hard_limit_reached|not_active)|arrearage"
-    r"|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
+    r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
     re.I,
 )
 _NO_MONEY = re.compile(

@@ -37,7 +37,12 @@ class Wire(Protocol):
     ) -> Written: ...
 
     def adapt(
-        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+        self,
+        model: str,
+        question: Question,
+        capabilities: EndpointCapabilities,
+        streaming: Streaming,
+        refusal: Refusal,
     ) -> Adapted | None:
         """Return how to ask for less, where a refusal is about a part of the request; None when it is not.
 

@@ -8,6 +8,7 @@ from typing import Any
 from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
+from agent_core.models.endpoint.refused_parts import LOWER_FORMAT, REFUSED_PART
 from agent_core.models.gemini.contents import NATIVE, SIGNATURE, SYSTEM, UNSIGNED
 from agent_core.models.gemini.request import (
     PARAMETERS,
@@ -19,8 +20,6 @@ from agent_core.models.gemini.request import (
 from agent_core.models.gemini.response import NO_SIGNATURE
 from agent_core.models.gemini.thinking import LEAST, find_refused
 
-REFUSED_PART = (400, 422)
-LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 UNSUPPORTED = re.compile(
     r"unsupported|unknown name|cannot find field|unrecognized|not (be )?(supported|permitted|allowed|enabled|available)"
     r"|(does|do)(n't| not) support|deprecated",
@@ -62,13 +61,12 @@ def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | N
 
 
 def downgrade(
-    question: Question, capabilities: EndpointCapabilities, refusal: Refusal
+    model: str, question: Question, capabilities: EndpointCapabilities, refusal: Refusal
 ) -> tuple[EndpointCapabilities, bool] | None:
     """Return the capabilities without the first part that the refusal may be about and that was sent, and whether they
     are worth remembering; None when nothing can be left out."""
     if (refusal.status not in REFUSED_PART and refusal.code != NO_SIGNATURE) or OTHER_FAULT.search(refusal.message):
         return None
-    model = question.model.partition(":")[2]
     sent, _ = write_request(model, question, capabilities)
     for less, lasting in _find_changes(model, question.options, capabilities, refusal):
         if less != capabilities and write_request(model, question, less)[0] != sent:

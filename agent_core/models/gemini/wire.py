@@ -41,11 +41,16 @@ class GeminiWire:
         return write_request(model, question, capabilities)
 
     def adapt(
-        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+        self,
+        model: str,
+        question: Question,
+        capabilities: EndpointCapabilities,
+        streaming: Streaming,
+        refusal: Refusal,
     ) -> Adapted | None:
         if lower_streaming := downgrade_streaming(streaming, refusal):
             return Adapted(capabilities, lower_streaming)
-        if lower := downgrade(question, capabilities, refusal):
+        if lower := downgrade(model, question, capabilities, refusal):
             less, lasting = lower
             return Adapted(less, streaming, lasting)
         return None

@@ -48,7 +48,12 @@ class ChatWire:
         return Written(with_stream(body, streaming), dropped)
 
     def adapt(
-        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+        self,
+        model: str,
+        question: Question,
+        capabilities: EndpointCapabilities,
+        streaming: Streaming,
+        refusal: Refusal,
     ) -> Adapted | None:
         if not capabilities.only_streams and streaming == "not" and wants_stream(refusal):
             return Adapted(replace(capabilities, only_streams=True, allows_thinking=True), "with usage")

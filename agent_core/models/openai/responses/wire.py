@@ -43,7 +43,12 @@ class ResponsesWire:
         return write_request(model, question, capabilities, streaming)
 
     def adapt(
-        self, question: Question, capabilities: EndpointCapabilities, streaming: Streaming, refusal: Refusal
+        self,
+        model: str,
+        question: Question,
+        capabilities: EndpointCapabilities,
+        streaming: Streaming,
+        refusal: Refusal,
     ) -> Adapted | None:
         return ask_for_less(question, capabilities, streaming, refusal)
 
