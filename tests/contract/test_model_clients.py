@@ -373,3 +373,20 @@ async def test_a_model_of_the_environment_is_asked_by_its_own_api(
 
 def test_a_model_without_an_endpoint_has_no_api() -> None:
     assert ScriptedModel(["x"]).info().api is None
+
+
+TIERS = {"chat": "flex", "responses": "flex", "gemini": "flex", "messages": "standard_only"}
+"""A class of service that each vendor has."""
+
+
+@each_client
+async def test_class_of_service_and_user_are_said_in_the_vendors_fields(stand_in: WireStandIn) -> None:
+    tier = TIERS[stand_in.api]
+    async with vendor(stand_in, Turn("yes")) as endpoint:
+        model = client_of(endpoint)
+        await ask(model, question(service_tier=tier, user_id="u-17"), "whole")
+        await model.close()
+    body = endpoint.requests[0].json()
+    assert body.get("service_tier", body.get("serviceTier")) == tier
+    users = [body.get("user"), body.get("safety_identifier"), body.get("metadata", {}).get("user_id")]
+    assert users.count("u-17") == (0 if stand_in.api == "gemini" else 1)

@@ -20,6 +20,8 @@ from agent_core.models.endpoint.refused_parts import (
 )
 from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, write_reasoning
 
+ABOUT = {"service_tier": "service_tier", "user_id": "user"}
+"""Options about a request, which a vendor that does not know them passes over or refuses."""
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
@@ -71,6 +73,7 @@ def _without_named_part(
 def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities) -> dict[str, Any]:
     """Return the options in the endpoint's words, without those that it does not support."""
     sent = {name: options[name] for name in SAMPLING if name not in capabilities.left_out and is_set(options.get(name))}
+    sent |= {theirs: options[ours] for ours, theirs in ABOUT.items() if ours in options}
     if limit := options.get("max_output_tokens"):
         sent[capabilities.tokens] = limit
     if "reasoning" in options and REASONING not in capabilities.left_out:
