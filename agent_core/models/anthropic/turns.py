@@ -1,7 +1,8 @@
 """A conversation as messages of blocks, with the model's own blocks as they came, and how far it is cached. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from agent_core.models.endpoint.conversation import Turn
@@ -31,13 +32,15 @@ def write_turns(turns: Sequence[Turn]) -> WrittenTurns:
     """
     messages: list[Json] = []
     ids: dict[str, str] = {}
+    used: set[str] = set()
     uses_all = True
     for turn in turns:
         parts = _find_usable_parts(turn)
         uses_all = uses_all and (turn.parts is None or parts is not None)
         new = [part["id"] for part in parts if _is_call(part)] if parts is not None else []
         for index, call in enumerate(turn.calls):
-            ids[call.id] = new[index] if new else _write_id(call.id, len(ids))
+            ids[call.id] = new[index] if new else _write_id(call.id, used)
+            used.add(ids[call.id])
         content = _write_blocks(turn, parts, ids)
         if content and messages and messages[-1]["role"] == turn.role:
             messages[-1]["content"] += content
@@ -102,6 +105,9 @@ def _is_call(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "tool_use"
 
 
-def _write_id(id_: str, number: int) -> str:
-    """Return an id of a call in the characters that the API takes."""
-    return id_ if _ID.fullmatch(id_) else f"call_{number}"
+def _write_id(id_: str, used: Collection[str]) -> str:
+    """Return an id of a call in the characters that the API takes, which no earlier call has: those of an earlier
+    conversation may come twice."""
+    if _ID.fullmatch(id_) and id_ not in used:
+        return id_
+    return next(new for number in count(len(used)) if (new := f"call_{number}") not in used)

@@ -1,7 +1,8 @@
 """A conversation as Gemini's contents: a model's own parts as they came, all else written anew. Pure."""
 
+import re
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, Final
 
 from agent_core.models.endpoint.conversation import Conversation, Turn
 from agent_core.outputs import Json
@@ -13,6 +14,7 @@ whose first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
 NATIVE, UNSIGNED, SIGNATURE, SYSTEM = "native", "unsigned", "signature", "systemInstruction"
 """Words in `left_out`: all own parts, own parts whose first call has no signature, the dummy signature, and the
 instruction of the system, which some models only take as a text of the user's."""
+_NO_LETTER: Final = re.compile("_*[0-9-]")
 CONTINUED = "…"
 """What a user says before a model that begins the conversation."""
 
@@ -29,6 +31,16 @@ def write_conversation(conversation: Conversation, left_out: Collection[str]) ->
         contents[0] = {**contents[0], "parts": [*system, *contents[0]["parts"]]}
         system = []
     return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
+
+
+def write_name(name: str) -> str:
+    """Return a function's name as Gemini takes it, beginning with a letter or `_`: `2fa` is `_2fa` there."""
+    return f"_{name}" if _NO_LETTER.match(name) else name
+
+
+def read_name(name: str) -> str:
+    """Return the name that `write_name` has written so."""
+    return name[1:] if name.startswith("_") and _NO_LETTER.match(name) else name
 
 
 def find_calls(parts: Collection[Any]) -> list[Json]:
@@ -62,7 +74,7 @@ def _write_model_parts(turn: Turn, left_out: Collection[str]) -> list[Any]:
     own = turn.parts
     if own is not None and len(find_calls(own)) == len(turn.calls) and not (UNSIGNED in left_out and _lacks(own)):
         return list(own)
-    calls: list[Json] = [{"functionCall": {"name": call.name, "args": call.args}} for call in turn.calls]
+    calls: list[Json] = [{"functionCall": {"name": write_name(call.name), "args": call.args}} for call in turn.calls]
     if calls and SIGNATURE not in left_out:
         calls[0]["thoughtSignature"] = DUMMY_SIGNATURE
     return [*_write_texts(turn), *calls]
@@ -83,7 +95,7 @@ def _write_results(turn: Turn, before: Turn, called: list[Json]) -> Iterator[Jso
     order = {call.id: index for index, call in enumerate(before.calls)}
     for result in sorted(turn.results, key=lambda result: order.get(result.id, len(order))):
         index = order.get(result.id)
-        call = called[index] if index is not None and index < len(called) else {"name": result.name}
+        call = called[index] if index is not None and index < len(called) else {"name": write_name(result.name)}
         identity = {"id": call["id"]} if call.get("id") else {}
-        response = {"name": call.get("name") or result.name, "response": {"output": result.text}}
+        response = {"name": call.get("name") or write_name(result.name), "response": {"output": result.text}}
         yield {"functionResponse": {**identity, **response}}

@@ -9,7 +9,7 @@ from agent_core.models.client import Question
 from agent_core.models.endpoint.asking import Written, merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.conversation import read_conversation
-from agent_core.models.gemini.contents import API, NATIVE, write_conversation
+from agent_core.models.gemini.contents import API, NATIVE, write_conversation, write_name
 from agent_core.models.gemini.schema import has_open_object, to_dialect
 from agent_core.models.gemini.thinking import BUDGET, CONFIG, LEVEL, choose_thinking
 from agent_core.outputs import Json
@@ -101,7 +101,8 @@ def _declare(function: Json, *, in_dialect: bool) -> Json:
     """Return a function's declaration. In the dialect, one without parameters has no schema: an object there is not
     empty."""
     schema = function.get("parameters")
-    declared = {name: function[name] for name in ("name", "description") if function.get(name)}
+    declared = {"name": write_name(function["name"])}
+    declared |= {"description": function["description"]} if function.get("description") else {}
     if not in_dialect:
         return {**declared, PARAMETERS: schema} if schema else declared
     parameters = to_dialect(schema)

@@ -19,7 +19,7 @@ from agent_core.models.endpoint.answer import (
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
 from agent_core.models.finish_reasons import DONE, FILTERED, MALFORMED, MAX_WORD, find_reason
-from agent_core.models.gemini.contents import API
+from agent_core.models.gemini.contents import API, read_name
 from agent_core.models.gemini.usage import read_counts
 from agent_core.outputs import Json
 
@@ -110,7 +110,8 @@ def _is_empty(part: Json) -> bool:
 
 def _read_call(call: Json) -> Json:
     args = {} if call.get("args") is None else call["args"]
-    return {"name": call["name"], "arguments": args if isinstance(args, str) else orjson.dumps(args).decode()}
+    text = args if isinstance(args, str) else orjson.dumps(args).decode()
+    return {"name": read_name(call["name"]), "arguments": text}
 
 
 def _find_fault(calls: Sequence[Json]) -> str:

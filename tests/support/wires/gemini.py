@@ -16,6 +16,7 @@ from support.wires.turn import Asked, Counts, Json, Turn
 
 DUMMY = "skip_thought_signature_validator"
 """What Google documents for calls that Gemini did not make."""
+NAME = re.compile("[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 TARGET = re.compile(r"(/v1)?/v1beta/models/(?P<model>[^/:]+):(generateContent|streamGenerateContent\?alt=sse)")
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -83,7 +84,7 @@ class GeminiStandIn:
         return Asked(
             found["model"],
             [part["text"] for part in [*system, *parts] if "text" in part and not part.get("thought")],
-            [str(each.name) for each in functions],
+            [_check_name(str(each.name)) for each in functions],
             [(call["name"], call["args"]) for call in calls],
             [result["output"] for result in results],
             [_is_signed(content["parts"]) for content in raw["contents"] if _calls_of(content)],
@@ -135,12 +136,17 @@ def _check_conversation(contents: Sequence[Json]) -> None:
             assert signature == DUMMY or _is_signed(content["parts"]), "Corrupted thought signature."
 
 
+def _check_name(name: str) -> str:
+    assert NAME.fullmatch(name), f"Invalid function name. Must start with a letter or an underscore: {name}"
+    return name
+
+
 def _calls_of(content: Json) -> list[Json]:
     return [part["functionCall"] for part in content["parts"] if "functionCall" in part]
 
 
 def _identity(call: Json) -> tuple[Any, Any]:
-    return call["name"], call.get("id")
+    return _check_name(call["name"]), call.get("id")
 
 
 def _is_signed(parts: Sequence[Json]) -> bool:

@@ -1,7 +1,7 @@
 """A vendor's endpoint on loopback that says what a script tells it, turn by turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -29,7 +29,15 @@ class Broken:
     after: int = 2
 
 
-Step = Turn | Refused | Broken | bytes
+@dataclass(frozen=True)
+class Changed:
+    """A reply whose body, whole or of a stream, is written by the SDK's types, and then changed: as none writes it."""
+
+    turn: Turn
+    change: Callable[[bytes], bytes]
+
+
+Step = Turn | Refused | Broken | Changed | bytes
 
 
 @dataclass
@@ -78,11 +86,17 @@ class Vendor:
                     return http(200, b"".join(pieces), content_type="text/event-stream", connection="close")
                 whole = self.stand_in.whole(turn, number)
                 return http(200, whole[:-9], content_length=str(len(whole)), connection="close")
+            case Changed(turn=turn, change=change):
+                return self._reply(turn, asked, change)
             case _:
-                if asked.streams:
-                    body = b"".join(self.stand_in.events(step, number))
-                    return http(200, body, content_type="text/event-stream", connection="close")
-                return http(200, self.stand_in.whole(step, number), connection="close")
+                return self._reply(step, asked)
+
+    def _reply(self, turn: Turn, asked: Asked, change: Callable[[bytes], bytes] = bytes) -> bytes:
+        number = len(self.asked)
+        if asked.streams:
+            body = change(b"".join(self.stand_in.events(turn, number)))
+            return http(200, body, content_type="text/event-stream", connection="close")
+        return http(200, change(self.stand_in.whole(turn, number)), connection="close")
 
 
 @asynccontextmanager
