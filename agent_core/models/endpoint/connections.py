@@ -1,10 +1,12 @@
 """Connections to one endpoint, by aiohttp where it is installed (the extra `fast`), else by httpx2."""
 
 import asyncio
+import ssl
 from collections import deque
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
 import openai
@@ -20,6 +22,7 @@ class Connections:
 
     def __init__(self, transport: Transport | None, route: Route, proxy: str | None) -> None:
         self._transport, self._route, self._proxy = transport or best_transport(), route, proxy
+        self._tls: ssl.SSLContext | None = None
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
         self._closed = False
 
@@ -36,6 +39,24 @@ class Connections:
                 self._idle.append((0.0, self._client()))
             return self._idle[0][1]
         return self._idle.pop()[1] if self._idle else self._client()
+
+    async def send(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; return the answer, its body unread. TimeoutError of httpx2's where no connection comes in
+        time: httpx2 bounds each step of one, but not what a proxy says before."""
+        sending = partial(client.send, request, stream=True, follow_redirects=False)
+        if self._transport == "aiohttp" or self._route.client is not None:
+            return await sending()
+        try:
+            async with asyncio.timeout(self._route.connect_timeout) as limit:
+
+                async def note(step: str, about: Mapping[str, Any]) -> None:
+                    if step == "http11.send_request_headers.started" and about["request"].method != b"CONNECT":
+                        limit.reschedule(None)
+
+                request.extensions["trace"] = note
+                return await sending()
+        except TimeoutError:
+            raise httpx2.ConnectTimeout("") from None
 
     async def release(self, client: httpx2.AsyncClient) -> None:
         if self._transport == "aiohttp" or self._route.client is not None:
@@ -55,10 +76,13 @@ class Connections:
 
     def _client(self) -> httpx2.AsyncClient:
         aiohttp, route = self._transport == "aiohttp", self._route
+        self._tls = self._tls or route.open_tls()
+        whole = route.connect_timeout if aiohttp else None  # aiohttp's time for a connection, with a proxy's part
+        times = httpx2.Timeout(connect=route.connect_timeout, read=route.read_timeout, write=None, pool=whole)
         return (openai.DefaultAioHttpClient if aiohttp else httpx2.AsyncClient)(
-            verify=route.open_tls(),
-            proxy=self._proxy,
-            timeout=httpx2.Timeout(None, connect=route.connect_timeout, read=route.read_timeout),
+            verify=self._tls,
+            proxy=None if self._proxy is None else route.open_proxy(self._proxy),
+            timeout=times,
             limits=httpx2.Limits(max_connections=0 if aiohttp else 1, keepalive_expiry=KEEPALIVE_SECONDS),
             follow_redirects=False,
             trust_env=False,
