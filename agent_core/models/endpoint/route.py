@@ -19,6 +19,7 @@ CONNECT_SECONDS: Final = 10.0
 NO_PROXY: Final = "none"
 OF_CLIENT: Final = ("proxy", "ca", "client_cert", "client_key", "connect_timeout", "read_timeout")
 """What an HTTP client of a program's own has itself."""
+ENCRYPTED: Final = "the key is encrypted; give one without a password"
 Pairs = tuple[tuple[str, str], ...]
 """Names and values, such as those of headers."""
 
@@ -50,6 +51,9 @@ class Route:
     def check(self, where: str = "") -> None:
         """DefinitionError for a proxy that cannot be used, for files that are no certificates, and for what a `client`
         would pass over; `where` is the place of the route."""
+        for name in ("connect_timeout", "read_timeout", "max_connections"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise DefinitionError("must be more than 0", where=_place(where, name), value=value)
         if self.client is not None:
             self._check_client(self.client)
         if self.proxy is not None and self.proxy != NO_PROXY and (fault := find_fault(self.proxy)):
@@ -68,12 +72,6 @@ class Route:
         if self.client_cert is not None:
             _load_client_cert(context, self.client_cert, self.client_key, where)
         return context
-
-    def open_proxy(self, url: str) -> "httpx2.Proxy":
-        """Return a proxy for a transport. One by https is judged by the same certificates as the endpoint."""
-        import httpx2
-
-        return httpx2.Proxy(url, ssl_context=self.open_tls() if url.lower().startswith("https:") else None)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -121,6 +119,9 @@ def _load_client_cert(context: ssl.SSLContext, cert: Path, key: Path | None, whe
             raise DefinitionError("there is no such file", where=_place(where, name), value=str(file))
     try:
         context.load_cert_chain(cert, key, password=_refuse_password)
+    except ValueError:
+        given = _place(where, "client_cert" if key is None else "client_key")
+        raise DefinitionError(ENCRYPTED, where=given, value=str(key or cert)) from None
     except (OSError, ssl.SSLError) as error:
         wanted = "a certificate with its key in PEM" if key is None else f"the certificate of the key in {key}"
         raise _explain_file(cert, error, _place(where, "client_cert"), wanted) from None
@@ -128,7 +129,7 @@ def _load_client_cert(context: ssl.SSLContext, cert: Path, key: Path | None, whe
 
 def _refuse_password() -> str:
     """Without this, OpenSSL asks for the password of a key on the terminal."""
-    raise ssl.SSLError("the key is encrypted; give one without a password")
+    raise ValueError(ENCRYPTED)
 
 
 def _explain_file(file: Path, error: OSError, where: str, wanted: str) -> DefinitionError:
