@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from agent_core.errors import DefinitionError
-from agent_core.models.endpoint.address import check_key, read_host
+from agent_core.models.endpoint.address import check_header, read_host
 from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route
 from agent_core.models.vendors import VENDORS, Vendor
 from utools.sources.http_call import Headers
@@ -113,7 +113,8 @@ class NamedEndpoint(BaseModel):
         """Return the way to it. Paths start from `base`; `where` is its place. DefinitionError for files that cannot
         be used, and a proxy that cannot be."""
         given = ((header, environment.get(name, "")) for header, name in self.secret_headers.items())
-        secret: Pairs = tuple((header, check_key(value.strip())) for header, value in given if value)
+        place = f"{where}/secret_headers"
+        secret: Pairs = tuple((header, check_header(header, value.strip(), place)) for header, value in given if value)
         files = {name: base / path for name in ("ca", "client_cert", "client_key") if (path := getattr(self, name))}
         route = Route(
             tuple(self.headers.items()),
