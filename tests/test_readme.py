@@ -106,6 +106,11 @@ def test_the_examples_run_in_order_in_one_store_and_print_what_they_should(name:
 
 
 @pytest.mark.exhaustive
+def test_the_endpoint_of_a_program_is_made_as_the_page_of_models_says(tmp_path: Path) -> None:
+    _follow(ROOT / "agent_core" / "models" / "README.md", tmp_path)
+
+
+@pytest.mark.exhaustive
 def test_the_node_in_another_engine_runs_as_its_page_says(tmp_path: Path) -> None:
     _follow(ROOT / "agent_core" / "NODE.md", tmp_path)
 

@@ -321,6 +321,12 @@ def test_nothing_is_known_of_a_model_behind_an_endpoint_that_is_not_its_vendors(
     assert found == (its_vendors if known else ModelInfo("gpt-4", api="chat"))
 
 
+@pytest.mark.parametrize(("asked", "api"), [(None, "chat"), ("chat", "chat"), ("native", "responses")])
+def test_a_client_says_by_which_api_it_asks(asked: Any, api: str) -> None:
+    client = create_model("openai:m", base_url="http://gateway.example/v1", api_key="k", api=asked)
+    assert client.info().api == api
+
+
 # ── clients ───────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -64,6 +64,30 @@ async def test_tokens_and_durations_of_what_was_asked() -> None:
         assert (point.count, point.attributes) == (1, attributes)
 
 
+async def test_tokens_that_are_counted_apart_are_on_spans_and_in_counts() -> None:
+    told = Told()
+    details = {"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 20}}
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 30,
+        "completion_tokens_details": {"reasoning_tokens": 9},
+        **details,
+    }
+    async with serving(chat(REPLIES[2], usage=usage)) as endpoint:
+        model = create_model("openai:gpt-4o-mini", base_url=endpoint.url)
+        engine = Engine(registry_of(), store=MemoryRunStore(), model=model, telemetry=told.telemetry)
+        await engine.run(flow_of(agent_node()))
+        await engine.close()
+    (asked,) = [each.attributes for each in told.spans if each.name.startswith("chat ")]
+    assert asked is not None
+    assert (asked["gen_ai.usage.cache_read.input_tokens"], asked["gen_ai.usage.input_tokens"]) == (60, 100)
+    assert asked["gen_ai.usage.cache_creation.input_tokens"] == 20
+    assert (asked["gen_ai.usage.reasoning.output_tokens"], asked["gen_ai.usage.output_tokens"]) == (9, 30)
+    found = samples_of(told.metrics.write({}))
+    parts = {labels[-2]: count for labels, count in found.items() if labels[0] == "token_parts_total"}
+    assert parts == {"cached": 60, "cache_write": 20, "reasoning": 9}
+
+
 async def test_estimated_tokens_are_no_usage() -> None:
     told = Told()
     await engine_of(told, REPLIES).run(flow_of(agent_node()))

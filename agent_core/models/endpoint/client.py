@@ -238,7 +238,8 @@ class EndpointClient:
     def info(self) -> ModelInfo:
         info = model_info(self._vendor, self._model)
         schema = info.json_schema if self._capabilities.format == "json_schema" else False
-        return replace(info, json_schema=schema, streaming=False if self._streaming == "not" else info.streaming)
+        streaming = False if self._streaming == "not" else info.streaming
+        return replace(info, json_schema=schema, streaming=streaming, api=self._wire.api)
 
     async def close(self) -> None:
         """Close this event loop's connections, once what is under way was answered. A later question opens new ones."""

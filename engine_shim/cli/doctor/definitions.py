@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.models.apis import CHAT
+from agent_core.models.client import ModelInfo
 from agent_core.models.providers import Providers
 from engine_shim.cli import output
 from engine_shim.cli.doctor.finding import Finding, find_faults, list_problems
@@ -130,10 +131,21 @@ def _check_model(providers: Providers, part: str, name: str, options: Options) -
     if keyless := providers.explain_keyless(name, options):
         return Finding(part, "warning", f"{name}: {keyless}", "fine for an endpoint that wants none")
     given = [each for each in providers.key_variables(name, options) if os.environ.get(each)]
-    api = providers.info(name, options).api
-    spoken = "" if api in (None, CHAT) else f"; asked by its vendor's own API, {api}"
-    said = f"{name}: {f'{given[0]} is set' if given else 'it needs no key'}{spoken}"
-    return Finding(part, "ok", said, providers.explain_api(name, options) or "", {"api": api} if api else {})
+    info = providers.info(name, options)
+    said = "; ".join([f"{name}: {f'{given[0]} is set' if given else 'it needs no key'}", *_describe_model(info)])
+    facts = {key: value for key, value in asdict(info).items() if key != "name" and value is not None}
+    return Finding(part, "ok", said, providers.explain_api(name, options) or "", facts)
+
+
+def _describe_model(info: ModelInfo) -> Iterator[str]:
+    """Yield what is known of a model, as far as its author may want to know."""
+    if info.api not in (None, CHAT):
+        yield f"asked by its vendor's own API, {info.api}"
+    if info.context_window is not None:
+        yield f"a window of {info.context_window:,} tokens"
+    able = {"thinks": info.reasoning, "sees pictures": info.vision, "is cached": info.caching}
+    if has := [what for what, is_able in able.items() if is_able]:
+        yield ", ".join(has)
 
 
 def _check_needs(

@@ -155,7 +155,12 @@ def test_key_of_a_model_is_told_as_set_or_not_and_never_shown(
     assert said(ran, "model", "problem").startswith("openai:gpt-4o-mini: the model needs a key: set OPENAI_API_KEY")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret-of-somebody")
     ran = cli("doctor", "--json")
-    assert (ran.code, said(ran, "model", "ok")) == (0, "openai:gpt-4o-mini: OPENAI_API_KEY is set")
+    told = said(ran, "model", "ok").split("; ")
+    assert (ran.code, told[0]) == (0, "openai:gpt-4o-mini: OPENAI_API_KEY is set")
+    api, window = "asked by its vendor's own API, responses", "a window of 128,000 tokens"
+    assert told[1:] == [api, window, "sees pictures, is cached"]
+    facts = findings(ran, "model", "ok")[0]["facts"]
+    assert (facts["api"], facts["context_window"], facts["reasoning"]) == ("responses", 128_000, False)
     assert "somebody" not in ran.out
 
 
