@@ -91,7 +91,7 @@ class PlanConfig(_Strict):
     )
 
 
-OF_ENDPOINT: Final = ("base_url", "api_key_env", "api", "extra")
+OF_ENDPOINT: Final = ("base_url", "api_key_env", "api", "service_tier", "extra")
 """Keys that say how the config's own model is asked; a fallback model does not get them."""
 OF_ITS_MODEL: Final = (*OF_ENDPOINT, "fallback_models")
 """Keys that are meant for the config's own model, and for no other."""
@@ -146,6 +146,14 @@ class AgentConfig(_Strict):
     stop: list[str] | None = Field(default=None, description="Sent to the model: texts that end a reply")
     reasoning: Literal["none", "low", "medium", "high"] | None = Field(
         default=None, description="How much the model thinks before it replies; null: as its vendor has it"
+    )
+    service_tier: str | None = Field(
+        default=None, min_length=1, description="The class of service, in the vendor's own word, e.g. flex, priority"
+    )
+    user_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="For whom the model is asked: an id that names nobody; some vendors have it",
     )
     extra: dict[str, Any] = Field(
         default={}, description="The vendor's own parameters, sent as they are beside the others"

@@ -52,9 +52,19 @@ def leave_out_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
             config.hook.pytest_deselected(items=[item])
 
 
+def leave_out_vendors(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what asks a vendor, unless `-m` names the marker `vendor`."""
+    if "vendor" in config.option.markexpr:
+        return
+    asking = [item for item in items if item.get_closest_marker("vendor")]
+    config.hook.pytest_deselected(items=asking)
+    items[:] = [item for item in items if item not in asking]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The other cases are exhaustive."""
+    """The other cases of a sampled test are exhaustive; what costs money runs only if it is asked for."""
+    leave_out_vendors(config, items)
     cases = Counter[str]()
     for item in items:
         if item.get_closest_marker("sampled"):

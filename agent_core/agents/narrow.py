@@ -69,6 +69,8 @@ def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], ke
         own: Any = config.get(key, defaults.get(key))
         if key == "system_prompt":
             yield Problem(key, f"belongs to the agent; write what this node adds in developer_prompt (got {value!r})")
+        elif key == "extra":
+            yield Problem(key, f"belongs to the agent: it may switch a vendor's tools on; leave it out (got {value!r})")
         elif key == "documents":
             yield Problem(key, f"belong to the agent, by its mcp_policy; leave them out (got {value!r})")
         elif key == "allowed_tools":

@@ -15,7 +15,8 @@ class Question:
 
     `options` may hold temperature, top_p, seed, stop, max_output_tokens, response_format and step_schema; in the
     dialect of native function calling, tools (OpenAI's shape) and tool_choice; `reasoning` is how much the model
-    thinks (none, low, medium, high), `extra` are the vendor's own parameters. `within` is how many seconds the
+    thinks (none, low, medium, high), `service_tier` the class of service in the vendor's word, `user_id` for whom it is
+    asked, `extra` are the vendor's own parameters. `within` is how many seconds the
     caller waits for the reply. `requested` must be called before each request, so that the requests of a reply that
     never comes count too.
     """

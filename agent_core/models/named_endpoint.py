@@ -46,21 +46,21 @@ def _check_url(url: str) -> str:
 class NamedEndpoint(BaseModel):
     """Where an endpoint is and how it is reached.
 
-    `provider` is whose API and habits it has, `api` how it is asked (`chat` completions, or the provider's own), and
-    `models` are globs of the models that it may be asked for. Its key is in the variable `api_key_env`, and is sent in
-    the provider's header or in `key_header`. `headers` and `query` go with each request, and so do `secret_headers`,
-    each with the variable of its value. `proxy` is a URL, or `none` whatever the environment says. `ca`, `client_cert`
-    and `client_key` are files in PEM, from the directory of the configuration. Times are in seconds: `read_timeout` is
-    the longest silence within an answer. At `azure` a model is a deployment; with an `api-version` in `query` each has
-    a path of its own.
+    `provider` is whose API, habits and prices it has; without one it has chat completions and no prices. `api` is how
+    it is asked (`chat` completions, or the provider's own), and `models` are globs of the models that it may be asked
+    for. Its key is in the variable `api_key_env`, and is sent in the provider's header or in `key_header`. `headers`
+    and `query` go with each request, and so do `secret_headers`, each with the variable of its value. `proxy` is a URL,
+    or `none` whatever the environment says. `ca`, `client_cert` and `client_key` are files in PEM, from the directory
+    of the configuration. Times are in seconds: `read_timeout` is the longest silence within an answer. At `azure` a
+    model is a deployment; with an `api-version` in `query` each has a path of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: Annotated[str, AfterValidator(_check_url)]
-    provider: Literal["openai", "gemini", "anthropic", "qwen", "deepseek", "openrouter", "ollama", "vllm", "azure"] = (
-        "openai"
-    )
+    provider: (
+        Literal["openai", "gemini", "anthropic", "qwen", "deepseek", "openrouter", "ollama", "vllm", "azure"] | None
+    ) = None
     api: Literal["chat", "native"] | None = None
     models: Annotated[list[str], Field(min_length=1)] = ["*"]
     api_key_env: Variable | None = None
@@ -89,12 +89,12 @@ class NamedEndpoint(BaseModel):
     @property
     def vendor_name(self) -> str:
         """Whose API it has: Azure's is OpenAI's."""
-        return "openai" if self.provider == AZURE else self.provider
+        return "openai" if self.provider in (AZURE, None) else self.provider
 
     @property
     def vendor(self) -> Vendor | None:
-        """Whose habits and prices it has; None where it has OpenAI's API, which many others have too."""
-        return None if self.provider == "openai" else VENDORS[self.vendor_name]
+        """Whose habits and prices it has; None where nobody is named."""
+        return None if self.provider is None else VENDORS[self.vendor_name]
 
     def url_of(self, model: str) -> str:
         """Return the base URL for a model: at Azure, of its deployment where `query` has an api-version."""

@@ -71,7 +71,8 @@ class Providers(Targets):
 
     def explain_keyless(self, model: str, options: Mapping[str, Any]) -> str | None:
         """Return why an endpoint that may want a key gets none; see `find_keyless`."""
-        return None if self._is_offline(model) else self.find_keyless(self.find(model, options))
+        is_named = bool(options.get("api_key_env"))
+        return None if self._is_offline(model) else self.find_keyless(self.find(model, options), is_named=is_named)
 
     def explain_missing_key(self, model: str, options: Mapping[str, Any]) -> str | None:
         """Return why a model cannot be asked from here; see `find_missing_key`."""
@@ -86,7 +87,7 @@ class Providers(Targets):
         own."""
         if self._is_offline(model):
             return self._offline(*self.split(model)).info()
-        target = self.find(model, options)
+        target = self.locate(model, options)
         info = replace(model_info(target.vendor, target.name), api=target.api)
         if target.vendor is None:
             return info
@@ -97,7 +98,7 @@ class Providers(Targets):
         """Return what to install so that a model is asked by its vendor's own API; None where nothing is lacking."""
         if self._is_offline(model) or options.get("api"):
             return None
-        target = self.find(model, options)
+        target = self.locate(model, options)
         if target.endpoint is not None and target.endpoint.api:
             return None
         lacking = find_lacking(target.provider, target.api)
@@ -107,7 +108,7 @@ class Providers(Targets):
         """Return whether the price of a reply is known; scripts and recorded runs give their own."""
         if self._is_offline(model):
             return self.split(model)[0] != "local"
-        target = self.find(model, options)
+        target = self.locate(model, options)
         return target.vendor is not None and cost(target.vendor.prices, target.name, 1, 0, 1) is not None
 
     async def close(self) -> None:

@@ -63,30 +63,47 @@ class Targets:
             raise DefinitionError(self._explain_unknown(provider), where="model", value=model)
         return provider, name
 
-    def find(self, model: str, options: Mapping[str, Any]) -> Target:
-        """Return where a model is asked that is behind an endpoint. DefinitionError for one that may not be."""
+    def locate(self, model: str, options: Mapping[str, Any]) -> Target:
+        """Return where a model is that is behind an endpoint, whether or not it may be asked."""
         provider, name = self.split(model)
+        if (endpoint := self.endpoints.get(provider)) is not None:
+            own = tuple(filter(None, [endpoint.api_key_env]))
+            api = choose_api(endpoint.vendor_name, options.get("api") or endpoint.api, is_own=False)
+            return Target(endpoint.vendor_name, name, endpoint.url_of(name), own, api, endpoint.vendor, endpoint)
+        vendor = VENDORS[provider]
+        url = options.get("base_url") or vendor_url(vendor, os.environ)
+        keys = self._keys_of(vendor, url)
+        api = choose_api(provider, options.get("api") or None, is_own=normalize_url(url) in vendor.urls)
+        return Target(provider, name, url, keys, api, vendor_at(provider, url))
+
+    def find(self, model: str, options: Mapping[str, Any]) -> Target:
+        """Return where a model is asked that is behind an endpoint. DefinitionError for one that may not be, or not
+        with these options."""
+        target = self.locate(model, options)
         if self.reach is not None:
             self.reach.check_extra(options.get("extra") or {})
-        if provider in self.endpoints:
-            target = self._find_named(provider, name, options)
-        else:
-            url, keys = self._find_url(provider, options)
-            is_own = normalize_url(url) in VENDORS[provider].urls
-            api = choose_api(provider, options.get("api") or None, is_own=is_own)
-            target = Target(provider, name, url, keys, api, vendor_at(provider, url))
         _check_reasoning(target, options.get("reasoning"))
-        return target
+        if target.endpoint is not None:
+            return self._open_named(target, model, options)
+        if self.reach is not None:
+            self.reach.check_endpoint(target.url, is_chosen=bool(options.get("base_url")))
+        variable = options.get("api_key_env")
+        if not variable:
+            return target
+        if variable not in target.keys:
+            message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
+            raise DefinitionError(message, where="api_key_env", value=variable)
+        return target._replace(keys=(variable,))
 
-    def find_keyless(self, target: Target) -> str | None:
+    def find_keyless(self, target: Target, *, is_named: bool) -> str | None:
         """Return why an endpoint that may want a key gets none; None for one that gets a key, or that is in one's own
-        network and paired with none.
+        network, paired with none and with none `is_named`.
 
         A vendor's own endpoint is not among them: without its key, no client is made for it.
         """
         if target.endpoint is not None or target.key or normalize_url(target.url) in VENDORS[target.provider].urls:
             return None
-        if is_near(target.url) and not self._paired().get(normalize_url(target.url)):
+        if is_near(target.url) and not (is_named or self._paired().get(normalize_url(target.url))):
             return None
         return f"no key is sent to {target.url}: {explain_missing(target.keys)}"
 
@@ -101,37 +118,25 @@ class Targets:
             return None
         return f"the model needs a key: set {' or '.join(target.keys)}"
 
-    def _find_named(self, name: str, model: str, options: Mapping[str, Any]) -> Target:
-        endpoint = self.endpoints[name]
+    def _open_named(self, target: Target, model: str, options: Mapping[str, Any]) -> Target:
+        """Return a target at an endpoint of the host's own, with the way to it."""
+        name, endpoint = self.split(model)[0], target.endpoint
+        assert endpoint is not None
         if self.reach is not None:
             self.reach.check_name(name)
         for option in ("base_url", "api_key_env"):
             if options.get(option):
                 message = f"the endpoint {name} has its own; leave {option} out"
                 raise DefinitionError(message, where=option, value=options[option])
-        endpoint.check_model(name, model)
-        keys = tuple(filter(None, [endpoint.api_key_env]))
-        route = endpoint.open_route(self.home, f"endpoints/{name}")
-        provider, asked = endpoint.vendor_name, options.get("api") or endpoint.api
-        api = choose_api(provider, asked, is_own=False)
-        return Target(provider, model, endpoint.url_of(model), keys, api, endpoint.vendor, endpoint, route)
+        endpoint.check_model(name, target.name)
+        return target._replace(route=endpoint.open_route(self.home, f"endpoints/{name}"))
 
-    def _find_url(self, provider: str, options: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
-        """Return the model's base URL, and the variables whose keys may be sent there."""
-        vendor, base_url, variable = VENDORS[provider], options.get("base_url") or "", options.get("api_key_env") or ""
-        url = base_url or vendor_url(vendor, os.environ)
-        if self.reach is not None:
-            self.reach.check_endpoint(url, is_chosen=bool(base_url))
+    def _keys_of(self, vendor: Vendor, url: str) -> Sequence[str]:
+        """Return the variables whose keys may be sent to a URL."""
         paired = self._paired()
-        names: Sequence[str] = vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
         if normalize_url(url) in paired:
-            names = tuple(filter(None, (paired[normalize_url(url)],)))
-        if not variable:
-            return url, names
-        if variable not in names:
-            message = "this key may not be sent to this base_url; the operator pairs them in base_urls"
-            raise DefinitionError(message, where="api_key_env", value=variable)
-        return url, (variable,)
+            return tuple(filter(None, (paired[normalize_url(url)],)))
+        return vendor.keys if is_vendor_url(vendor, url, os.environ) else ()
 
     def _paired(self) -> dict[str, str | None]:
         """Return the endpoints that the operator has paired with a key, each with its variable; None for one

@@ -281,7 +281,7 @@ def _show_limit(value: int | None, words: Words) -> str:
 
 
 def _model_options(config: AgentConfig, tools: Policies) -> Json:
-    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens", "reasoning")
+    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens", "reasoning", "user_id")
     options = {name: value for name in names if (value := getattr(config, name)) is not None}
     dialect = _function_options(config, tools) if config.protocol == "tools" else _format_options(config, tools)
     endpoint = {name: value for name in OF_ENDPOINT if (value := getattr(config, name))}

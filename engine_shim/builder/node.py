@@ -24,6 +24,7 @@ class NodeConfig(TypedDict, total=False):
     after_untrusted: AfterUntrusted
     agent: str | dict[str, Any] | None
     answer_schema: dict[str, Any] | None
+    api: Literal["chat", "native"] | None
     api_key_env: str | None
     approval: Approval
     base_url: str | None
@@ -32,6 +33,7 @@ class NodeConfig(TypedDict, total=False):
     developer_prompt: str | None
     documents: list[dict[str, Any]]
     examples: list[str | dict[str, Any]] | None
+    extra: dict[str, Any]
     fallback_models: list[str]
     language: Literal["en", "zh"]
     max_history_messages: int | None
@@ -48,6 +50,7 @@ class NodeConfig(TypedDict, total=False):
     prompt: str | None
     prompts: dict[str, str] | Literal["small"]
     protocol: Literal["json", "tools"]
+    reasoning: Literal["none", "low", "medium", "high"] | None
     repair_scope: Literal["all", "unreadable"]
     response_format: Literal["auto", "text", "json_object", "json_schema"]
     seed: int | None

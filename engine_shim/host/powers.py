@@ -167,7 +167,7 @@ AGENT_ONLY: Final = frozenset(
     {
         *("max_steps", "messages_json", "prompt", "system_prompt", "developer_prompt", "examples", "language", "mode"),
         *("protocol", "parsing", "response_format", "temperature", "top_p", "seed", "stop", "max_output_tokens"),
-        *("api", "reasoning"),
+        *("api", "reasoning", "service_tier", "user_id"),
         *("max_input_tokens", "tool_choice", "timeout", "single_call_timeout", "max_tool_calls", "max_repairs"),
         *("total_token_budget", "cost_budget", "observation_max_len", "trace_max_bytes", "max_history_messages"),
         *("repair_scope", "approval", "after_untrusted", "answer_schema", "primary_output", "plan", "trusted_text"),

@@ -17,6 +17,7 @@ from engine_shim.definition.secret_refs import secret_refs
 from engine_shim.definition.template import placeholders
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.models import HostModels
+from engine_shim.runs.small_models import find_missing_examples
 from utools.errors import DefinitionError, ToolError
 from utools.registry import ToolRegistry
 
@@ -112,6 +113,7 @@ class HostCheck:
 
     def _lacking(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.keyless(workflow.definition, workflow.base)
+        yield from find_missing_examples(workflow, self.registry)
         yield from self._doubtful_variables(workflow)
         yield from (problem for name, problem in self._missing_secrets(workflow) if self.grant.secrets.allows(name))
 

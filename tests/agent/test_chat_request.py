@@ -31,7 +31,7 @@ def question(**options: Any) -> Question:
 
 
 def written(asked: Question, capabilities: EndpointCapabilities) -> bytes:
-    return request_body("m", asked.messages, asked.options, capabilities)
+    return request_body("m", b",".join(asked.messages), asked.options, capabilities)
 
 
 def sent(capabilities: EndpointCapabilities | None = None, **options: Any) -> Any:

@@ -3,11 +3,13 @@
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
+from agent_core.models.apis import NATIVE
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS, vendor_url
@@ -118,7 +120,7 @@ async def test_a_vendors_key_goes_where_the_operator_says_the_vendor_is(
     async with serving(chat("ok")) as server:
         monkeypatch.setenv(vendor.url_env, server.url.removesuffix("/v1"))
         monkeypatch.setenv(vendor.keys[0], "own-key")
-        assert await ask(Providers()(f"{name}:m", {}), server) == ("m", "Bearer own-key")
+        assert await ask(Providers()(f"{name}:m", {"api": "chat"}), server) == ("m", "Bearer own-key")
     assert server.requests[-1].target == f"{vendor.path}/chat/completions"
 
 
@@ -130,7 +132,24 @@ async def test_no_vendors_key_goes_to_a_base_url_that_an_author_names(
         for key in vendor.keys:
             monkeypatch.setenv(key, "own-key")
     async with serving(chat("ok")) as server:
-        assert await ask(Providers()(f"{name}:m", {"base_url": server.url}), server) == ("m", None)
+        options = {"base_url": server.url, "api": "chat"}
+        assert await ask(Providers()(f"{name}:m", options), server) == ("m", None)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+async def test_a_vendors_own_api_is_sent_no_more_keys_than_chat_completions(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(NATIVE[name].package)
+    monkeypatch.setenv(VENDORS[name].keys[0], "own-key")
+    async with serving(http(400, {"error": {"message": "no"}})) as named, serving(http(400, {})) as own:
+        monkeypatch.setenv(VENDORS[name].url_env, own.url.removesuffix("/v1"))
+        for options in ({"base_url": named.url, "api": "native"}, {"api": "native"}):
+            with pytest.raises(ModelError):
+                await ask(Providers()(f"{name}:m", options), named)
+    holds_key = ["own-key" in str(server.requests[-1].headers) for server in (named, own)]
+    assert holds_key == [False, True]
+    assert not any("own-key" in server.requests[-1].target for server in (named, own))
 
 
 @pytest.mark.parametrize("name", VENDORS)
@@ -176,10 +195,10 @@ async def test_the_second_name_of_a_key_is_as_good(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GOOGLE_API_KEY", "second")
     async with serving(chat("ok")) as server:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
-        assert await ask(Providers()("gemini:g", {}), server) == ("g", "Bearer second")
+        assert await ask(Providers()("gemini:g", {"api": "chat"}), server) == ("g", "Bearer second")
         monkeypatch.setenv("GEMINI_API_KEY", "first")
-        assert await ask(Providers()("gemini:g", {}), server) == ("g", "Bearer first")
-        options = {"api_key_env": "GOOGLE_API_KEY"}
+        assert await ask(Providers()("gemini:g", {"api": "chat"}), server) == ("g", "Bearer first")
+        options = {"api_key_env": "GOOGLE_API_KEY", "api": "chat"}
         assert await ask(Providers()("gemini:g", options), server) == ("g", "Bearer second")
 
 
@@ -296,12 +315,10 @@ def test_nothing_is_known_of_a_model_behind_an_endpoint_that_is_not_its_vendors(
     pytest.importorskip("genai_prices")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    found = Providers().info("openai:gpt-4", options)
-    assert found == (
-        ModelInfo("gpt-4", 8192, function_calling=True, json_schema=False, streaming=True, api="responses")
-        if known
-        else ModelInfo("gpt-4", api="chat")
-    )
+    found = Providers(base_urls={"http://gateway.example/v1": "OTHER_KEY"}).info("openai:gpt-4", options)
+    neither: Any = {"json_schema": False, "reasoning": False, "vision": False, "caching": False}
+    its_vendors = ModelInfo("gpt-4", 8192, function_calling=True, streaming=True, api="responses", **neither)
+    assert found == (its_vendors if known else ModelInfo("gpt-4", api="chat"))
 
 
 # ── clients ───────────────────────────────────────────────────────────────────────────────────────────

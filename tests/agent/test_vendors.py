@@ -1,4 +1,4 @@
-"""One whole run with each vendor: with its stand-in, and with the vendor itself where the environment has its key."""
+"""One whole run with each vendor: by chat completions with its stand-in, and by each API with the vendor itself."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -8,6 +8,7 @@ import pytest
 
 from agent_core import AgentOutput, run_agent
 from agent_core.models import Completion, Delta, ModelClient, ModelInfo, Question
+from agent_core.models.apis import NATIVE
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS
@@ -89,8 +90,10 @@ SCRIPTS = {
 }
 
 
-async def run(name: str, protocol: str, way: type[Whole], model: str = "m", **config: Any) -> AgentOutput:
-    client = way(Providers()(f"{name}:{model}", {}))
+async def run(
+    name: str, protocol: str, way: type[Whole], model: str = "m", api: str = "chat", **config: Any
+) -> AgentOutput:
+    client = way(Providers()(f"{name}:{model}", {"api": api}))
     try:
         given = {**CONFIG, "model": f"{name}:{model}", "protocol": protocol, **config}
         return await run_agent(given, registry=ToolRegistry([lookup]), model=client)
@@ -137,7 +140,7 @@ async def test_what_was_refused_once_is_not_tried_again(name: str, protocol: str
     providers = Providers()
     async with standing_in(name, *SCRIPTS[protocol], *SCRIPTS[protocol]) as stand_in:
         at(name, stand_in)
-        client = way(providers(f"{name}:m", {}))
+        client = way(providers(f"{name}:m", {"api": "chat"}))
         given = {**CONFIG, "model": f"{name}:m", "protocol": protocol}
         registry = ToolRegistry([lookup])
         await run_agent(given, registry=registry, model=client)
@@ -217,7 +220,7 @@ async def test_what_a_model_thinks_is_no_part_of_its_answer(protocol: str, at: A
     assert THOUGHT not in str(output.messages_json)
 
 
-# ── the vendors themselves ────────────────────────────────────────────────────────────────────────────
+# ── the vendors themselves: pytest -m vendor ──────────────────────────────────────────────────────────
 
 MODELS = {
     "openai": "gpt-4o-mini",
@@ -227,24 +230,30 @@ MODELS = {
     "deepseek": "deepseek-chat",
     "openrouter": "openai/gpt-4o-mini",
 }
-REACHED = [name for name in NAMES if any(map(os.environ.get, VENDORS[name].keys))]
-REAL = [(name, protocol, way) for name in REACHED for protocol in SCRIPTS for way in (Whole, Streamed)]
+APIS = [(name, api) for name in NAMES for api in ("chat", "native") if api == "chat" or name in NATIVE]
 
 
-if REAL:  # without a key there is no such test, rather than one that is skipped
-
-    @pytest.mark.parametrize(("reached", "protocol", "way"), REAL)
-    async def test_the_vendor_itself_ends_a_run_with_its_answer(reached: str, protocol: str, way: type[Whole]) -> None:
-        """AGENT_CORE_TEST_MODELS, `vendor=model,…`, chooses other models than these."""
-        chosen = dict(pair.split("=", 1) for pair in os.environ.get("AGENT_CORE_TEST_MODELS", "").split(",") if pair)
-        asked = {
-            "prompt": "Look up the word casa with the tool, then answer in one sentence what it means.",
-            "top_p": None,
-            "max_repairs": 2,
-            "single_call_timeout": 120,
-        }
-        output = await run(reached, protocol, way, chosen.get(reached, MODELS[reached]), **asked)
-        assert (output.error, output.finish_reason) == (None, "final")
-        assert "house" in output.final_answer.lower()
-        assert "lookup" in output.used_tools
-        assert output.usage["input_tokens"] > 0
+@pytest.mark.vendor
+@pytest.mark.parametrize("way", [Whole, Streamed])
+@pytest.mark.parametrize("protocol", SCRIPTS)
+@pytest.mark.parametrize(("name", "api"), APIS)
+async def test_the_vendor_itself_ends_a_run_with_its_answer(
+    name: str, api: str, protocol: str, way: type[Whole]
+) -> None:
+    """AGENT_CORE_TEST_MODELS, `vendor=model,…`, chooses other models than these."""
+    if not any(map(os.environ.get, VENDORS[name].keys)):
+        pytest.skip(f"needs {' or '.join(VENDORS[name].keys)}")
+    if api == "native":
+        pytest.importorskip(NATIVE[name].package, reason=f"needs {NATIVE[name].package}")
+    chosen = dict(pair.split("=", 1) for pair in os.environ.get("AGENT_CORE_TEST_MODELS", "").split(",") if pair)
+    asked = {
+        "prompt": "Look up the word casa with the tool, then answer in one sentence what it means.",
+        "top_p": None,
+        "max_repairs": 2,
+        "single_call_timeout": 120,
+    }
+    output = await run(name, protocol, way, chosen.get(name, MODELS[name]), api, **asked)
+    assert (output.error, output.finish_reason) == (None, "final")
+    assert "house" in output.final_answer.lower()
+    assert "lookup" in output.used_tools
+    assert output.usage["input_tokens"] > 0

@@ -113,6 +113,7 @@ def shared(before: Sequence[Unit], now: Sequence[Unit]) -> list[bytes]:
 CUTS = {"whole": {}, "cut": {"max_input_tokens": 8_000}}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("protocol", ["json", "tools"])
 @pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda each: each.api)

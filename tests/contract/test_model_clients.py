@@ -200,6 +200,7 @@ async def test_a_failure_that_stays_is_told_in_the_vendors_words(stand_in: WireS
     assert (caught.value.requests, caught.value.kind) == (3, "model_error")
 
 
+@pytest.mark.sampled
 @each_way
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 @each_client
@@ -237,6 +238,7 @@ ODD = {
 }
 
 
+@pytest.mark.sampled
 @each_way
 @pytest.mark.parametrize("odd", ODD)
 @each_client
@@ -302,3 +304,20 @@ async def test_a_model_of_the_environment_is_asked_by_its_own_api(
 
 def test_a_model_without_an_endpoint_has_no_api() -> None:
     assert ScriptedModel(["x"]).info().api is None
+
+
+TIERS = {"chat": "flex", "responses": "flex", "gemini": "flex", "messages": "standard_only"}
+"""A class of service that each vendor has."""
+
+
+@each_client
+async def test_class_of_service_and_user_are_said_in_the_vendors_fields(stand_in: WireStandIn) -> None:
+    tier = TIERS[stand_in.api]
+    async with vendor(stand_in, Turn("yes")) as endpoint:
+        model = client_of(endpoint)
+        await ask(model, question(service_tier=tier, user_id="u-17"), "whole")
+        await model.close()
+    body = endpoint.requests[0].json()
+    assert body.get("service_tier", body.get("serviceTier")) == tier
+    users = [body.get("user"), body.get("safety_identifier"), body.get("metadata", {}).get("user_id")]
+    assert users.count("u-17") == (0 if stand_in.api == "gemini" else 1)

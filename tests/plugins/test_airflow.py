@@ -14,7 +14,12 @@ from agent_core.node import decide_sync, list_waiting_sync
 from support.airflow_server import Airflow, until
 from support.engine_env import needs_engine
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("airflow"), needs_engine("airflow")]
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.xdist_group("airflow"),
+    pytest.mark.timeout(900),
+    needs_engine("airflow"),
+]
 REST_S = 3.0
 """How long a task rests, once its process is gone, before it is woken: Airflow fails one that goes on earlier."""
 DAGS = ("plain", "deadly", "doubtful", "asking", "asking_twice", "watching", "limited", "mapped", "decorated")

@@ -22,7 +22,7 @@ from support.prefect_server import real_prefect
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 EXAMPLE = Path(engine_shim.__file__).parent / "examples" / "other-engines"
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 

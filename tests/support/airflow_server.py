@@ -17,7 +17,7 @@ from typing import Any
 from support.engine_env import engine_bin
 from support.engine_process import free_port, running
 
-SECONDS = 150.0
+SECONDS = 240.0
 """How long anything may take on a machine that has other work."""
 DAGS = Path(__file__).parent.parent / "plugins" / "airflow_dags"
 ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")

@@ -60,6 +60,8 @@ def write_request(asked: Asked, capabilities: EndpointCapabilities, *, streams: 
     if tools:
         body |= {"tools": tools, **_write_choice(options.get("tool_choice"), capabilities)}
     body |= _write_sampling(options, left_out)
+    body |= {"service_tier": options["service_tier"]} if "service_tier" in options else {}
+    body |= {"metadata": {"user_id": options["user_id"]}} if "user_id" in options else {}
     body |= _write_thinking(model, options, left_out, body)
     if streams:
         body["stream"] = True

@@ -184,7 +184,9 @@ class EndpointClient:
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """Return the reply with its requests and cost; what the attempts have shown is remembered."""
         self._has_answered = True
-        capabilities = merge(self._capabilities, attempts.first, attempts.capabilities)
+        capabilities = self._capabilities
+        if attempts.capabilities is not attempts.first:
+            capabilities = merge(capabilities, attempts.first, attempts.capabilities)
         self._remember(capabilities, merge_streaming(self._streaming, attempts.asked, attempts.streaming))
         price = self._cost_of(completion, attempts.question)
         if attempts.requests == completion.requests and price == completion.cost:

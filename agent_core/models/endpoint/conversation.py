@@ -67,16 +67,18 @@ def join_parts(before: Json | None, after: Json | None) -> Json | None:
     return {**before, **after, OWN_PARTS: {**second, "parts": [*first.get("parts", ()), *second.get("parts", ())]}}
 
 
-def without_own_parts(messages: Sequence[bytes]) -> tuple[Sequence[bytes], tuple[str, ...]]:
-    """Return the messages without the parts that only one API understands, and the APIs that they were of."""
-    if not any(_MARK in message for message in messages):
-        return messages, ()
+def join_messages(messages: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
+    """Return the messages joined by commas, without the parts that only one API understands, and the APIs that these
+    were of."""
+    joined = b",".join(messages)
+    if _MARK not in joined:
+        return joined, ()
     kept, apis = list(messages), list[str]()
     for index, message in enumerate(messages):
         if _MARK in message and isinstance(own := (value := orjson.loads(message)).pop(OWN_PARTS, None), dict):
             kept[index] = orjson.dumps(value)
             apis.append(str(own.get("api")))
-    return kept, tuple(dict.fromkeys(apis))
+    return b",".join(kept), tuple(dict.fromkeys(apis))
 
 
 def read_conversation(messages: Sequence[bytes], api: str, *, keeps_parts: bool = True) -> Conversation:

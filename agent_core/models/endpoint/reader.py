@@ -79,7 +79,8 @@ class WholeReply:
         return ()
 
     def end(self, now: float) -> Completion | Refusal:
-        return read_answer(replace(self._head, body=b"".join(self._pieces)), now, self._read_reply)
+        whole = HttpAnswer(self._head.status, self._head.headers, b"".join(self._pieces))
+        return read_answer(whole, now, self._read_reply)
 
     def rest(self, outcome: Completion | Refusal) -> str:
         """Return the text that was not shown yet: all of it."""

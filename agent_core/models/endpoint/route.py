@@ -51,11 +51,12 @@ class Route:
             proxy = Proxy(_place(where, "proxy"), self.proxy)
             if unusable := explain_unusable(proxy):
                 raise DefinitionError(unusable, where=_place(where, "proxy"))
-        self.open_tls(where)
+        if self.ca or self.client_cert or self.client_key:
+            self.open_tls(where)
 
     def open_tls(self, where: str = "") -> ssl.SSLContext:
         """Return what secures the connections. DefinitionError, which names the file, where it cannot be used."""
-        if self.ca is None and self.client_cert is None:
+        if self.ca is None and self.client_cert is None and self.client_key is None:
             return usual_tls()
         context = usual_tls.__wrapped__() if self.ca is None else _trust(self.ca, _place(where, "ca"))
         if self.client_cert is not None:

@@ -46,7 +46,8 @@ def write_options(model: str, options: Mapping[str, Any], capabilities: Endpoint
     config |= _write_format(options, capabilities)
     if thinking := find_thinking(model, options, capabilities):
         config[CONFIG] = thinking
-    return {**_write_tools(options, capabilities), **({"generationConfig": config} if config else {})}
+    tier = {"serviceTier": options["service_tier"]} if "service_tier" in options else {}
+    return {**_write_tools(options, capabilities), **({"generationConfig": config} if config else {}), **tier}
 
 
 def find_thinking(model: str, options: Mapping[str, Any], capabilities: EndpointCapabilities) -> Json | None:

@@ -7,7 +7,7 @@ from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
-from agent_core.models.endpoint.conversation import without_own_parts
+from agent_core.models.endpoint.conversation import join_messages
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming, is_format_refusal
 from agent_core.models.openai.joined import JoinedCompletion
@@ -43,7 +43,7 @@ class ChatWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        messages, dropped = without_own_parts(question.messages)
+        messages, dropped = join_messages(question.messages)
         body = request_body(model, messages, question.options, capabilities)
         return Written(with_stream(body, streaming), dropped)
 

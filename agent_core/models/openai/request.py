@@ -1,7 +1,6 @@
 """The request to an endpoint for chat completions, and what is left out once it refuses a part of it. Pure."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,16 +20,16 @@ from agent_core.models.endpoint.refused_parts import (
 )
 from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, settle_budget, write_reasoning
 
+ABOUT = {"service_tier": "service_tier", "user_id": "user"}
+"""Options about a request, which a vendor that does not know them passes over or refuses."""
 UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
 THINKING = re.compile(r"enable_thinking must be set to false")
 
 
-def request_body(
-    model: str, messages: Sequence[bytes], options: dict[str, Any], capabilities: EndpointCapabilities
-) -> bytes:
-    """Return the request's JSON. The messages go as they came, so the prefix that a vendor caches stays the same
+def request_body(model: str, messages: bytes, options: dict[str, Any], capabilities: EndpointCapabilities) -> bytes:
+    """Return the request's JSON. The messages, joined by commas, go as they came: what a vendor caches stays the same
     bytes."""
-    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), b",".join(messages))
+    head = b'{"model":%b,"messages":[%b]' % (orjson.dumps(model), messages)
     sent = _encode_options(options, capabilities)
     if "extra" in options:
         sent = merge_extra(sent, options["extra"])
@@ -74,6 +73,7 @@ def _without_named_part(
 def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities) -> dict[str, Any]:
     """Return the options in the endpoint's words, without those that it does not support."""
     sent = {name: options[name] for name in SAMPLING if name not in capabilities.left_out and is_set(options.get(name))}
+    sent |= {theirs: options[ours] for ours, theirs in ABOUT.items() if ours in options}
     if limit := options.get("max_output_tokens"):
         sent[capabilities.tokens] = limit
     if "reasoning" in options and REASONING not in capabilities.left_out:

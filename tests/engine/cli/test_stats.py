@@ -1,11 +1,12 @@
 """agent-core stats: what many runs did, from their journals, without all of them in memory at once."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent_core.models import ScriptedModel
+from agent_core.models import Completion, Question, ScriptedModel
 from engine_shim import Engine, load_workflow
 from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action
@@ -75,14 +76,34 @@ def test_a_person_reads_tables_and_may_choose_a_workflow_and_a_time(cli: Cli) ->
     assert lines[1].split(maxsplit=3) == ["works", "3", "33.3%", "2 completed, 1 failed  1 tool_error"]
     at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["agent", "runs"])
     assert re.fullmatch(r"agent_core +2 +2 final +4 +2 +[\d,]+ +1\.0000 USD +\d\.\d{3} s", lines[at + 1])
-    at = next(n for n, line in enumerate(lines) if line.split() == ["model", "replies", "tokens", "cost"])
-    assert re.fullmatch(r"m +4 +[\d,]+ \+ \d+ +1\.0000 USD", lines[at + 1])
+    at = next(
+        n for n, line in enumerate(lines) if line.split() == ["model", "replies", "tokens", "of", "these", "cost"]
+    )
+    assert re.fullmatch(r"m +4 +[\d,]+ \+ \d+ +- +1\.0000 USD", lines[at + 1])
     assert any(
         line.startswith("models: 4 replies, ") and line.endswith("1.0000 USD for the 2 with a price") for line in lines
     )
     only = cli("stats", "--store", "runs.db", "--workflow", "waits", "--json").json
     assert list(only["workflows"]) == ["waits"]
     assert cli("stats", "--store", "runs.db", "--since", "2100-01-01").out == "no runs\n"
+
+
+class CachedModel(ScriptedModel):
+    """A model that thinks, and whose vendor has read half of each question from a cache."""
+
+    async def complete(self, question: Question) -> Completion:
+        counts = {"cached_tokens": 500, "cache_write_tokens": 400, "reasoning_tokens": 20}
+        return replace(await super().complete(question), input_tokens=1000, output_tokens=30, **counts)
+
+
+def test_tokens_that_are_counted_apart_are_shown(cli: Cli, home: Any) -> None:
+    agent = {"model": "m", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}
+    engine = Engine(default_registry(), store=home / "runs.db", model=CachedModel([FINAL]))
+    engine.run_sync(load_workflow({"id": "thinks", "nodes": [{"tool": "agent_core", "config": agent}]}))
+    lines = cli("stats", "--store", "runs.db").out.splitlines()
+    assert "m      1        1,000 + 30  500 cached, 400 written to a cache, 20 thought  -" in lines
+    tokens = cli("stats", "--store", "runs.db", "--json").json["models"]["tokens"]
+    assert tokens == {"input": 1000, "output": 30, "cached": 500, "cache_write": 400, "reasoning": 20}
 
 
 @pytest.mark.usefixtures("recorded")

@@ -127,6 +127,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"agent": "support", "system_prompt": "x"},
         "system_prompt: belongs to the agent;",
     ),
+    "tools of the vendor": (
+        {"agent": "support", "extra": {"web_search_options": {}}},
+        "extra: belongs to the agent: it may switch a vendor's tools on; leave it out",
+    ),
     "no approval": (
         {"agent": "support", "approval": "sometimes"},
         "approval: agent 'support' has never; a node may",
@@ -164,11 +168,13 @@ def test_the_keys_of_the_agents_own_endpoint_are_not_for_another_model() -> None
 def test_every_key_of_a_config_is_known_to_be_free_or_to_be_narrowed() -> None:
     """A new key that limits an agent must not be free in a node by oversight."""
     narrowed = {*LIMITS, *STRICTER, "max_repairs", "allowed_tools", "deny_tools", "system_prompt", "documents", "agent"}
+    narrowed |= {"extra"}
     free = {
         *("prompt", "messages_json", "developer_prompt", "examples", "language", "prompts", "mode", "plan", "protocol"),
         *("parsing", "response_format", "temperature", "top_p", "seed", "stop", "tool_choice", "max_input_tokens"),
         *("observation_max_len", "trace_max_bytes", "max_history_messages", "repair_scope", "answer_schema"),
         *("primary_output", "model", "fallback_models", "base_url", "api_key_env", "trusted_text"),
+        *("api", "reasoning"),
     }
     assert narrowed | free == set(AgentConfig.model_fields)
     assert not narrowed & free

@@ -35,7 +35,7 @@ def keys(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "a key of these tests")
 
 
-@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "gpt-4o-mini", "gemini:gemini-3-flash", "ollama:qwen2.5:0.5b"])
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "gpt-4o-mini", "gemini:gemini-3-flash", "ollama:qwen2.5:7b"])
 def test_a_model_needs_no_key_to_be_found_valid(cli: Cli, write: Write, model: str) -> None:
     ran = cli("validate", str(write("flow.json", agent(model=model))), "--json")
     assert (ran.code, ran.json["ok"], ran.json["problems"]) == (0, True, [])

@@ -51,6 +51,7 @@ class _Body(BaseModel):
     tools: list[types.Tool] = []
     toolConfig: types.ToolConfig | None = None
     safetySettings: list[types.SafetySetting] = []
+    serviceTier: types.ServiceTier | None = None
 
 
 class GeminiStandIn:

@@ -18,6 +18,7 @@ from agent_core.outputs import Json
 NATIVE, IDS, INCLUDE, STRICT = "native", "ids", "include", "strict"
 """What `left_out` calls own parts, their ids, encrypted thoughts, and strict functions."""
 SAMPLING = ("temperature", "top_p")
+ABOUT = {"service_tier": "service_tier", "user_id": "safety_identifier"}
 MIN_OUTPUT_TOKENS = 16
 """The API refuses a smaller limit."""
 
@@ -50,6 +51,7 @@ def _encode_options(model: str, options: Mapping[str, Any], capabilities: Endpoi
     if takes_sampling(model, effort):
         names = [name for name in SAMPLING if name not in refused and is_set(options.get(name))]
         sent |= {name: options[name] for name in names}
+    sent |= {theirs: options[ours] for ours, theirs in ABOUT.items() if ours in options}
     if (limit := options.get("max_output_tokens")) and "max_output_tokens" not in refused:
         sent["max_output_tokens"] = max(limit, MIN_OUTPUT_TOKENS)
     if tools := options.get("tools"):
