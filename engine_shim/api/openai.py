@@ -156,7 +156,7 @@ def _write_completion(model: str, done: Completion) -> dict[str, Any]:
         "logprobs": None,
         "finish_reason": "stop",
     }
-    return {**_head(model, done.run_id, "chat.completion"), "choices": [choice], "usage": _write_usage(done)}
+    return {**_head(model, done.run_id, "chat.completion"), "choices": [choice], "usage": write_usage(done)}
 
 
 async def _write_chunks(
@@ -184,7 +184,7 @@ async def _write_chunks(
             else:
                 yield chunk({}, "stop")
                 if with_usage:
-                    yield _frame({**head, "choices": [], "usage": _write_usage(piece)})
+                    yield _frame({**head, "choices": [], "usage": write_usage(piece)})
     except Exception as error:  # the answer has begun, so that no status can say it
         yield _frame(_write_error(refusal_of(error)))
     yield b"data: [DONE]\n\n"
@@ -200,9 +200,15 @@ def _head(model: str, identity: str, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{identity}", "object": kind, "created": int(time.time()), "model": model}
 
 
-def _write_usage(done: Completion) -> dict[str, int]:
-    total = done.input_tokens + done.output_tokens
-    return {"prompt_tokens": done.input_tokens, "completion_tokens": done.output_tokens, "total_tokens": total}
+def write_usage(done: Completion) -> dict[str, Any]:
+    """Return the tokens of an answer in OpenAI's fields."""
+    return {
+        "prompt_tokens": done.input_tokens,
+        "completion_tokens": done.output_tokens,
+        "total_tokens": done.input_tokens + done.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": done.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": done.reasoning_tokens},
+    }
 
 
 def _frame(data: dict[str, Any]) -> bytes:

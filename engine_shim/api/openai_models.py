@@ -150,12 +150,26 @@ class Choice(BaseModel):
     finish_reason: Literal["stop"]
 
 
+class PromptDetails(BaseModel):
+    """Of the tokens that were read, those from a vendor's cache."""
+
+    cached_tokens: int
+
+
+class CompletionDetails(BaseModel):
+    """Of the tokens that were written, those of thoughts."""
+
+    reasoning_tokens: int
+
+
 class Usage(BaseModel):
     """The tokens of the whole run, all questions of its agents included."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptDetails
+    completion_tokens_details: CompletionDetails
 
 
 class OpenAIChatCompletion(BaseModel):

@@ -1,5 +1,6 @@
 """HostModels: the models of one host, what is known of them, and whether those of a workflow can be asked."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from agent_core.journal.record import Tape
+from agent_core.models.apis import CHAT, NATIVE, is_installed
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.named_endpoint import NamedEndpoint
 from agent_core.models.providers import Providers
 from agent_core.models.reach import ModelReach
+from agent_core.models.vendors import VENDORS
 from engine_shim.definition.errors import Problem, message_of
 from engine_shim.definition.model import Definition
 from engine_shim.definition.model_refs import model_refs
@@ -87,7 +90,15 @@ class HostModels:
         if self._model is None or isinstance(self._model, EndpointClient):
             from agent_core.models.openai.warm_up import warm_up_endpoints
 
-            await warm_up_endpoints()
+            await warm_up_endpoints(self._find_packages() if self._model is None else ())
+
+    def _find_packages(self) -> list[str]:
+        """Return the SDKs of the vendors that this host asks by their own API, as far as its configuration shows: those
+        of its own endpoints, of the default provider, and whose key is set."""
+        named = {each.vendor_name for each in self._endpoints.values() if each.api != CHAT}
+        keyed = {name for name in NATIVE if any(map(os.environ.get, VENDORS[name].keys))}
+        asked = {self._default, *named, *keyed}
+        return [each.package for name, each in NATIVE.items() if name in asked and is_installed(each.package)]
 
     async def close(self) -> None:
         """Close all connections of this event loop."""

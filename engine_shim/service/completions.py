@@ -53,12 +53,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The answer, which is that of a run, and the tokens that it cost."""
+    """The answer, which is that of a run, and the tokens that it cost.
+
+    `cached_tokens` are among the input, `reasoning_tokens` among the output.
+    """
 
     run_id: str
     text: str
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 Piece = str | Completion | None
@@ -185,8 +190,9 @@ class Completions:
             raise _not_answered(run, view.status, view.error, waiting=view.waiting)
         totals = Totals()
         totals.add_run(definition.id, view.status, await self._runs.store.load(run))
-        text = read_answer(definition, view.outputs, view.path)
-        return Completion(run, text, totals.models.input_tokens, totals.models.output_tokens)
+        text, used = read_answer(definition, view.outputs, view.path), totals.models
+        tokens = used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens
+        return Completion(run, text, *tokens)
 
 
 def name_run(model: str, key: str | None) -> str:

@@ -1,6 +1,8 @@
 """Anthropic's Messages API: what is asked, what is read of a reply, and what goes back as it came."""
 
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from itertools import pairwise
@@ -23,6 +25,7 @@ from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.endpoint.transport import EndpointTransport
 from support.loopback import Loopback, Request, http, serving
+from support.programs import environment
 from support.wires.anthropic import EXPLANATION, STAND_IN
 from support.wires.turn import KEY, Counts, Turn
 from utools import Tool, ToolRegistry
@@ -1119,3 +1122,26 @@ async def test_a_run_in_the_json_dialect() -> None:
     asked = [STAND_IN.read(request) for request in server.requests]
     assert not any(each.tools or each.calls or "output_config" in each.options for each in asked)
     assert "seen x" in asked[1].said[-1]
+
+
+def test_the_sdk_is_imported_beside_the_event_loop() -> None:
+    """It takes seconds on a slow machine, and other questions go on meanwhile."""
+    code = """
+import asyncio, sys, threading
+threads = []
+def hear(event, args):
+    if event == "import" and args[0].startswith("anthropic."):
+        threads.append(threading.current_thread() is threading.main_thread())
+sys.addaudithook(hear)
+from agent_core.models import ModelError, Question
+from agent_core.models.providers import create_model
+model = create_model("anthropic:m1", base_url="http://127.0.0.1:9", api_key="k", api="native")
+async def main():
+    try:
+        await model.complete(Question("m1", (b'{"role":"user","content":"Hi"}',), {}, "agent", 0, within=0.1))
+    except ModelError:
+        print(threads[0])
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -210,3 +210,20 @@ async def test_a_call_in_both_fields_is_made_once() -> None:
     await run(http(200, {"choices": [{"message": message, "finish_reason": "tool_calls"}]}), chat("done"))
     assert made == ["x"]
     assert calls_of({"function_call": OLDER}, {"tool_calls": [{"index": 0, **call}]}) == [("note", '{"text":"x"}')]
+
+
+LONG = {
+    2**64 - 1: 2**64 - 1,
+    -(2**63): -(2**63),
+    2**64: str(2**64),
+    -(2**63) - 1: str(-(2**63) - 1),
+}
+
+
+@pytest.mark.parametrize(("number", "read"), LONG.items())
+def test_an_integer_that_no_journal_holds_is_a_text_of_its_digits(number: int, read: Any) -> None:
+    assert decode(b'{"id":%d,"of":[1.5,"%d"]}' % (number, number)) == {"id": read, "of": [1.5, str(number)]}
+
+
+def test_an_integer_of_thousands_of_digits_is_a_text_too() -> None:
+    assert decode(b"1" + b"0" * 5000) == "1" + "0" * 5000

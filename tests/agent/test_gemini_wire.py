@@ -556,6 +556,16 @@ def test_what_is_refused_is_left_out(message: str, question: Question, changed: 
     assert written(question, **changed) != written(question)
 
 
+@pytest.mark.parametrize("name", ["gemini-2.5-flash", "gateway:m", "gemini:other"])
+def test_a_refusal_is_read_by_the_name_that_was_sent(name: str) -> None:
+    """A question names its model as the run does: without a provider, or by an endpoint of the host's own."""
+    asked = ask(model=name, reasoning="none")
+    refusal = Refusal("Budget 0 is invalid. This model only works in thinking mode.", 400)
+    adapted = WIRE.adapt("gemini-2.5-flash", asked, EndpointCapabilities(), "not", refusal)
+    assert adapted is not None
+    assert adapted.capabilities.left_out == {"thinkingBudget=0"}
+
+
 KEPT: dict[str, tuple[str, int]] = {
     "a wrong key": ("API key not valid. Please pass a valid API key.", 400),
     "a wrong place": ("User location is not supported for the API use.", 400),

@@ -11,10 +11,12 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from openai import APIStatusError, OpenAI
+from openai.types import CompletionUsage
 
 from engine_shim.api.app import create_app
+from engine_shim.api.openai import write_usage
 from engine_shim.host.config import read_host_config
-from engine_shim.service.completions import Question
+from engine_shim.service.completions import Completion, Question
 from engine_shim.service.feeds import EXPECTED_S
 from engine_shim.service.service import Service
 from support.by_hand import action
@@ -52,6 +54,7 @@ def test_answer_is_that_of_a_run_that_verifies(host: Served, client: OpenAI, mod
     assert (done.choices[0].finish_reason, done.model) == ("stop", model)
     assert done.usage is not None
     assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens > 0
+    assert done.usage.prompt_tokens_details is not None
     run = answered.headers["x-run-id"]
     assert done.id == f"chatcmpl-{run}"
     header = host.issue("bob", "read")
@@ -70,6 +73,16 @@ def test_streamed_answer_is_the_same_and_ends_with_the_usage(client: OpenAI, mod
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.total_tokens > 0
     assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_tokens_from_a_cache_and_of_thoughts_are_told_apart() -> None:
+    done = Completion("r", "text", 1000, 70, cached_tokens=600, reasoning_tokens=40)
+    usage = CompletionUsage.model_validate(write_usage(done))
+    assert usage.prompt_tokens_details is not None
+    assert usage.completion_tokens_details is not None
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (1000, 70, 1070)
+    assert usage.prompt_tokens_details.cached_tokens == 600
+    assert usage.completion_tokens_details.reasoning_tokens == 40
 
 
 def test_history_and_system_message_reach_the_agent(host: Served, client: OpenAI) -> None:

@@ -11,7 +11,7 @@ import pytest
 from agent_core import MemoryJournal, replay, verify
 from agent_core.models import Completion, ModelError
 from support.loopback import http
-from support.wires.clients import THOUGHT, ask, client_of, each_client, each_way, question, run
+from support.wires.clients import THOUGHT, ask, client_of, each_client, each_way, question, replies_in, run
 from support.wires.gemini import DUMMY
 from support.wires.serving import Changed, Refused, Step, vendor
 from support.wires.turn import Counts, Turn, WireStandIn
@@ -189,6 +189,7 @@ async def test_an_integer_that_no_journal_holds_is_refused_in_words_and_not_roun
     assert output.final_answer == "Done."
     assert not result.startswith("int")
     assert "integer" in result.lower()
+    assert str(number) in str(replies_in(journal)[0]["calls"])
     assert verify(journal, run_id="r").ok
 
 

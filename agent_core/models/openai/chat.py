@@ -55,7 +55,8 @@ class ChatWire:
         streaming: Streaming,
         refusal: Refusal,
     ) -> Adapted | None:
-        if not capabilities.only_streams and streaming == "not" and wants_stream(refusal):
+        has_to_think = question.options.get("reasoning") not in (None, "none")
+        if not capabilities.only_streams and streaming == "not" and wants_stream(refusal, has_to_think=has_to_think):
             return Adapted(replace(capabilities, only_streams=True, allows_thinking=True), "with usage")
         if lower_streaming := downgrade_streaming(streaming, refusal):
             return Adapted(capabilities, lower_streaming)

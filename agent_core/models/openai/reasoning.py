@@ -14,6 +14,7 @@ BUDGETS: Final = {"low": 2_048, "medium": 8_192, "high": 16_384}
 REASONING: Final = "reasoning"
 """The word for thinking that an endpoint refuses to be told of."""
 _OF_THINKING: Final = re.compile(r"reasoning(?:_effort|\.effort)?|enable_thinking|thinking(?:_budget|_config)?", re.I)
+_NOT_BESIDE_BUDGET: Final = ("temperature", "top_p")
 _FIELDS: Final = ("reasoning_effort", "reasoning", "enable_thinking", "thinking_budget", "thinking")
 
 
@@ -55,6 +56,18 @@ WRITERS: Final[Mapping[str, Callable[[Level], Json]]] = {
 def write_reasoning(level: Any, manner: str) -> Json:
     """Return the fields that say how much a model thinks; nothing where that is its vendor's to say."""
     return {} if level is None else WRITERS[manner](level)
+
+
+def settle_budget(sent: Json, limit: str) -> Json:
+    """Return the options as Anthropic takes them beside a budget of thoughts: without sampling, and with a `limit` of
+    the reply that is larger."""
+    thinking = sent.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if type(budget) is not int:
+        return sent
+    settled = {name: value for name, value in sent.items() if name not in _NOT_BESIDE_BUDGET}
+    given = settled.get(limit)
+    return {**settled, limit: given + budget} if type(given) is int and given <= budget else settled
 
 
 def is_reasoning_refused(sent: Mapping[str, Any], refusal: Refusal) -> bool:

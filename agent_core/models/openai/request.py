@@ -18,7 +18,7 @@ from agent_core.models.endpoint.refused_parts import (
     is_set,
     lower_format,
 )
-from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, write_reasoning
+from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, settle_budget, write_reasoning
 
 ABOUT = {"service_tier": "service_tier", "user_id": "user"}
 """Options about a request, which a vendor that does not know them passes over or refuses."""
@@ -77,7 +77,7 @@ def _encode_options(options: dict[str, Any], capabilities: EndpointCapabilities)
     if limit := options.get("max_output_tokens"):
         sent[capabilities.tokens] = limit
     if "reasoning" in options and REASONING not in capabilities.left_out:
-        sent |= write_reasoning(options["reasoning"], capabilities.thinking)
+        sent = settle_budget(sent | write_reasoning(options["reasoning"], capabilities.thinking), capabilities.tokens)
     if not capabilities.allows_thinking:
         sent["enable_thinking"] = False
         sent.pop("thinking_budget", None)
@@ -128,7 +128,8 @@ def with_stream(body: bytes, streaming: Streaming) -> bytes:
     return body if streaming == "not" else body[:-1] + STREAM_FIELDS[streaming]
 
 
-def wants_stream(refusal: Refusal) -> bool:
-    """Return whether the model replies only in a stream, as DashScope's do that always think."""
+def wants_stream(refusal: Refusal, *, has_to_think: bool = False) -> bool:
+    """Return whether the model replies only in a stream, as DashScope's do that always think, or that are asked to."""
     allows_thinking = contains_in_order(refusal.message.lower(), "enable_thinking", "restricted to true")
+    allows_thinking = allows_thinking or (has_to_think and THINKING.search(refusal.message) is not None)
     return refusal.status in REFUSED_PART and (allows_thinking or STREAM_ONLY.search(refusal.message) is not None)

@@ -8,6 +8,8 @@ import orjson
 import pytest
 
 from agent_core.models import ScriptedModel
+from agent_core.models.apis import NATIVE
+from agent_core.models.vendors import VENDORS
 from engine_shim import Engine
 from support.by_hand import final
 from support.loopback import chat, serving
@@ -49,17 +51,42 @@ asyncio.run(main(True))
 """
 
 
+WARM = """
+import asyncio
+import sys
+
+import orjson
+
+from engine_shim import Engine
+
+
+async def main():
+    engine = Engine(store=sys.argv[1])
+    await engine.warm_up()
+    print(orjson.dumps({"is_warm": "PACKAGE" in sys.modules}).decode())
+    await engine.close()
+
+
+asyncio.run(main())
+"""
+
+
+async def run_program(program: str, *words: str, env: dict[str, str]) -> dict[str, object]:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, *words, stdout=pipe, stderr=pipe, env=env
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    told: dict[str, object] = orjson.loads(out)
+    return told
+
+
 async def first_act(folder: Path, *, is_warm: bool) -> dict[str, object]:
     """What a fresh process had done before its first acts, and did in them."""
     program = FIRST_ACT if is_warm else FIRST_ACT.replace("main(True)", "main(False)")
     async with serving(chat(final("done"))) as server:
-        words = [sys.executable, "-c", program, str(folder / "runs.db"), server.url]
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=environment())
-        out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    told: dict[str, object] = orjson.loads(out)
-    return told
+        return await run_program(program, str(folder / "runs.db"), server.url, env=environment())
 
 
 async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) -> None:
@@ -67,6 +94,17 @@ async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) 
     assert (warm["status"], cold["status"]) == ("completed", "completed")
     assert "openai" in cold["new"]  # type: ignore[operator]
     assert warm["new"] == []
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+async def test_sdk_of_a_vendor_whose_key_is_set_is_imported_before(provider: str, tmp_path: Path) -> None:
+    pytest.importorskip(NATIVE[provider].package)
+    keys = {VENDORS[provider].keys[0]: "a-key"}
+    program = WARM.replace("PACKAGE", NATIVE[provider].package)
+    told = [
+        await run_program(program, str(tmp_path / f"{len(env)}.db"), env={**environment(), **env}) for env in ({}, keys)
+    ]
+    assert told == [{"is_warm": False}, {"is_warm": True}]
 
 
 async def test_nothing_leaves_the_process_while_it_warms_up(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A stand-in of OpenAI's Responses API: bodies by the types of the openai SDK, rules as its vendor has them."""
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
@@ -130,8 +130,7 @@ def check_reply(reply: list[Json]) -> None:
     """AssertionError for a reply of ours whose items are not those that went out."""
     thoughts = [item for item in reply if item["type"] == "reasoning"]
     for thought in thoughts:
-        sent = json.loads(b64decode(thought["encrypted_content"]))
-        assert sent == seal(reply), "the encrypted content could not be verified"
+        assert thought["encrypted_content"] == encrypt(seal(reply)), "the encrypted content could not be verified"
     ids = [item.get("id", "") for item in reply if item["type"] == "function_call"]
     assert thoughts or not any(id_.startswith("fc_thought") for id_ in ids), "without its required 'reasoning' item"
 
@@ -145,6 +144,10 @@ def seal(reply: list[Json]) -> list[Json]:
     """Return what a thought is bound to: the items after it, whose ids may be left out."""
     said = (item for item in reply if item["type"] != "reasoning")
     return [{name: value for name, value in item.items() if name != "id"} for item in said]
+
+
+def encrypt(said: list[Json]) -> str:
+    return b64encode(json.dumps(said, sort_keys=True).encode()).decode()
 
 
 def read_text(content: str | list[Json]) -> str:
@@ -167,9 +170,11 @@ def write_items(turn: Turn, number: int) -> list[Json]:
         said.append({"type": "function_call", **ids, "status": "completed", "name": name, "arguments": arguments})
     if not turn.thought:
         return said
-    sealed = b64encode(json.dumps(seal(said)).encode()).decode()
     summary = [{"type": "summary_text", "text": turn.thought}]
-    return [{"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": sealed}, *said]
+    return [
+        {"id": f"rs_{number}", "type": "reasoning", "summary": summary, "encrypted_content": encrypt(seal(said))},
+        *said,
+    ]
 
 
 def write_usage(counts: Counts) -> Json:

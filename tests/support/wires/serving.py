@@ -1,6 +1,7 @@
 """A vendor's endpoint on loopback that says what a script tells it, turn by turn."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -42,14 +43,17 @@ Step = Turn | Refused | Broken | Changed | bytes
 
 @dataclass
 class Vendor:
-    """A stand-in at work: what it was asked, and with which keys. The last step is repeated."""
+    """A stand-in at work: what it was asked, and with which keys. The last step is repeated. A request that breaks a
+    rule whose words match `refuses` is refused in these words, as its vendor does; another one is the test's fault."""
 
     stand_in: WireStandIn
     steps: Sequence[Step]
+    refuses: str = "(?!)"
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     faults: list[AssertionError] = field(default_factory=list)
 
     @property
@@ -66,6 +70,9 @@ class Vendor:
             assert self.stand_in.is_its_path(request), request.target
             asked = self.stand_in.read(request)
         except Exception as error:
+            if re.search(self.refuses, str(error)):
+                self.refused.append(str(error))
+                return http(400, self.stand_in.error(400, str(error)), connection="close")
             self.faults.append(AssertionError(f"{type(error).__name__}: {error}"))
             return http(400, self.stand_in.error(400, "the stand-in cannot read this"), connection="close")
         self.keys.append(self.stand_in.key_of(request))
@@ -101,13 +108,13 @@ class Vendor:
 
 @asynccontextmanager
 async def vendor(
-    stand_in: WireStandIn, *steps: Step, monkeypatch: pytest.MonkeyPatch | None = None
+    stand_in: WireStandIn, *steps: Step, monkeypatch: pytest.MonkeyPatch | None = None, refuses: str = "(?!)"
 ) -> AsyncIterator[Vendor]:
     """The vendor's endpoint, until the end of the block; the environment names it, and its key, as its operator would.
 
     AssertionError at the end for a request that it could not read.
     """
-    made = Vendor(stand_in, steps)
+    made = Vendor(stand_in, steps, refuses)
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(made.answer(server.requests[-1]))
