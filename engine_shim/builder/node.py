@@ -54,12 +54,14 @@ class NodeConfig(TypedDict, total=False):
     repair_scope: Literal["all", "unreadable"]
     response_format: Literal["auto", "text", "json_object", "json_schema"]
     seed: int | None
+    service_tier: str | None
     single_call_timeout: float | None
     stop: list[str] | None
     temperature: float | None
     timeout: float | None
     tool_choice: Literal["auto", "none", "required"]
     top_p: float | None
+    user_id: str | None
     total_token_budget: int | None
     trace_max_bytes: int | None
     trusted_text: list[str] | None

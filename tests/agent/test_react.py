@@ -431,11 +431,11 @@ def test_history_is_trimmed_by_whole_turns(hand: Hands) -> None:
 
 
 def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns(hand: Hands) -> None:
-    turns = [{"role": role, "content": f"{role} {i} " + "w" * 400} for i in range(4) for role in ("user", "assistant")]
-    room = {"json": 1150, "tools": 800}[hand([final()]).started["config"]["protocol"]]
+    turns = [{"role": role, "content": f"{role} {i} " + "w" * 4000} for i in range(4) for role in ("user", "assistant")]
+    room = {"json": 5600, "tools": 5400}[hand([final()]).started["config"]["protocol"]]
     run = hand(
         [action(), action(), final()],
-        act=[did("o" * 2000), did("p" * 40)],
+        act=[did("o" * 14000), did("p" * 40)],
         messages_json=turns,
         observation_max_len=0,
         max_input_tokens=room,
@@ -447,7 +447,7 @@ def test_a_question_that_is_too_long_loses_old_observations_first_then_old_turns
     assert (opening["shortened"], opening["dropped"] > 0, opening["dropped"] % 2) == (0, True, 0)
     assert (for_the_last_step["shortened"], for_the_last_step["dropped"] > 0) == (0, True)
     assert older is None
-    assert "o" * 2000 in str(run.questions[1])
+    assert "o" * 14000 in str(run.questions[1])
     assert "p" * 40 in str(run.questions[-1])
     assert encode_asked(run.asked[1]).get("cut") == for_the_last_step
 

@@ -174,7 +174,7 @@ def test_every_key_of_a_config_is_known_to_be_free_or_to_be_narrowed() -> None:
         *("parsing", "response_format", "temperature", "top_p", "seed", "stop", "tool_choice", "max_input_tokens"),
         *("observation_max_len", "trace_max_bytes", "max_history_messages", "repair_scope", "answer_schema"),
         *("primary_output", "model", "fallback_models", "base_url", "api_key_env", "trusted_text"),
-        *("api", "reasoning"),
+        *("api", "reasoning", "service_tier", "user_id"),
     }
     assert narrowed | free == set(AgentConfig.model_fields)
     assert not narrowed & free

@@ -7,7 +7,7 @@ export const GROUPS = [
   ["Limits", ["max_steps", "max_tool_calls", "total_token_budget", "cost_budget", "timeout", "single_call_timeout"], true],
   ["Tools", ["allowed_tools", "deny_tools", "approval", "after_untrusted"], true],
   ["Answer", ["answer_schema", "primary_output"], true],
-  ["How the model is asked", ["mode", "plan", "protocol", "tool_choice", "parsing", "response_format", "language", "top_p", "seed", "stop", "max_output_tokens", "max_input_tokens", "base_url", "api_key_env", "api", "extra"], false],
+  ["How the model is asked", ["mode", "plan", "protocol", "tool_choice", "parsing", "response_format", "language", "top_p", "seed", "stop", "max_output_tokens", "max_input_tokens", "base_url", "api_key_env", "api", "service_tier", "user_id", "extra"], false],
   ["What the model reads", ["examples", "prompts", "documents", "max_history_messages", "observation_max_len", "trace_max_bytes", "trusted_text"], false],
   ["Repairs", ["max_repairs", "repair_scope"], false],
 ];
