@@ -84,7 +84,7 @@ def test_doctor_says_which_api_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     found = _check_model(Providers(), "model", "anthropic:m", {})
     assert found.message == "anthropic:m: ANTHROPIC_API_KEY is set; asked by its vendor's own API, messages"
-    assert (found.advice, found.facts) == ("", {"api": "messages"})
+    assert (found.advice, found.facts["api"]) == ("", "messages")
 
 
 def test_doctor_says_what_an_extra_would_give(monkeypatch: pytest.MonkeyPatch, without_extras: None) -> None:
