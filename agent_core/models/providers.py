@@ -227,7 +227,8 @@ def create_model(
 def find_client(target: Target, key: str | None = None) -> ModelClient:
     """Return the process's client of one model at one endpoint with one key, that of the environment unless it is
     given: it keeps connections, and what was learnt."""
-    keyless = "" if key else explain_missing(target.keys)
+    named = target.endpoint
+    keyless = "" if key else explain_missing(target.keys) if named is None or target.keys else named.keyless
     given = target.name, target.url, key or target.key, target.vendor, keyless, target.api, target.route
     return shared_client(*given)
 
