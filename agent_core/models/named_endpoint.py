@@ -5,11 +5,10 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from typing_extensions import Self
 
 from agent_core.errors import DefinitionError
 from agent_core.models.endpoint.address import check_header, read_host

@@ -12,12 +12,23 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from engine_shim import Engine
+from engine_shim.errors import DefinitionError
 from engine_shim.host.config import read_host_config
+from engine_shim.host.registry import build_registry
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.loopback import Loopback, Reply, chat, http, serving
 from support.served_host import served
 
+PAGE = Path(__file__).parents[3] / "agent_core/models/README.md"
+PEEK = """
+from utools import ToolContext, tool
+
+@tool(effect="read")
+def peek(context: ToolContext, name: str) -> str:
+    "Peeks."
+    return context.secret(name)
+"""
 KEY, TOKEN = "key-of-the-gateway-01", "token-of-the-gateway-02"
 NODE = "nodes/0/config"
 
@@ -72,10 +83,7 @@ def test_a_workflow_asks_it_by_its_name_and_no_secret_is_kept(cli: Cli, write: W
 
 
 def test_no_tool_reads_its_secrets_and_what_models_say_of_them_is_masked(cli: Cli, write: Write) -> None:
-    write(
-        "peek.py",
-        "import os\nfrom utools import ToolContext, tool\n\n@tool(effect='read')\ndef peek(context: ToolContext, name: str) -> str:\n    'Peeks.'\n    return context.secret(name)\n",
-    )
+    write("peek.py", PEEK)
     replies = chat(action("peek", name="GATEWAY_TOKEN")), chat(final(f"{KEY} and {TOKEN}"))
     with gateway(*replies) as server:
         write("agent-core.yaml", {**host(server.url), "tools": ["peek.py:peek"], "secret_env": ["GATEWAY_TOKEN"]})
@@ -97,24 +105,22 @@ def test_the_other_models_of_a_workflow_may_be_its_too(cli: Cli, write: Write) -
 
 def test_a_condition_of_an_edge_is_judged_by_it(cli: Cli, write: Write) -> None:
     nodes = [{"id": each, "tool": "echo", "config": {"text": each}} for each in ("a", "b", "c")]
-    edges = [
-        {"from": "a", "to": "b", "ask": "it is fine", "model": "gateway:judge"},
-        {"from": "a", "to": "c"},
-    ]
+    edges = [{"from": "a", "to": "b", "ask": "It is fine.", "model": "gateway:judge"}, {"from": "a", "to": "c"}]
     flow = str(write("flow.json", {"id": "w", "nodes": nodes, "edges": edges}))
-    write("agent-core.yaml", host())
-    assert [each["where"] for each in cli("validate", flow, "--json").json["problems"]] == []
+    with gateway(chat('{"type":"final","answer":true}')) as server:
+        write("agent-core.yaml", host(server.url))
+        ran = cli("run", flow, "--json")
+    assert (ran.json["status"], sorted(ran.json["outputs"])) == ("completed", ["a", "b"])
+    assert [request.json()["model"] for request in server.requests] == ["judge"]
 
 
 def test_a_suite_is_measured_with_it(cli: Cli, write: Write) -> None:
-    write("replies.json", [final("4")])
-    cases = {"workflow": "flow.json", "cases": [{"id": "sum", "answer": "4"}]}
-    write("flow.json", agent("scripted:replies.json"))
-    write("cases.yaml", json.dumps(cases))
+    case = {"name": "sum", "category": "direct", "message": "2 and 2?", "answer": {"contains": ["4"]}}
+    write("cases.yaml", {"cases": [case]})
     with gateway(chat(final("4"))) as server:
         write("agent-core.yaml", host(server.url))
-        ran = cli("eval", "cases.yaml", "--model", "gateway:m7")
-    assert (ran.code, ran.err) == (0, "")
+        ran = cli("eval", "cases.yaml", "--model", "gateway:m7", "--min-right", "1")
+    assert ran.code == 0, ran.err
     assert {request.json()["model"] for request in server.requests} == {"m7"}
 
 
@@ -344,14 +350,20 @@ def test_only_listed_parameters_come_over_http_and_from_tenants(home: Path, writ
     ]
 
 
-def test_the_summary_of_a_conversation_is_written_by_it(write: Write) -> None:
+def test_the_model_of_summaries_may_be_its(write: Write) -> None:
     write("agent-core.yaml", {**host(), "summary_model": "gateway:small"})
     config = read_host_config(Path("agent-core.yaml"))
-    from engine_shim.host.registry import build_registry
-
     assert build_registry(config).all()
     write("agent-core.yaml", {**host(models=["big"]), "summary_model": "gateway:small"})
-    from engine_shim.errors import DefinitionError
-
     with pytest.raises(DefinitionError, match="is not asked for this model, only for big"):
         build_registry(read_host_config(Path("agent-core.yaml")))
+
+
+def test_the_example_of_the_page_is_sound(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = PAGE.read_text("utf-8").partition("## Endpoints of your own")[2].partition("```yaml\n")[2]
+    write("agent-core.yaml", example.partition("```")[0])
+    for named in read_host_config(Path("agent-core.yaml")).endpoints.values():
+        for variable in named.variables:
+            monkeypatch.setenv(variable, "a key of these tests")
+    ran = cli("validate", str(write("flow.json", agent("azure-eu:my-deployment"))), "--json")
+    assert (ran.code, ran.json["problems"], ran.json.get("warnings", [])) == (0, [], [])
