@@ -11,7 +11,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.abilities import find_abilities
 from agent_core.models.apis import choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
-from agent_core.models.endpoint.address import check_key
+from agent_core.models.endpoint.address import check_header
 from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route
 from agent_core.models.gguf import read_context_length
 from agent_core.models.named_endpoint import OFFLINE
@@ -190,11 +190,12 @@ def create_model(
     where that can be. `headers` and `query` go with each request; no message shows the headers' values. `proxy` is a
     URL, or `none` whatever the environment says. `ca`, `client_cert` and `client_key` are files in PEM. Times are in
     seconds: `read_timeout` is the longest silence within an answer. An `http_client` of one's own has its proxy,
-    certificates and times itself; the caller closes it. The same arguments give the same client, in the whole process.
-    Raises DefinitionError for a name, a file or a proxy that cannot be used, and for a key that is not set.
+    certificates and times itself, is of one event loop, and is closed by the caller. The same arguments give the same
+    client, in the whole process. Raises DefinitionError for a name, a file or a proxy that cannot be used, and for a
+    key that is not set.
     """
     route = Route(
-        secret_headers=tuple((name, check_key(value)) for name, value in (headers or {}).items()),
+        secret_headers=tuple((name, check_header(name, value, "headers")) for name, value in (headers or {}).items()),
         query=tuple((query or {}).items()),
         proxy=proxy,
         ca=None if ca is None else Path(ca),
@@ -226,7 +227,8 @@ def create_model(
 def find_client(target: Target, key: str | None = None) -> ModelClient:
     """Return the process's client of one model at one endpoint with one key, that of the environment unless it is
     given: it keeps connections, and what was learnt."""
-    keyless = "" if key else explain_missing(target.keys)
+    named = target.endpoint
+    keyless = "" if key else explain_missing(target.keys) if named is None or target.keys else named.keyless
     given = target.name, target.url, key or target.key, target.vendor, keyless, target.api, target.route
     return shared_client(*given)
 

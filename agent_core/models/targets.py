@@ -111,7 +111,10 @@ class Targets:
                 raise DefinitionError(message, where=option, value=options[option])
         endpoint.check_model(name, model)
         keys = tuple(filter(None, [endpoint.api_key_env]))
-        route = endpoint.open_route(self.home, f"endpoints/{name}")
+        try:
+            route = endpoint.open_route(self.home, f"endpoints/{name}")
+        except DefinitionError as error:  # a fault of the host's configuration, whichever model is asked there
+            raise DefinitionError(str(error), where="model") from None
         provider, asked = endpoint.vendor_name, options.get("api") or endpoint.api
         api = choose_api(provider, asked, is_own=False)
         return Target(provider, model, endpoint.url_of(model), keys, api, endpoint.vendor, endpoint, route)

@@ -8,6 +8,7 @@ import pytest
 
 from agent_core.models import Completion, ModelError, Question
 from agent_core.models.endpoint.connections import Transport
+from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.openai.client import OpenAICompatible
 from support.loopback import Loopback, Reply, serving
 
@@ -22,8 +23,9 @@ def question(**options: Any) -> Question:
     return Question("openai:m1", MESSAGES, options, "agent", 0)
 
 
-def client(base_url: str, api_key: str | None = KEY) -> OpenAICompatible:
-    return OpenAICompatible("m1", base_url=base_url, api_key=api_key, backoff=0.001, transport=transport)
+def client(base_url: str, api_key: str | None = KEY, route: Route = DIRECT) -> OpenAICompatible:
+    about = {"base_url": base_url, "api_key": api_key, "route": route}
+    return OpenAICompatible("m1", **about, backoff=0.001, transport=transport)
 
 
 @asynccontextmanager

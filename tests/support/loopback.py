@@ -6,6 +6,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ssl import SSLContext
 from typing import Any
 
 import orjson
@@ -38,11 +39,12 @@ class Loopback:
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
     left: int = 0
+    scheme: str = "http"
     _open: dict[asyncio.Task[Any], asyncio.StreamWriter] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.scheme}://127.0.0.1:{self.port}/v1"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -80,10 +82,10 @@ class Loopback:
 
 
 @asynccontextmanager
-async def serving(*replies: Reply, port: int = 0) -> AsyncIterator[Loopback]:
+async def serving(*replies: Reply, port: int = 0, tls: SSLContext | None = None) -> AsyncIterator[Loopback]:
     """The endpoint, at an ephemeral port unless given, gone with all its connections at the end of the block."""
-    loopback = Loopback(replies)
-    server = await asyncio.start_server(loopback.serve, "127.0.0.1", port)
+    loopback = Loopback(replies, scheme="https" if tls else "http")
+    server = await asyncio.start_server(loopback.serve, "127.0.0.1", port, ssl=tls)
     loopback.port = server.sockets[0].getsockname()[1]
     try:
         yield loopback

@@ -52,13 +52,20 @@ def find_proxy(url: str) -> Proxy | None:
 
 def explain_unusable(proxy: Proxy) -> str:
     """Return why requests cannot be sent by this proxy, and what to do; empty if they can."""
-    if proxy.scheme in DIRECT or (proxy.scheme in SOCKS and find_spec("socksio")):
-        return ""
-    if proxy.scheme in SOCKS:
-        return (
-            f"{proxy.variable} names a SOCKS proxy ({proxy.shown}), which needs a package: pip install 'httpx2[socks]'"
-        )
-    return f"{proxy.variable} names a proxy that cannot be used ({proxy.shown}): http, https and socks5 are known"
+    fault = find_fault(proxy.url)
+    return f"{proxy.variable} names {fault}" if fault else ""
+
+
+def find_fault(url: str) -> str:
+    """Return which proxy this is, and why it cannot be used, without its password; empty if it can."""
+    proxy = Proxy("", url)
+    if proxy.scheme not in (*DIRECT, *SOCKS):
+        return f"a proxy that cannot be used ({proxy.shown}): http, https and socks5 are known"
+    if not _has_address(url):
+        return f"a proxy that cannot be used ({proxy.shown}): it must be {proxy.scheme}://HOST:PORT"
+    if proxy.is_socks and not find_spec("socksio"):
+        return f"a SOCKS proxy ({proxy.shown}), which needs a package: pip install 'httpx2[socks]'"
+    return ""
 
 
 def note_unused(url: str) -> str:
@@ -67,6 +74,14 @@ def note_unused(url: str) -> str:
     if proxy is None:
         return ""
     return Text("; {variable} names a proxy, which is not used for this", variable=proxy.variable)
+
+
+def _has_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
 
 
 def _is_excepted(host: str) -> bool:

@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 from agent_core.errors import DefinitionError
 from utools.error_text import os_reason
-from utools.net.proxies import Proxy, explain_unusable
+from utools.net.proxies import find_fault
 
 if TYPE_CHECKING:
     import httpx2
 
 CONNECT_SECONDS: Final = 10.0
 NO_PROXY: Final = "none"
+OF_CLIENT: Final = ("proxy", "ca", "client_cert", "client_key", "connect_timeout", "read_timeout")
+"""What an HTTP client of a program's own has itself."""
+ENCRYPTED: Final = "the key is encrypted; give one without a password"
 Pairs = tuple[tuple[str, str], ...]
 """Names and values, such as those of headers."""
 
@@ -45,29 +49,45 @@ class Route:
     client: "httpx2.AsyncClient | None" = None
 
     def check(self, where: str = "") -> None:
-        """DefinitionError for a proxy that cannot be used, and for files that are no certificates; `where` is the place
-        of the route."""
-        if self.proxy is not None and self.proxy != NO_PROXY:
-            proxy = Proxy(_place(where, "proxy"), self.proxy)
-            if unusable := explain_unusable(proxy):
-                raise DefinitionError(unusable, where=_place(where, "proxy"))
-        self.open_tls(where)
+        """DefinitionError for a proxy that cannot be used, for files that are no certificates, and for what a `client`
+        would pass over; `where` is the place of the route."""
+        for name in ("connect_timeout", "read_timeout", "max_connections"):
+            if (value := getattr(self, name)) is not None and value <= 0:
+                raise DefinitionError("must be more than 0", where=_place(where, name), value=value)
+        if self.client is not None:
+            self._check_client(self.client)
+        if self.proxy is not None and self.proxy != NO_PROXY and (fault := find_fault(self.proxy)):
+            raise DefinitionError(f"names {fault}", where=_place(where, "proxy"))
+        if self.ca or self.client_cert or self.client_key:
+            self.open_tls(where)
 
     def open_tls(self, where: str = "") -> ssl.SSLContext:
         """Return what secures the connections. DefinitionError, which names the file, where it cannot be used."""
+        if self.client_key is not None and self.client_cert is None:
+            message = "is the key of no certificate; give client_cert too"
+            raise DefinitionError(message, where=_place(where, "client_key"), value=str(self.client_key))
         if self.ca is None and self.client_cert is None:
             return usual_tls()
         context = usual_tls.__wrapped__() if self.ca is None else _trust(self.ca, _place(where, "ca"))
         if self.client_cert is not None:
             _load_client_cert(context, self.client_cert, self.client_key, where)
-        elif self.client_key is not None:
-            raise DefinitionError("is of no client_cert; give both", where=_place(where, "client_key"))
         return context
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that no message shows."""
-        return tuple(value for _, value in self.secret_headers)
+        password = urlsplit(self.proxy).password if self.proxy else None
+        return (*(value for _, value in self.secret_headers), *filter(None, [password, unquote(password or "")]))
+
+    def _check_client(self, client: object) -> None:
+        import httpx2
+
+        if not isinstance(client, httpx2.AsyncClient):
+            kind = f"{type(client).__module__}.{type(client).__qualname__}"
+            raise DefinitionError("must be an httpx2.AsyncClient", where="http_client", value=kind)
+        for name in OF_CLIENT:
+            if getattr(self, name) != getattr(DIRECT, name):
+                raise DefinitionError("is a matter of http_client, where there is one; leave it out", where=name)
 
 
 DIRECT: Final = Route()
@@ -86,28 +106,6 @@ def usual_tls() -> ssl.SSLContext:
         raise _explain_file(Path(os.environ.get(variable, "")), error, variable, "certificates in PEM") from None
 
 
-def explain_trust(route: Route) -> str:
-    """Return by which certificates an endpoint was judged whose own was refused, and what to do."""
-    if route.ca is not None:
-        return f"; only certificates signed by those in {route.ca} (ca of the endpoint) are trusted"
-    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        if value := os.environ.get(variable):
-            return f"; the certificates that {variable} names are trusted: {value}"
-    return "; name the file of the certificate that signed it as ca of the endpoint, or by SSL_CERT_FILE"
-
-
-def is_certificate_refused(error: ssl.SSLError) -> bool:
-    """Return whether the endpoint said that it wants a certificate of ours, or another one."""
-    said = f"{error.reason or ''} {error}".lower()
-    return "alert" in said and ("certificate" in said or "unknown_ca" in said or "unknown ca" in said)
-
-
-def explain_refused(route: Route) -> str:
-    if route.client_cert is None:
-        return "; it wants a certificate of ours: client_cert of the endpoint"
-    return f"; it does not take the certificate in {route.client_cert} (client_cert of the endpoint)"
-
-
 def _trust(file: Path, where: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=file)
@@ -121,6 +119,9 @@ def _load_client_cert(context: ssl.SSLContext, cert: Path, key: Path | None, whe
             raise DefinitionError("there is no such file", where=_place(where, name), value=str(file))
     try:
         context.load_cert_chain(cert, key, password=_refuse_password)
+    except ValueError:
+        given = _place(where, "client_cert" if key is None else "client_key")
+        raise DefinitionError(ENCRYPTED, where=given, value=str(key or cert)) from None
     except (OSError, ssl.SSLError) as error:
         wanted = "a certificate with its key in PEM" if key is None else f"the certificate of the key in {key}"
         raise _explain_file(cert, error, _place(where, "client_cert"), wanted) from None
@@ -128,7 +129,7 @@ def _load_client_cert(context: ssl.SSLContext, cert: Path, key: Path | None, whe
 
 def _refuse_password() -> str:
     """Without this, OpenSSL asks for the password of a key on the terminal."""
-    raise ssl.SSLError("the key is encrypted; give one without a password")
+    raise ValueError(ENCRYPTED)
 
 
 def _explain_file(file: Path, error: OSError, where: str, wanted: str) -> DefinitionError:

@@ -12,17 +12,12 @@ import openai
 
 from agent_core.errors import DefinitionError
 from agent_core.models.endpoint.address import take_key
-from agent_core.models.endpoint.answer import NOT_LISTENING, HttpAnswer, Refusal
+from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.connections import Connections, Transport
-from agent_core.models.endpoint.route import (
-    DIRECT,
-    NO_PROXY,
-    Route,
-    explain_refused,
-    explain_trust,
-    is_certificate_refused,
-)
-from utools.error_text import describe, os_reason
+from agent_core.models.endpoint.places import find_places
+from agent_core.models.endpoint.route import DIRECT, NO_PROXY, Route
+from agent_core.models.endpoint.unreached import LOGIN_WANTED, explain_unreached, is_aiohttp_error, refuse_login
+from utools.error_text import describe
 from utools.net.proxies import Proxy, explain_unusable, find_proxy
 from utools.net.trace_headers import TRACE_HEADERS
 
@@ -55,7 +50,7 @@ class EndpointTransport:
         by_socks = self._proxy is not None and self._proxy.is_socks  # aiohttp passes it over, and connects directly
         proxy = None if self._proxy is None else self._proxy.url
         self._connections = Connections("httpx2" if by_socks else transport, route, proxy)
-        self._free = asyncio.Semaphore(route.max_connections) if route.max_connections else None
+        self._free = find_places(self._url.netloc, route).of_loop() if route.max_connections else None
         self._sdk_requests: dict[bool, httpx2.Request] = {}
         self._sdk_lock = asyncio.Lock()
         self._open: AsyncGenerator[None] | None = None
@@ -82,8 +77,11 @@ class EndpointTransport:
                 holds_place = True
             http = self._connections.acquire()
             try:
-                response = await http.send(request, stream=True, follow_redirects=False)
+                response = await self._connections.send(http, request)
                 try:
+                    if response.status_code == LOGIN_WANTED and self._proxy is not None:
+                        yield refuse_login(self._proxy)
+                        return
                     yield HttpAnswer(response.status_code, response.headers, b"")
                     size = 0
                     async for piece in response.aiter_bytes():
@@ -99,10 +97,10 @@ class EndpointTransport:
         except DefinitionError as error:
             yield Refusal(f"could not be asked: {error}")
         except (openai.OpenAIError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream, OSError) as error:
-            yield self._explain_unreached(error)
+            yield explain_unreached(error, self._route, self._proxy)
         except Exception as error:  # some faults leave a transport unwrapped; they must not end a run either
             unknown = Refusal(f"could not be asked: {describe(error)}")
-            yield self._explain_unreached(error) if _is_aiohttp_error(error) else unknown
+            yield explain_unreached(error, self._route, self._proxy) if is_aiohttp_error(error) else unknown
         finally:
             if holds_place and self._free is not None:
                 self._free.release()
@@ -121,19 +119,6 @@ class EndpointTransport:
         await self.request(b"{}")
         await self._connections.release(self._connections.acquire())
         await self._connections.close()
-
-    def _explain_unreached(self, error: BaseException) -> Refusal:
-        """Return why no whole answer came. The reason nearest to the operating system is the clearest."""
-        chain = [error]
-        while cause := chain[-1].__cause__ or chain[-1].__context__:
-            chain.append(cause)
-        is_untrusted = any(isinstance(each, ssl.SSLCertVerificationError) for each in chain)
-        is_refused = any(isinstance(each, ssl.SSLError) and is_certificate_refused(each) for each in chain)
-        original = next((each for each in chain if not isinstance(each, openai.OpenAIError)), error)
-        reason = os_reason(error) or str(original) or type(original).__name__
-        code = NOT_LISTENING if any(isinstance(each, ConnectionRefusedError) for each in chain) else ""
-        advice = explain_trust(self._route) if is_untrusted else explain_refused(self._route) if is_refused else ""
-        return Refusal(f"gave no answer: {reason}{advice}", code=code, transient=not (is_untrusted or is_refused))
 
     async def _until_closed(self) -> AsyncGenerator[None]:
         """Closes the connections when the event loop ends: a loop closes the generators that it has started."""
@@ -181,11 +166,6 @@ async def _slice_body(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + SLICE_BYTES]
 
 
-def _is_aiohttp_error(error: BaseException) -> bool:
-    """Return whether it is an error of aiohttp's own; not all of them become httpx2's."""
-    return any(each.__module__.startswith("aiohttp.") for each in type(error).__mro__)
-
-
 def _choose_proxy(url: httpx2.URL, route: Route) -> Proxy | None:
     """Return the proxy of the route, else that of the environment, which is not for this machine."""
     if route.proxy is not None:
@@ -195,6 +175,9 @@ def _choose_proxy(url: httpx2.URL, route: Route) -> Proxy | None:
 
 def _add_route(request: httpx2.Request, route: Route) -> None:
     """Give the request of the SDK the headers and the query of a route, and the key in the header that it names."""
+    if route.client is not None:
+        request.headers = httpx2.Headers({**route.client.headers, **request.headers})
+        request.url = request.url.copy_merge_params(route.client.params)
     if route.key_header and (key := take_key(request.headers)):
         request.headers[route.key_header] = key
     for name, value in (*route.headers, *route.secret_headers):
