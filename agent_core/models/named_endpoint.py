@@ -11,8 +11,8 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from agent_core.errors import DefinitionError
-from agent_core.models.endpoint.address import check_header, read_host
-from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route
+from agent_core.models.endpoint.address import read_host
+from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route, check_header
 from agent_core.models.vendors import VENDORS, Vendor
 from utools.sources.http_call import Headers
 

@@ -11,8 +11,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.abilities import find_abilities
 from agent_core.models.apis import choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
-from agent_core.models.endpoint.address import check_header
-from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route
+from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route, check_header
 from agent_core.models.gguf import read_context_length
 from agent_core.models.named_endpoint import OFFLINE
 from agent_core.models.prices import cost
