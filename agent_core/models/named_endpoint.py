@@ -1,17 +1,18 @@
 """NamedEndpoint: an endpoint of a host's own, by whose name its models are asked: `gateway:gpt-4.1`."""
 
 import os
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from agent_core.errors import DefinitionError
-from agent_core.models.endpoint.address import check_header, read_host
-from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route
+from agent_core.models.endpoint.address import read_host
+from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route, check_header
 from agent_core.models.vendors import VENDORS, Vendor
 from utools.sources.http_call import Headers
 
@@ -51,8 +52,9 @@ class NamedEndpoint(BaseModel):
     for. Its key is in the variable `api_key_env`, and is sent in the provider's header or in `key_header`. `headers`
     and `query` go with each request, and so do `secret_headers`, each with the variable of its value. `proxy` is a URL,
     or `none` whatever the environment says. `ca`, `client_cert` and `client_key` are files in PEM, from the directory
-    of the configuration. Times are in seconds: `read_timeout` is the longest silence within an answer. At `azure` a
-    model is a deployment; with an `api-version` in `query` each has a path of its own.
+    of the configuration. Times are in seconds: `read_timeout` is the longest silence within an answer.
+    `max_connections` are the requests at once, in one event loop, whichever of its models they ask. At `azure` a model
+    is a deployment; with a date as the `api-version` in `query` each has a path of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,6 +77,27 @@ class NamedEndpoint(BaseModel):
     connect_timeout: Seconds = CONNECT_SECONDS
     read_timeout: Seconds | None = None
     max_connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """ValueError for keys that say nothing without another one."""
+        if self.key_header and not self.api_key_env:
+            raise ValueError("key_header names the header of a key: give the variable of the key as api_key_env")
+        if self.client_key and not self.client_cert:
+            raise ValueError("client_key is the key of a certificate: give its file as client_cert")
+        if self.provider == AZURE and self.api == "native" and self._has_deployments:
+            raise ValueError("api: native is at Azure's v1 API alone: leave api-version out of query")
+        return self
+
+    @property
+    def _has_deployments(self) -> bool:
+        """Whether each model has a path of its own at Azure: with the versions that are dates."""
+        return self.provider == AZURE and self.query.get(VERSION, "")[:1].isdigit()
+
+    @property
+    def keyless(self) -> str:
+        """Why no key is sent to it, where it may want one."""
+        return "" if self.api_key_env or self.secret_headers else "the endpoint has no api_key_env"
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -101,7 +124,8 @@ class NamedEndpoint(BaseModel):
         base = self.url.rstrip("/")
         if self.provider != AZURE:
             return base
-        return f"{base}/openai/deployments/{quote(model, safe='')}" if VERSION in self.query else f"{base}/openai/v1"
+        base = re.sub(r"/openai(/v1)?\Z", "", base)  # as Azure's pages show it
+        return f"{base}/openai/deployments/{quote(model, safe='')}" if self._has_deployments else f"{base}/openai/v1"
 
     def check_model(self, name: str, model: str) -> None:
         """DefinitionError for a model that it may not be asked for; `name` is the endpoint's."""

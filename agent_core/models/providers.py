@@ -11,8 +11,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.abilities import find_abilities
 from agent_core.models.apis import choose_api, find_lacking, install_of, make_wire
 from agent_core.models.client import ModelClient, ModelInfo
-from agent_core.models.endpoint.address import check_header
-from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route
+from agent_core.models.endpoint.route import CONNECT_SECONDS, DIRECT, Route, check_header
 from agent_core.models.gguf import read_context_length
 from agent_core.models.named_endpoint import OFFLINE
 from agent_core.models.prices import cost
@@ -228,7 +227,8 @@ def create_model(
 def find_client(target: Target, key: str | None = None) -> ModelClient:
     """Return the process's client of one model at one endpoint with one key, that of the environment unless it is
     given: it keeps connections, and what was learnt."""
-    keyless = "" if key else explain_missing(target.keys)
+    named = target.endpoint
+    keyless = "" if key else explain_missing(target.keys) if named is None or target.keys else named.keyless
     given = target.name, target.url, key or target.key, target.vendor, keyless, target.api, target.route
     return shared_client(*given)
 

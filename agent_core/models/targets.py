@@ -129,7 +129,10 @@ class Targets:
                 message = f"the endpoint {name} has its own; leave {option} out"
                 raise DefinitionError(message, where=option, value=options[option])
         endpoint.check_model(name, target.name)
-        return target._replace(route=endpoint.open_route(self.home, f"endpoints/{name}"))
+        try:
+            return target._replace(route=endpoint.open_route(self.home, f"endpoints/{name}"))
+        except DefinitionError as error:  # a fault of the host's configuration, whichever model is asked there
+            raise DefinitionError(str(error), where="model") from None
 
     def _keys_of(self, vendor: Vendor, url: str) -> Sequence[str]:
         """Return the variables whose keys may be sent to a URL."""

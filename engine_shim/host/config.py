@@ -283,8 +283,22 @@ def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) ->
         problems = sorted(problems_of(error, _keys), key=lambda each: _line_of(each.where, document) or 0)
         raise DefinitionErrors([Problem(_locate(each.where, document), each.message) for each in problems]) from None
     config._document, config._hidden = document, hidden
-    refuse([Problem(_locate(place, document), NO_LINKS) for place in _find_wanting(config)])
+    problems = [Problem(place, NO_LINKS) for place in _find_wanting(config)] + list(_find_unknown_endpoints(config))
+    refuse([Problem(_locate(each.where, document), each.message) for each in problems])
     return config
+
+
+def _find_unknown_endpoints(config: HostConfig) -> Iterable[Problem]:
+    """Yield what `model_endpoints` name that is neither a URL nor one of the `endpoints`, and keys beside these."""
+    lists = {"model_endpoints": config.model_endpoints or {}}
+    lists |= {f"tenants/{name}/model_endpoints": each.model_endpoints or {} for name, each in config.tenants.items()}
+    known = ", ".join(config.endpoints) or "none"
+    for where, names in lists.items():
+        for name, variable in names.items():
+            if name not in config.endpoints and "://" not in name:
+                yield Problem(f"{where}/{name}", f"is neither a URL nor one of the endpoints; there are {known}")
+            elif name in config.endpoints and variable is not None:
+                yield Problem(f"{where}/{name}", "the endpoint has its own key: give null")
 
 
 def _find_wanting(config: HostConfig) -> Iterable[str]:

@@ -67,7 +67,7 @@ POWERS: Final = (
             "definition/model definition/edges"
         ),
         "every endpoint, once `model_endpoints` is given only those; of a tenant, what is listed",
-        "what is listed, and for the host itself the vendors and `endpoints`",
+        "what is listed, and for the host itself the vendors and its `endpoints`",
         ("model_endpoints", "base_urls", "endpoints"),
         "agent_core.models.reach:ModelReach.check_endpoint",
     ),

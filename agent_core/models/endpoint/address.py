@@ -1,11 +1,9 @@
 """An endpoint's base URL and key, checked before they are used; and a key kept out of messages. Pure."""
 
-import re
 from collections.abc import MutableMapping
 from urllib.parse import urlsplit
 
 from agent_core.errors import DefinitionError
-from utools.builtin.http_request import FRAMING_HEADERS, NAME
 
 MIN_TAIL = 4
 """Characters of a secret at a text's end that may be its beginning."""
@@ -29,18 +27,6 @@ def check_key(key: str) -> str:
     if key.isascii() and key.isprintable():
         return key
     raise DefinitionError("must be printable ASCII, as it is sent in a header", where="api_key")
-
-
-def check_header(name: str, value: str, where: str) -> str:
-    """Return the value of a header; DefinitionError, without the value, for one that cannot be set."""
-    place = f"{where}/{name}"
-    if not re.fullmatch(NAME, name):
-        raise DefinitionError("is no name of a header", where=place)
-    if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
-        raise DefinitionError("is a header of the connection, which is not yours to set", where=place)
-    if not (value.isascii() and value.isprintable()):
-        raise DefinitionError("must be printable ASCII, as it is sent in a header", where=place)
-    return value
 
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")

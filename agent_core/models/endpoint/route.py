@@ -1,6 +1,7 @@
 """Route: how an endpoint is reached, where it wants more than a URL and a key."""
 
 import os
+import re
 import ssl
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from agent_core.errors import DefinitionError
+from utools.builtin.http_request import FRAMING_HEADERS, NAME
 from utools.error_text import os_reason
 from utools.net.proxies import find_fault
 
@@ -91,6 +93,18 @@ class Route:
 
 
 DIRECT: Final = Route()
+
+
+def check_header(name: str, value: str, where: str) -> str:
+    """Return the value of a header; DefinitionError, without the value, for one that cannot be set."""
+    place = f"{where}/{name}"
+    if not re.fullmatch(NAME, name):
+        raise DefinitionError("is no name of a header", where=place)
+    if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
+        raise DefinitionError("is a header of the connection, which is not yours to set", where=place)
+    if not (value.isascii() and value.isprintable()):
+        raise DefinitionError("must be printable ASCII, as it is sent in a header", where=place)
+    return value
 
 
 @lru_cache(maxsize=1)

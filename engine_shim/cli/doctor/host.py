@@ -29,7 +29,7 @@ def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
         message = f"no {NAME} here or above: only the built-in tools are there"
         return [Finding(PART, "ok", message, "`agent-core init DIR` writes one to start with")], config
     facts = {"path": str(file.resolve()), "tenants": list(config.tenants)}
-    return [Finding(PART, "ok", str(file), facts=facts), *_find_unset(config)], config
+    return [Finding(PART, "ok", str(file), facts=facts), *_find_unset(config), *_check_endpoints(config)], config
 
 
 def _find_unset(config: HostConfig) -> Iterator[Finding]:
@@ -37,6 +37,25 @@ def _find_unset(config: HostConfig) -> Iterator[Finding]:
         if not os.environ.get(name):
             advice = f"set it, or put {name}=… into .env beside the configuration"
             yield Finding("secret", "warning", f"{name} is allowed to tools, and not set", advice)
+
+
+def _check_endpoints(config: HostConfig) -> Iterator[Finding]:
+    """Yield whether each endpoint of the host's own can be asked, whether a workflow names it or not; nothing is
+    sent."""
+    for name, endpoint in config.endpoints.items():
+        where = f"endpoints/{name}"
+        try:
+            route = endpoint.open_route(config.base, config.at(where))
+            if endpoint.url.startswith("https:"):
+                route.open_tls()
+        except DefinitionError as error:
+            yield from find_faults(where, error)
+            continue
+        if endpoint.missing:
+            advice = "in the environment, or in .env beside agent-core.yaml"
+            yield Finding(where, "warning", f"not set: {', '.join(endpoint.missing)}", advice)
+        else:
+            yield Finding(where, "ok", f"{endpoint.url}, asked for {', '.join(endpoint.models)}")
 
 
 def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
