@@ -53,7 +53,7 @@ class Connections:
         sending = partial(client.send, request, stream=True, follow_redirects=False)
         if self._route.client is not None and client.timeout == LIBRARYS_TIMES:
             request.extensions["timeout"] = httpx2.Timeout(None, connect=self._route.connect_timeout).as_dict()
-        if self._transport == "aiohttp" or self._route.client is not None:
+        if self._proxy is None or self._transport == "aiohttp" or self._route.client is not None:
             return await sending()
         try:
             async with asyncio.timeout(self._route.connect_timeout) as limit:
