@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("anthropic", reason="needs the anthropic SDK (extra `anthropic`)")
+
 from agent_core import MemoryJournal, run_agent
 from agent_core.models import Completion, Delta, ModelError, Question
 from agent_core.models.anthropic.messages import OWN_VENDOR, MessagesWire

@@ -11,7 +11,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models import apis
 from agent_core.models.providers import Providers, create_model
 from engine_shim.cli.doctor.definitions import _check_model
-from support.wires import anthropic, chat, gemini, responses
+from support.wires.installed import STAND_INS
 from support.wires.serving import vendor
 from support.wires.turn import KEY, Turn
 from utools import ToolRegistry
@@ -70,7 +70,7 @@ async def test_run_without_the_extra_says_which_to_install(without_extras: None)
         await run_agent(config, registry=ToolRegistry([]))
 
 
-@pytest.mark.parametrize("stand_in", [anthropic.STAND_IN, gemini.STAND_IN, responses.STAND_IN, chat.STAND_IN])
+@pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda each: each.api)
 async def test_the_record_of_a_run_says_which_api_was_asked(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = MemoryJournal()
     chosen = {"api": "native"} if stand_in.api == "responses" else {}

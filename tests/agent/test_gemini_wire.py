@@ -10,9 +10,12 @@ from typing import Any
 
 import orjson
 import pytest
-from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytest.importorskip("google.genai", reason="needs the google-genai SDK (extra `gemini`)")
+
+from google.genai import types
 
 from agent_core import run_agent
 from agent_core.models import Completion, Delta, ModelError, Question

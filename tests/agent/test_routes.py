@@ -19,7 +19,6 @@ from support import asking
 from support.asking import KEY, question
 from support.loopback import Loopback, chat, http, serving, silence, streamed, then
 from support.optional import needs
-from support.wires import gemini
 from support.wires.turn import Turn
 
 with_certificates = needs("cryptography")
@@ -227,6 +226,8 @@ async def test_the_key_is_sent_in_the_header_that_is_named_and_in_no_other(heade
 
 async def test_the_query_leaves_what_an_api_says_in_it_itself() -> None:
     pytest.importorskip("google.genai")
+    from support.wires import gemini
+
     pieces = b"".join(gemini.STAND_IN.events(Turn("ok"), 1))
     replies = http(200, pieces, content_type="text/event-stream"), http(200, gemini.STAND_IN.whole(Turn("ok"), 2))
     async with serving(*replies) as endpoint:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_core import run_agent
 from agent_core.models.providers import create_model
-from support.wires import anthropic, chat, gemini, responses
+from support.wires.installed import STAND_INS
 from support.wires.serving import vendor
 from support.wires.turn import KEY, Json, Turn, WireStandIn
 from utools import ToolRegistry, tool
@@ -18,7 +18,6 @@ LEAST = 0.845
 """The aim is 0.85; of calls by the Responses API, cut, it is 0.846."""
 LOOKED_BACK = 20
 """Blocks before a breakpoint at which Anthropic looks for what it has in its cache."""
-STAND_INS: list[WireStandIn] = [chat.STAND_IN, responses.STAND_IN, gemini.STAND_IN, anthropic.STAND_IN]
 Unit = tuple[bytes, bool]
 """A block of a question, in the order in which its vendor caches them, and whether a breakpoint follows it."""
 

@@ -10,9 +10,9 @@ import pytest
 
 from agent_core import MemoryJournal, replay, verify
 from agent_core.models import Completion, ModelError
+from agent_core.models.gemini.contents import DUMMY_SIGNATURE as DUMMY
 from support.loopback import http
 from support.wires.clients import THOUGHT, ask, client_of, each_client, each_way, question, replies_in, run
-from support.wires.gemini import DUMMY
 from support.wires.serving import Changed, Refused, Step, vendor
 from support.wires.turn import Counts, Turn, WireStandIn
 from utools import tool

@@ -8,12 +8,11 @@ import pytest
 from agent_core import AgentOutput, MemoryJournal, run_agent
 from agent_core.models import Completion, Delta, ModelClient, Question
 from agent_core.models.providers import create_model
-from support.wires import anthropic, chat, gemini, responses
+from support.wires.installed import STAND_INS
 from support.wires.serving import Vendor
-from support.wires.turn import KEY, Turn, WireStandIn
+from support.wires.turn import KEY, Turn
 from utools import Tool, ToolRegistry, tool
 
-STAND_INS: list[WireStandIn] = [chat.STAND_IN, anthropic.STAND_IN, gemini.STAND_IN, responses.STAND_IN]
 NATIVE = [each for each in STAND_INS if each.api != "chat"]
 each_client = pytest.mark.parametrize("stand_in", STAND_INS, ids=lambda each: each.api)
 each_native = pytest.mark.parametrize("stand_in", NATIVE, ids=lambda each: each.api)
