@@ -11,11 +11,13 @@ from agent_core.errors import DefinitionError
 from agent_core.models import apis
 from agent_core.models.providers import Providers, create_model
 from engine_shim.cli.doctor.definitions import _check_model
+from support.optional import needs
 from support.wires.installed import STAND_INS
 from support.wires.serving import vendor
 from support.wires.turn import KEY, Turn
 from utools import ToolRegistry
 
+pytestmark = needs("anthropic", "google.genai")
 OWN, OTHER = "", "http://gateway.example/v1"
 
 
