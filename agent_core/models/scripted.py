@@ -10,6 +10,7 @@ import orjson
 
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
+from agent_core.models.usage import PARTS
 
 Messages = list[dict[str, Any]]
 Reply = str | Mapping[str, Any]
@@ -23,7 +24,7 @@ CALL = '{"name": …, "arguments": …}, the arguments an object or its JSON tex
 SHAPES: dict[str, tuple[Any, str]] = {
     "content": (str | None, "a text, or null"),
     "finish_reason": (str | None, "a text such as stop or length"),
-    "usage": (Mapping | None, "an object {input_tokens, output_tokens, cost}"),
+    "usage": (Mapping | None, f"an object {{input_tokens, output_tokens, cost, {', '.join(PARTS)}}}"),
     "calls": (list | tuple | None, f"a list of {CALL}"),
 }
 
@@ -67,7 +68,9 @@ class ScriptedModel:
         inputs = usage.get("input_tokens", usage.get("prompt_tokens"))
         outputs = usage.get("output_tokens", usage.get("completion_tokens"))
         finish_reason, calls = reply.get("finish_reason", "stop"), tuple(map(_encode_call, reply.get("calls") or ()))
-        return Completion(reply["content"] or "", finish_reason, inputs, outputs, usage.get("cost"), calls=calls)
+        parts = {name: usage[name] for name in PARTS if type(usage.get(name)) is int}
+        text, cost = reply["content"] or "", usage.get("cost")
+        return Completion(text, finish_reason, inputs, outputs, cost, calls=calls, **parts)
 
     async def stream(self, question: Question) -> AsyncGenerator[Delta | Completion]:
         """Yield the reply in pieces of a few characters."""

@@ -258,7 +258,7 @@ CASES: dict[str, Case] = {
     "last step": Case([action("look", q="x")], ["这是你的最后一次回复"], {"max_steps": 2}),
     "last call": Case([action("look", q="x")], ["工具调用次数已用完"], {"max_tool_calls": 1}),
     "cut to size": Case(
-        [action("look", q="x")] * 3, ["…[省略 "], {"max_input_tokens": 1300, "observation_max_len": None}
+        [action("look", q="x")] * 3, ["…[省略 "], {"max_input_tokens": 700, "observation_max_len": None}
     ),
     "history": Case(
         [],

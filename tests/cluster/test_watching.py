@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from support.optional import needs
 from support.prometheus import PROMETHEUS, find_metrics, free_port, needs_prometheus, prometheus, promtool
-from support.served_host import Served, served
+from support.served_host import Served, served, write_host
 from support.temporal_project import until
 
 pytestmark = needs("fastapi", "prometheus_client")
@@ -62,7 +62,19 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOOK_SECRET", "a secret of both")
         hook = {"url": "http://127.0.0.1:1/hook", "secret_env": "HOOK_SECRET"}
-        with served(tmp_path_factory.mktemp("host"), webhooks=[hook]) as host:
+        folder = tmp_path_factory.mktemp("host")
+        write_host(folder, webhooks=[hook])
+        script = next(folder.rglob("desk-replies.json"))
+        first, last = json.loads(script.read_text("utf-8"))
+        usage = {
+            "input_tokens": 90,
+            "output_tokens": 9,
+            "cached_tokens": 60,
+            "cache_write_tokens": 9,
+            "reasoning_tokens": 3,
+        }
+        script.write_text(json.dumps([first, {"content": json.dumps(last), "usage": usage}]), "utf-8")
+        with served(folder) as host:
             host.submit("desk", message="How many?")
             text = host.client.get("/metrics").text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]

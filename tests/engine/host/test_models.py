@@ -127,7 +127,7 @@ BUDGETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "no budget": ({"model": "openai:nobody-knows", "cost_budget": None}, []),
     "not listed": ({"model": "openai:nobody-knows"}, ["openai:nobody-knows"]),
     "one's own endpoint": ({"base_url": "http://127.0.0.1:9/v1"}, ["openai:gpt-4o-mini"]),
-    "on this machine": ({"model": "ollama:qwen2.5:0.5b"}, ["ollama:qwen2.5:0.5b"]),
+    "on this machine": ({"model": "ollama:qwen2.5:7b"}, ["ollama:qwen2.5:7b"]),
     "a fallback": ({"fallback_models": ["openai:gpt-4o", "vllm:m"]}, ["vllm:m"]),
     "a fallback has an endpoint of its own": (
         {"fallback_models": ["openai:gpt-4o"], "base_url": "http://127.0.0.1:9/v1"},
