@@ -21,6 +21,8 @@ from support.loopback import Loopback, chat, http, serving, silence, streamed, t
 from support.optional import needs
 from support.wires.turn import Turn
 
+pytestmark = pytest.mark.sampled
+
 with_certificates = needs("cryptography")
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 

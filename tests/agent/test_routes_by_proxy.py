@@ -21,7 +21,7 @@ leaves_open = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 """httpx2 closes no connection to a SOCKS proxy that refuses: it is closed once it is collected."""
 LOGIN, OTHER = "name:p@ss word", "name:other-password"
 QUOTED, OTHER_QUOTED = "name:p%40ss%20word", OTHER
-pytestmark = pytest.mark.usefixtures("each_transport")
+pytestmark = [pytest.mark.sampled, pytest.mark.usefixtures("each_transport")]
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ from support.wires.serving import Changed, Refused, Step, vendor
 from support.wires.turn import Counts, Turn, WireStandIn
 from utools import tool
 
+pytestmark = pytest.mark.sampled
+
 SIGNATURE = re.compile(rb'("thoughtSignature":)"[^"]*"')
 EMOJI, LOST = "\U0001f600", "\ufffd"
 

@@ -12,6 +12,8 @@ from support.wires.serving import vendor
 from support.wires.turn import Turn, WireStandIn
 from utools import Tool, ToolResult, tool
 
+pytestmark = pytest.mark.sampled
+
 
 @tool(effect="read")
 async def look(q: str) -> str:

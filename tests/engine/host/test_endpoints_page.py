@@ -17,6 +17,8 @@ from support.command import Cli, Write
 from support.loopback import Loopback, Request, chat, serving
 from support.optional import needs
 
+pytestmark = pytest.mark.exhaustive
+
 PAGE = (Path(__file__).parents[3] / "agent_core/models/README.md").read_text("utf-8")
 VARIABLES = ("GATEWAY_KEY", "GATEWAY_TOKEN", "AZURE_OPENAI_KEY", "OUTSIDE_KEY", "OPENAI_API_KEY")
 CERTIFICATES = ("corp-ca.pem", "agent-core.pem", "agent-core.key")
