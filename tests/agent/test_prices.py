@@ -154,3 +154,11 @@ async def test_what_deepseek_had_in_its_cache_is_cheaper() -> None:
 async def test_the_vendors_own_word_wins() -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.25}
     assert await priced(VENDORS["openai"], usage) == 0.25
+
+
+def test_tokens_from_a_cache_and_to_it_have_their_own_prices() -> None:
+    """Of claude-opus-4-6, for a million: 5 USD for input, 0.5 from the cache, 6.25 to it, 25 for output."""
+    expected = (100 * 5 + 700 * 0.5 + 200 * 6.25 + 40 * 25) / 1_000_000
+    assert listed_cost("anthropic", "claude-opus-4-6", 1000, 700, 40, 200) == pytest.approx(expected)
+    assert cost("anthropic", "claude-opus-4-6", 1000, 700, 40, 200) == pytest.approx(expected)
+    assert listed_cost("anthropic", "claude-opus-4-6", 1000, 0, 0, 0) == pytest.approx(1000 * 5 / 1_000_000)

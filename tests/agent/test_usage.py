@@ -129,3 +129,18 @@ async def test_an_estimate_has_its_cost() -> None:
         completion = await model.complete(Question("openai:gpt-4o-mini", MESSAGES, {}, "agent", 0))
         await model.close()
     assert (completion.cost or 0.0) > 0
+
+
+async def test_tokens_that_are_counted_apart_add_up_over_a_run() -> None:
+    usage = {
+        "input_tokens": 90,
+        "output_tokens": 20,
+        "cached_tokens": 60,
+        "cache_write_tokens": 9,
+        "reasoning_tokens": 7,
+    }
+    replies = [{"content": "no JSON", "usage": usage}, {"content": '{"type":"final","answer":1}', "usage": usage}]
+    config = {"model": "m", "max_steps": 3, "allowed_tools": [], "prompt": "x"}
+    output = await run_agent(config, registry=ToolRegistry([]), model=ScriptedModel(replies))
+    names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+    assert {name: output.usage[name] for name in names} == {name: 2 * usage[name] for name in names}
