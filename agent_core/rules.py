@@ -55,7 +55,7 @@ CURRENT: Final[RuleVersions] = {
     "cuts": 5,
     "texts": 6,
     "comparison": 3,
-    "prompts": 6,
+    "prompts": 7,
     "flow": 4,
     "plans": 3,
     "masking": 2,
@@ -74,8 +74,9 @@ of earlier turns were shown as actions. texts 5: without those of calls with som
 refused by a vendor.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. prompts 5: first
-sentences alone were told of tools, and examples were made up from their schemas. A run holds its prompts whole, so none
-is made anew.
+sentences alone were told of tools, and examples were made up from their schemas. prompts 6: small models read examples
+of other tools before turns of their own, at most one a tool and three in all, none without a call. A run holds its
+prompts whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
 question to a person named the value that is not proven.

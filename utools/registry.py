@@ -133,7 +133,7 @@ class ToolRegistry:
                 tool.output_schema, foreign=True, where=f"{where}.output_schema", known_good=known_good
             )
             self._outputs[tool.code] = output
-        if tool.examples:
+        if tool.examples and not known_good:
             _check_examples(tool, schema, self.policy)
         self._schemas[tool.code] = schema
         self._tools = {**self._tools, tool.code: tool}  # a source that comes back is added while others read
@@ -295,13 +295,15 @@ def _check_tool(tool: Any, where: str) -> None:
 def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> None:
     """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
     where = f"tools.{tool.code}.examples"
-    hidden = author_keys(schema.schema) | set(policy.presets.get(tool.code, ()))
-    own = ConfigSchema(visible(schema.schema, hidden), foreign=True, where=where, known_good=True)
+    hidden, preset = author_keys(schema.schema), set(policy.presets.get(tool.code, ()))
+    own = ConfigSchema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
     for index, example in enumerate(tool.examples):
         if authored := sorted(hidden & set(example["args"])):
             raise DefinitionError(
-                "is set by the author or the host, and shown to no model; leave it out",
+                "is set by the author, and shown to no model; leave it out",
                 where=f"{where}/{index}/args/{authored[0]}",
             )
+        if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none
+            continue
         for fault in own.faults(example["args"]):
             raise DefinitionError(fault.message, where=f"{where}/{index}/args")

@@ -16,22 +16,35 @@ from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.plan_dialect import PlanDialect
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_narrowing, compile_schema
+from utools.words.text import translate_example
 
-MAX_EXAMPLES = 3
-"""Examples of the run's own tools that a prompt shows, where the node has none."""
+MAX_SHOWN, MAX_TURNS = 3, 8
+"""Examples of the run's own tools where the node has none: as text, one a tool; as turns, two a tool where there is
+room."""
 
 
-def examples_of_tools(tools: Policies, written: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Example]:
-    """Return the first examples that the tools' authors wrote, one a tool, those of tools that only read first.
+WrittenExamples = Mapping[str, Sequence[Mapping[str, Any]]]
+"""What the authors of tools wrote, by tool code, as `Tool.examples` has it."""
 
-    `written` has them by tool code, as `Tool.examples` does. One that judge would refuse, or that shows what the
-    workflow's author sets, is left out.
+
+def examples_of_tools(
+    tools: Policies, written: WrittenExamples, language: str = "en", *, as_turns: bool = False
+) -> list[Example]:
+    """Return the first examples that the tools' authors wrote, those of tools that only read first.
+
+    One that judge would refuse, or that shows what the workflow's author sets, is left out. A second one of a tool has
+    room only when each tool has its first. Those of our own tools are in the run's language.
     """
-    found: list[Example] = []
-    for code in sorted(tools, key=lambda code: tools[code]["effect"] == "write"):
-        legal = (each for each in written.get(code, ()) if _is_legal(tools[code], each["args"]))
-        found += [_example_of(code, each) for each in legal][:1]
-    return found[:MAX_EXAMPLES]
+    codes = sorted(tools, key=lambda code: tools[code]["effect"] == "write")
+    by_tool = [[each for each in written.get(code, ()) if _is_legal(tools[code], each["args"])] for code in codes]
+    firsts = sum(1 for found in by_tool if found)
+    seconds = MAX_TURNS - firsts if as_turns else 0
+    chosen: list[Example] = []
+    for code, found in zip(codes, by_tool, strict=True):
+        more = found[1:2] if seconds > 0 else []
+        seconds -= len(more)
+        chosen += [_example_of(code, translate_example(each, language)) for each in (*found[:1], *more)]
+    return chosen[: MAX_TURNS if as_turns else MAX_SHOWN]
 
 
 def write_turns(examples: Iterable[Example]) -> list[Json]:

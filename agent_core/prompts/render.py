@@ -12,6 +12,7 @@ from utools.errors import ToolError
 
 CONVERSATION = frozenset({"tool_definitions", "conversation_history", "user_message"})
 OBSERVATION = frozenset({"tool", "observation", "request"})
+TOOL_ERROR = frozenset({"tool", "error", "request"})
 LIMITS = frozenset({"limits", "max_steps", "max_tool_calls", "observation_max_len"})
 REPORT = frozenset({"steps", "user_message"})
 OF_A_PLAN = frozenset({"plan", "replan", "summary"})
@@ -22,7 +23,8 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "examples": (CONVERSATION | LIMITS | {"examples"}, frozenset()),
     "example_turns": (CONVERSATION | LIMITS, frozenset()),
     "error": (frozenset({"error"}), frozenset({"error"})),
-    "tool_error": (frozenset({"tool", "error"}), frozenset({"error"})),
+    "tool_error": (TOOL_ERROR, frozenset({"error"})),
+    "small_tool_error": (TOOL_ERROR, frozenset({"error"})),
     "observation": (OBSERVATION, frozenset({"observation"})),
     "small_observation": (OBSERVATION, frozenset({"observation"})),
     "reading": (frozenset({"left", "args"}), frozenset({"args"})),

@@ -43,11 +43,11 @@ class Feedback:
         return _fill(self.texts["error"], {"error": message})
 
     def tool_error(self, tool: str, error: str) -> str:
-        return _fill(self.texts["tool_error"], {"tool": tool, "error": error})
+        return _fill(self.texts["tool_error"], {"tool": tool, "error": error, "request": self._asked(self.request)})
 
     def observation(self, tool: str, text: str, request: str | None = None) -> str:
         """Return a tool's answer; `request` is what was asked for where that is not what the run is asked for."""
-        asked = clip(self.request if request is None else request, MAX_REQUEST, self.words)
+        asked = self._asked(self.request if request is None else request)
         return _fill(self.texts["observation"], {"tool": tool, "observation": text, "request": asked})
 
     def result(self, status: Status, tool: str, text: str) -> str:
@@ -92,6 +92,9 @@ class Feedback:
             return True
         at_an_end = text.startswith(quote) or text.endswith(quote)
         return not repair.tool_failed and len(quote) >= MIN_QUOTE and at_an_end
+
+    def _asked(self, request: str) -> str:
+        return clip(request, MAX_REQUEST, self.words)
 
 
 def _fill(template: str, values: dict[str, str]) -> str:

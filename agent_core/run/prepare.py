@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import BaseModel
 
-from agent_core.config import OF_ENDPOINT, AgentConfig, Document, Example, read_config
+from agent_core.config import OF_ENDPOINT, AgentConfig, Document, read_config
 from agent_core.errors import DefinitionError
 from agent_core.inherited import Inherited
 from agent_core.journal.record import FORMAT
@@ -22,7 +22,6 @@ from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources, shown_text
 from agent_core.outputs import Json
 from agent_core.policy import Policies
-from agent_core.prompts.examples import examples_of_tools, show_turns, write_turns
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
@@ -32,6 +31,7 @@ from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
 from agent_core.rules import CURRENT, RecordedRules
+from agent_core.run.examples import ShownExamples, read_examples, write_examples
 from agent_core.run.tool_policies import tool_policies
 from agent_core.words.catalogue import Words, words_in
 from utools.problems import Problem, gathering, refuse
@@ -64,10 +64,12 @@ def prepare_agent(
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url, "api": read.api}) if info else None
     needs_turns = _needs_turns(read, known)
-    if needs_turns and "observation" not in read.templates:
-        texts["observation"] = texts["small_observation"]
+    if needs_turns:
+        small = {name: texts[f"small_{name}"] for name in ("observation", "tool_error") if name not in read.templates}
+        texts.update(small)
     variables = _variables(read, tools, limits, words)
-    examples = _read_examples(read, tools, registry, texts, words, as_turns=needs_turns or read.protocol == "tools")
+    written = {code: registry.get(code).examples for code in tools}
+    examples = read_examples(read, tools, written, texts, as_turns=needs_turns or read.protocol == "tools")
     system, messages = _write_messages(read, texts, variables, conversation, words, examples)
     body: AgentStartedBody = {
         "loop": "agent",
@@ -122,13 +124,6 @@ class _Parts(NamedTuple):
     tools: Policies
     conversation: list[Json]
     texts: dict[str, str]
-
-
-class _Examples(NamedTuple):
-    """Examples of the run's own tools: as messages before the conversation, or as texts of the system message."""
-
-    turns: list[Json]
-    shown: list[str]
 
 
 def _read_parts(
@@ -212,7 +207,7 @@ def _write_messages(
     variables: dict[str, str],
     conversation: Sequence[Json],
     words: Words,
-    examples: _Examples,
+    examples: ShownExamples,
 ) -> tuple[str, list[Json]]:
     """Return the system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
@@ -227,7 +222,7 @@ def _write_messages(
     if config.answer_schema is not None:
         protocol.append(render(texts["answer"], {"answer_schema": orjson.dumps(config.answer_schema).decode()}))
     documents = [words.document.format(label=each.label, text=shown_text(each)) for each in config.documents]
-    shown = _write_examples(config, texts, variables, examples)
+    shown = write_examples(config, texts, variables, examples)
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *shown]
     return "\n\n".join(part for part in parts if part), history
 
@@ -241,29 +236,6 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
         "max_tool_calls": _show_limit(config.max_tool_calls, words),
         "observation_max_len": _show_limit(config.observation_max_len, words),
     }
-
-
-def _read_examples(
-    config: AgentConfig, tools: Policies, registry: ToolRegistry, texts: Json, words: Words, *, as_turns: bool
-) -> _Examples:
-    """Return the examples of the run's own tools: the node's, else those of the tools, where calls are written as
-    text."""
-    own = [each for each in config.examples or () if isinstance(each, Example)]
-    if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
-        own = examples_of_tools(tools, {code: registry.get(code).examples for code in tools})
-    if as_turns:
-        return _Examples(write_turns(own), [])
-    as_plans = config.mode == "plan"
-    return _Examples([], [show_turns(write_turns([each]), texts, words, as_plans=as_plans) for each in own])
-
-
-def _write_examples(config: AgentConfig, texts: Json, variables: dict[str, str], examples: _Examples) -> list[str]:
-    """Return the examples in the system text: the node's, else those that ship, and those of the run's own tools."""
-    turns = [render(texts["example_turns"], variables)] if examples.turns else []
-    if config.examples is not None:
-        return [*(each for each in config.examples if isinstance(each, str)), *examples.shown, *turns]
-    shown = render(texts["examples"], {**variables, "examples": "\n\n".join(examples.shown)}).strip()
-    return [shown, *turns]
 
 
 def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,8 +14,12 @@ from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import built_in
 from agent_core.run.prepare import prepare_agent
 from support.by_hand import AT, Hand, action, final, look
+from support.sentences import english_sentences
 from utools import Tool, ToolRegistry, default_registry, tool
+from utools.host_policy import HostPolicy
 from utools.problems import DefinitionErrors
+from utools.schema.config_schema import ConfigSchema
+from utools.words.text import translate_example
 
 STOCK = {"user": "How many A-17?", "args": {"q": "A-17"}, "output": {"pieces": 12}, "answer": "12 pieces."}
 LANGUAGES = ("en", "zh")
@@ -127,16 +132,8 @@ def test_every_model_reads_those_that_ship(model: str, language: str) -> None:
 
 @pytest.mark.parametrize("prompts", ["small", {}])
 def test_no_example_is_made_of_the_schemas_of_tools(prompts: Any) -> None:
-    tools = default_registry().for_models()
-    read = [each.code for each in tools if each.effect == "read"]
-    body = prepare_agent(
-        "r",
-        "agent",
-        {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": read, "prompts": prompts},
-        {},
-        registry=ToolRegistry(tools),
-        at=AT,
-    )
+    tools = [replace(each, examples=()) for each in default_registry().for_models() if each.effect == "read"]
+    body = started(tools, prompts=prompts)
     replies = [line.split(":", 1)[1] for line in system(body).splitlines() if line.startswith("You:")]
     called = {each.tool for reply in replies if isinstance(each := parse(reply), Action)}
     assert called == {"bus", "inn"}
@@ -152,18 +149,70 @@ def test_what_a_tools_author_wrote_follows_those_that_ship() -> None:
     assert 'You: {"type":"final","answer":"12 pieces."}' in shown
 
 
-def test_a_small_model_sees_them_as_turns_of_an_invented_past() -> None:
+def test_a_small_model_sees_them_as_turns_of_an_invented_past_and_one_without_a_call() -> None:
     body = started([showing("look", STOCK)], prompts="small")
-    assert [message["role"] for message in body["examples"]] == ["user", "assistant", "tool", "assistant"]
-    assert "The first turns are examples." in system(body)
-    assert "A-17" not in system(body)
+    said = [(message["role"], message["content"]) for message in body["examples"]]
+    assert said[0] == ("user", "How many A-17?")
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert said[-2:] == [("user", "Which season follows spring?"), ("assistant", "Summer.")]
+    assert system(body).endswith("The first turns are examples.")
+    assert "bus" not in system(body)
 
 
-def test_one_of_each_of_three_tools_is_shown_those_that_only_read_first() -> None:
+def test_three_of_tools_that_only_read_first_are_shown_as_text() -> None:
     tools = [showing("write_it", STOCK, effect="write"), *(showing(code, STOCK, STOCK) for code in "abc")]
-    body = started(tools, prompts="small")
-    called = [call["function"]["name"] for each in body["examples"] for call in each.get("tool_calls", ())]
-    assert called == ["a", "b", "c"]
+    shown = system(started(tools)).split("Summer.")[1]
+    assert re.findall('"tool":"(.*?)"', shown) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "called"),
+    [
+        ("ab", ["a", "a", "b", "b"]),
+        ("abcde", ["a", "a", "b", "b", "c", "c", "d", "e"]),
+        ("abcdefghi", ["a", "b", "c", "d", "e", "f", "g", "h"]),
+    ],
+)
+def test_a_small_model_sees_a_second_one_of_a_tool_where_each_has_its_first(codes: str, called: list[str]) -> None:
+    body = started([showing(code, STOCK, STOCK, STOCK) for code in codes], prompts="small")
+    calls = [call["function"]["name"] for each in body["examples"] for call in each.get("tool_calls", ())]
+    assert calls == called
+
+
+def test_those_of_the_node_stand_alone() -> None:
+    body = started([showing("look", STOCK)], prompts="small", examples=[{"user": "Hello?", "answer": "Hello."}])
+    assert [message["content"] for message in body["examples"]] == ["Hello?", "Hello."]
+
+
+def test_those_of_our_own_tools_are_in_the_runs_language_those_of_others_as_they_are_written() -> None:
+    foreign = showing("look", {**STOCK, "output": "lamp"})
+    tools = [*(each for each in default_registry().for_models() if each.code == "http_request"), foreign]
+    body = started(tools, prompts="small", language="zh")
+    read = "".join(message["content"] for message in body["examples"])
+    assert "https://shop.example/lamp 上的灯多少钱？" in read
+    assert "lamp" in [message["content"] for message in body["examples"]]
+    assert "春天之后是哪个季节？" in read
+
+
+BUILT_IN = [(each, example) for each in default_registry().for_models() for example in each.examples]
+
+
+@pytest.mark.parametrize(("made", "example"), BUILT_IN, ids=[each.code for each, _ in BUILT_IN])
+def test_an_example_of_a_built_in_tool_is_legal_and_gives_what_the_tool_could(made: Tool, example: Any) -> None:
+    assert ToolRegistry([made])
+    if made.output_schema is not None:
+        assert ConfigSchema(made.output_schema, foreign=True).faults(example["output"]) == []
+    words = {word for leaf in leaves(example["output"]) for word in leaf.split()}
+    assert made.effect == "write" or any(word in example["answer"] for word in words)
+    in_chinese = translate_example(example, "zh")
+    assert english_sentences(f"{in_chinese['user']} {in_chinese['answer']}") == []
+
+
+def test_an_example_of_a_tools_author_that_the_host_sets_otherwise_is_left_out() -> None:
+    preset = HostPolicy(presets={"look": {"q": "B-2"}})
+    registry = ToolRegistry([showing("look", STOCK)], policy=preset)
+    settings = {"model": "m", "max_steps": 5, "prompt": "Go.", "allowed_tools": ["look"]}
+    assert "A-17" not in system(prepare_agent("r", "agent", settings, {}, registry=registry, at=AT))
 
 
 def test_what_the_workflows_author_refuses_or_sets_is_not_shown() -> None:

@@ -67,6 +67,20 @@ def calculator() -> Tool:
             "examples": [{"expression": "17 * 23"}],
         },
         output_schema={"type": "number", "examples": [391]},
+        examples=[
+            {
+                "user": "A crate holds 36 jars. How many jars are in 15 crates?",
+                "args": {"expression": "36 * 15"},
+                "output": 540,
+                "answer": "540 jars.",
+            },
+            {
+                "user": "Which is the largest of 4.5, 19 and 7?",
+                "args": {"expression": "max(4.5, 19, 7)"},
+                "output": 19,
+                "answer": "19.",
+            },
+        ],
         execute=execute,
         check=_check,
         effect="read",

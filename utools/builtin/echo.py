@@ -18,6 +18,14 @@ def echo() -> Tool:
             "required": ["text"],
         },
         output_schema={"type": "string"},
+        examples=[
+            {
+                "user": "Echo: the lift works.",
+                "args": {"text": "the lift works."},
+                "output": "the lift works.",
+                "answer": "the lift works.",
+            }
+        ],
         execute=execute,
         effect="read",
         inward=True,

@@ -52,6 +52,14 @@ def email(root: str | os.PathLike[str] = ".") -> Tool:
         description="Send an e-mail to allowed recipients, with files attached if need be.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "Tell ana@example.com that the parcel is here.",
+                "args": {"to": ["ana@example.com"], "subject": "Your parcel", "text": "The parcel is here."},
+                "output": {"sent_to": ["ana@example.com"], "refused": {}},
+                "answer": "I told ana@example.com.",
+            }
+        ],
         execute=execute,
     )
 

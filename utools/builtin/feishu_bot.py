@@ -29,6 +29,14 @@ def feishu_bot() -> Tool:
         description="Send a message to a Feishu group: a text, a rich post, or an interactive card.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "Tell the group that the lift works.",
+                "args": {"text": "The lift works."},
+                "output": {"sent": True},
+                "answer": "I told the group.",
+            }
+        ],
         execute=_execute,
     )
 

@@ -66,6 +66,14 @@ def file_search(root: str | os.PathLike[str] = ".") -> Tool:
             "examples": [{"query": "invoice"}],
         },
         output_schema={"type": "array", "items": HIT, "examples": [[FOUND]]},
+        examples=[
+            {
+                "user": "In which room does the choir rehearse? It stands in a file.",
+                "args": {"query": "choir"},
+                "output": [{"path": "data/rooms.txt", "line": 3, "snippet": "The choir rehearses in room 12."}],
+                "answer": "In room 12.",
+            }
+        ],
         execute=execute,
         effect="read",
     )

@@ -74,6 +74,14 @@ def read_file(root: str | os.PathLike[str] = ".") -> Tool:
             "required": ["path"],
         },
         output_schema=PART,
+        examples=[
+            {
+                "user": "What does notes/today.txt say?",
+                "args": {"path": "notes/today.txt"},
+                "output": {"path": "notes/today.txt", "text": "The lift is repaired at 9.", "total_chars": 26},
+                "answer": "The lift is repaired at 9.",
+            }
+        ],
         execute=execute,
         effect="read",
     )
@@ -108,6 +116,14 @@ def write_file(root: str | os.PathLike[str] = ".") -> Tool:
             "required": ["path", "text", "root"],
         },
         output_schema=WRITTEN,
+        examples=[
+            {
+                "user": "Write 'The lift works.' to notes/lift.txt.",
+                "args": {"path": "notes/lift.txt", "text": "The lift works."},
+                "output": {"path": "notes/lift.txt", "bytes": 15},
+                "answer": "It stands in notes/lift.txt.",
+            }
+        ],
         execute=execute,
     )
 

@@ -36,6 +36,14 @@ def formatter() -> Tool:
         description="Format a number, a date or a table, or render a Jinja template with data. Returns a text.",
         config_schema=SCHEMA,
         output_schema={"type": "string"},
+        examples=[
+            {
+                "user": "How is 1234567.891 written with two decimals?",
+                "args": {"number": 1234567.891, "decimals": 2},
+                "output": "1,234,567.89",
+                "answer": "1,234,567.89",
+            }
+        ],
         execute=_execute,
         effect="read",
         check=_check,

@@ -106,6 +106,14 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
         description="Check whether URLs, TCP ports, Redis servers and databases answer.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "Does https://shop.example answer?",
+                "args": {"targets": ["https://shop.example"]},
+                "output": {"healthy": True, "targets": [{"target": "https://shop.example", "healthy": True, "ms": 41}]},
+                "answer": "Yes, https://shop.example answers.",
+            }
+        ],
         execute=execute,
         effect="read",
     )

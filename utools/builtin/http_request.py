@@ -53,6 +53,14 @@ def http_request() -> Tool:
         description="Make an HTTP request. Returns the status, the body (JSON already parsed) and the main headers.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "How much does the lamp at https://shop.example/lamp cost?",
+                "args": {"url": "https://shop.example/lamp"},
+                "output": {"status": 200, "body": {"name": "lamp", "price": 12}},
+                "answer": "It costs 12.",
+            }
+        ],
         execute=_execute,
         effect={"argument": "method", "read": READS, "default": GET},
     )

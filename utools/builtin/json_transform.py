@@ -10,6 +10,7 @@ from utools.tool import Args, Tool, ToolContext
 MAX_EXPRESSION = 2000
 MAX_INPUT = 2 * 2**20
 MAX_OUTPUT = 2**20
+GOODS = [{"name": "lamp", "price": 12}, {"name": "cup", "price": 4}]
 
 
 def json_transform() -> Tool:
@@ -34,6 +35,17 @@ def json_transform() -> Tool:
             },
             "required": ["data", "expression"],
         },
+        examples=[
+            {
+                "user": f"Which of these cost more than 10? {json.dumps(GOODS)}",
+                "args": {
+                    "data": GOODS,
+                    "expression": "[?price > `10`].name",
+                },
+                "output": ["lamp"],
+                "answer": "The lamp.",
+            }
+        ],
         execute=execute,
         effect="read",
         check=_check,

@@ -52,6 +52,14 @@ def log_transform(root: str | os.PathLike[str] = ".") -> Tool:
         description="Parse log lines (plain, JSON, key=value, web server), filter them, and count them by a field.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "How many errors are in logs/web.log?",
+                "args": {"path": "logs/web.log", "level": "error"},
+                "output": {"total": 40, "matched": 3, "lines": []},
+                "answer": "3 errors.",
+            }
+        ],
         execute=execute,
         effect="read",
         check=_check,

@@ -117,6 +117,14 @@ def redis_context() -> Tool:
         description="Keep values in Redis: get, set or delete a key, append to a list, list the keys.",
         config_schema=SCHEMA,
         output_schema=OUTPUT,
+        examples=[
+            {
+                "user": "What is kept under the key greeting?",
+                "args": {"op": "get", "key": "greeting"},
+                "output": {"key": "greeting", "found": True, "value": "good morning", "ttl": None},
+                "answer": "good morning",
+            }
+        ],
         execute=execute,
         effect={"argument": "op", "read": ["get", "list"]},
     )

@@ -132,6 +132,26 @@ def translate_description(said: str, language: str) -> str:
     return _descriptions(language).get(said, said)
 
 
+def translate_example(example: Mapping[str, Any], language: str) -> Mapping[str, Any]:
+    """Return an example of one of our own tools in a language, with its arguments and output; a foreign tool's as it
+    is."""
+    table = _read_section("examples", language)
+    is_ours = example["user"] in table
+    return {key: _with_texts(value, table) for key, value in example.items()} if is_ours else example
+
+
+def _with_texts(value: Any, table: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            return table.get(value, value)
+        case dict():
+            return {key: _with_texts(item, table) for key, item in value.items()}
+        case list():
+            return [_with_texts(item, table) for item in value]
+        case _:
+            return value
+
+
 def _with_descriptions(schema: Any, table: Mapping[str, str]) -> Any:
     match schema:
         case dict():
