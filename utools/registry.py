@@ -298,12 +298,12 @@ def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> Non
     hidden, preset = author_keys(schema.schema), set(policy.presets.get(tool.code, ()))
     own = ConfigSchema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
     for index, example in enumerate(tool.examples):
+        if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none
+            continue
         if authored := sorted(hidden & set(example["args"])):
             raise DefinitionError(
                 "is set by the author, and shown to no model; leave it out",
                 where=f"{where}/{index}/args/{authored[0]}",
             )
-        if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none
-            continue
         for fault in own.faults(example["args"]):
             raise DefinitionError(fault.message, where=f"{where}/{index}/args")
