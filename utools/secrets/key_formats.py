@@ -1,7 +1,7 @@
 """Key formats: keys of clouds, code hosts, chats and the like, recognised by their form.
 
-The rules are those of `detect-secrets`, and a few for newer formats. A rule is used only if a text holds one of its
-hints, so that ordinary text costs a handful of substring searches.
+The forms are those that vendors document for the scanners of code hosts. A pattern is used only if a text holds one of
+its hints, so that ordinary text costs a handful of substring searches.
 
 A key is masked where it is a text of its own. Within a longer run of letters and digits, such as an id or base64, the
 same characters are data. No format but a private key continues across a quote, a brace, a comma or a line end: what is
@@ -11,23 +11,12 @@ before and after them are values of their own.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from importlib import import_module
 from itertools import chain
 from string import ascii_letters, digits
 
 from utools.secrets.encodings import any_of
 from utools.secrets.finds import Find, blank_finds, mark_finds
 
-HINTS: Mapping[str, tuple[str, ...]] = {
-    "aws": ("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
-    "azure_storage_key": ("AccountKey=",),
-    "gitlab_token": ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glimt-", "glptt-", "glagent-"),
-    "pypi_token": ("pypi-AgE",),
-    "sendgrid": ("SG.",),
-    "slack": ("xox", "hooks.slack.com/"),
-    "square_oauth": ("sq0csp-",),
-}
-"""By module of `detect_secrets.plugins`: texts of which every key of the format holds one."""
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """The characters of a private key, with its headers and with escaped line breaks."""
 KEY_ITSELF = "[A-Za-z0-9+/=]{24}"
@@ -62,8 +51,6 @@ FIXED_LENGTH = re.compile(r"\{\d+,?\}\Z")
 """The end of a pattern for keys of a fixed length, or of letters only."""
 CONTEXT = re.compile(r"\(\?<=|-----BEGIN")
 """The pattern of a format that is recognised by what is around the key."""
-BY_NAME = re.compile(r"\[\\'\\\"\]")
-"""The pattern of a format that is recognised by the name before a quoted text: only that of AWS."""
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|\$\([^)\s@]*\)|%s|\*+|[xX]+|\.{3})"
 """What is written instead of a password in examples and templates."""
 USER = r"[\w.~%+$-]{1,256}"
@@ -76,14 +63,40 @@ AWS_SECRET = (
     r"(?i:aws[^'\"{},\r\n]{0,20}?(?:key|pwd|pw|password|pass|token)['\"]?[^'\"{},\r\n]{0,20}?)"
     r"['\"](?P<key>[0-9a-zA-Z/+]{40})(?=['\"])"
 )
-"""A secret without a form of its own, told by its name; the rule of `detect-secrets` masks the name as well."""
+"""A secret without a form of its own, told by the name before the quoted text."""
 CUT_LINES = r"(?:[A-Za-z0-9+/=]++[ \t]*+(?:(?:\\[rn]|[\r\n])++|(?=-----END)))++"
 """The lines of a private key whose beginning was cut off."""
 CUT_SO_FAR = re.compile(
     r"\s*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\\[rn]|[\r\n])++)*+(?:[A-Za-z0-9+/=]++[ \t]*+)?\\?(?:-[-A-Z0-9 ]*+)?\Z"
 )
 """What may become these lines, with what ends them."""
-OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
+FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "aws": (("AKIA", "ASIA", "ABIA", "ACCA", "A3T"), r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16}"),
+    "azure_storage_key": (("AccountKey=",), r"AccountKey=[A-Za-z0-9+/=]{88}"),
+    "gitlab_token": (
+        (
+            "glpat-",
+            "gldt-",
+            "glft-",
+            "glsoat-",
+            "glrt-",
+            "glcbt-",
+            "glimt-",
+            "glptt-",
+            "glagent-",
+            "gloas-",
+            "GR1348941",
+        ),
+        r"(?:(?:gl(?:pat|dt|ft|soat|rt)-|GR1348941|glcbt-(?:[0-9a-fA-F]{2}_)?)[\w-]{20,50}"
+        r"|glimt-[\w-]{25}|glptt-[\w-]{40}|gloas-[\w-]{64}|glagent-[\w-]{50,1024})(?!\w)",
+    ),
+    "pypi_token": (("pypi-AgE",), r"pypi-AgE(?:IcHlwaS5vcmc|NdGVzdC5weXBpLm9yZw)[\w-]{70,}"),
+    "sendgrid": (("SG.",), r"SG\.[\w-]{22}\.[\w-]{43}"),
+    "slack": (
+        ("xox", "hooks.slack.com/"),
+        r"xox[abopsr]-(?:\d+-)+[A-Za-z0-9]+|https://hooks\.slack\.com/services/T\w+/B\w+/\w+",
+    ),
+    "square_oauth": (("sq0csp-",), r"sq0csp-[\w\\-]{43}"),
     "npm": ((":_authToken=",), r"(?<=:_authToken=)[ \t]*(?P<key>npm_[\w.~+/=-]{1,256}|[A-Fa-f0-9-]{36})"),
     "openai": (("T3BlbkFJ",), r"sk-(?!proj-|svcacct-|admin-)[\w-]{20,256}?T3BlbkFJ[A-Za-z0-9]{20}"),
     "private_key": (
@@ -109,9 +122,9 @@ OWN: Mapping[str, tuple[tuple[str, ...], str]] = {
         rf"(?<=://)(?!\$\w+:\$\w+@){USER}:{PASSWORD}{HOST_NEXT}",
     ),
 }
-"""Formats of our own, by name: hints and pattern."""
-NAMES = sorted([*HINTS, *OWN])
-_HINT = re.compile(any_of(chain(*HINTS.values(), *(hints for hints, _ in OWN.values()))))
+"""By name: texts of which every key of the format holds one, and the pattern."""
+NAMES = sorted(FORMATS)
+_HINT = re.compile(any_of(chain(*(hints for hints, _ in FORMATS.values()))))
 """Finds any hint: one search takes a third of the time of one for each."""
 TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@\\"
 """The characters at the end of a text that continues, where a key may have begun."""
@@ -178,23 +191,15 @@ def _find_open_armour(text: str) -> int | None:
 
 
 def _hinted_formats(text: str) -> Iterator[str]:
-    for name, hints in HINTS.items():
-        if any(hint in text for hint in hints):
-            yield name
-    for name, (hints, _) in OWN.items():
+    for name, (hints, _) in FORMATS.items():
         if any(hint in text for hint in hints):
             yield name
 
 
 @lru_cache
 def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
-    if name in OWN:
-        return (_alone(re.compile(OWN[name][1], re.ASCII)),)
-    module = import_module(f"detect_secrets.plugins.{name}")
-    own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
-    found = [pattern for each in own for pattern in getattr(each, "denylist", ())]
-    by_form = [_alone(pattern) for pattern in found if not BY_NAME.search(pattern.pattern)]
-    return (*by_form, *([re.compile(AWS_SECRET)] if len(by_form) < len(found) else []))
+    by_form = _alone(re.compile(FORMATS[name][1], re.ASCII))
+    return (by_form, re.compile(AWS_SECRET)) if name == "aws" else (by_form,)
 
 
 def _alone(pattern: re.Pattern[str]) -> re.Pattern[str]:
