@@ -36,6 +36,8 @@ NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "summary": (REPORT, frozenset({"steps"})),
 }
 """Each prompt with the variables that it may use, and those that it must."""
+PLAIN_EXAMPLE = "plain_example"
+"""A request and its answer, which needs no tool, in a file of their own: no workflow replaces it."""
 
 
 def templates(

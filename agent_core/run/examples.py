@@ -7,7 +7,7 @@ from agent_core.config import AgentConfig, Example
 from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.prompts.examples import WrittenExamples, examples_of_tools, show_turns, write_turns
-from agent_core.prompts.render import render
+from agent_core.prompts.render import PLAIN_EXAMPLE, built_in, render
 from agent_core.words.catalogue import words_in
 
 
@@ -28,7 +28,8 @@ def read_examples(
     if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
         own = examples_of_tools(tools, written, config.language, as_turns=as_turns)
         if as_turns and own:
-            own.append(Example(user=words.plain_question, answer=words.plain_answer))
+            question, answer = built_in(config.language, PLAIN_EXAMPLE).splitlines()
+            own.append(Example(user=question, answer=answer))
     if as_turns:
         return ShownExamples(write_turns(own), [])
     as_plans = config.mode == "plan"

@@ -185,10 +185,6 @@ class English(utools_words.English):
     no_reply_text = "(an empty reply)"
     a_tool = "a tool"
     unanswered = "no answer was recorded"
-
-    # ── what a small model is shown beside the examples of its tools: a request that needs none ──
-    plain_question = "Which season follows spring?"
-    plain_answer = "Summer."
     failed_without_words = "the tool failed and did not say why"
     tool_too_late = "{tool} gave no result within {seconds} seconds"
     tool_cancelled_itself = "the tool cancelled itself"

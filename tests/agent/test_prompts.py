@@ -9,7 +9,7 @@ import pytest
 import agent_core
 from agent_core import Action, Final, parse
 from agent_core.prompts.limits import describe_limits
-from agent_core.prompts.render import NAMES, OF_A_PLAN, built_in, templates
+from agent_core.prompts.render import NAMES, OF_A_PLAN, PLAIN_EXAMPLE, built_in, templates
 from agent_core.prompts.tools import first_sentence, tool_definitions
 from agent_core.protocol.feedback import Feedback
 from agent_core.words.catalogue import words_in
@@ -110,7 +110,7 @@ def test_every_language_has_every_template(language: str) -> None:
 
 def test_no_template_lies_unused() -> None:
     directory = Path(__file__).parents[2] / "agent_core" / "prompts"
-    assert {path.stem for path in directory.glob("*/*.md")} == set(NAMES)
+    assert {path.stem for path in directory.glob("*/*.md")} == {*NAMES, PLAIN_EXAMPLE}
 
 
 @pytest.mark.parametrize(
