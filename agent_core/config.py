@@ -139,7 +139,7 @@ class AgentConfig(_Strict):
         default="auto", description="What the model is asked for; auto: the strictest that its endpoint takes"
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
-        default=0.7, description="Sent to the model; null: left out"
+        default=0.7, description="Sent to the model; null: left out; 0 for a small model where it is not given"
     )
     top_p: float | None = Field(default=None, description="Sent to the model")
     seed: int | None = Field(default=None, description="Sent to the model")

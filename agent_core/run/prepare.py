@@ -63,10 +63,13 @@ def prepare_agent(
     tools, conversation, texts = _read_parts(read, registry, inherited, clean, base)
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url, "api": read.api}) if info else None
-    needs_turns = _needs_turns(read, known)
+    small = _is_small(read, known)
+    if small and "temperature" not in read.model_fields_set:
+        read = read.model_copy(update={"temperature": 0.0})
+    needs_turns = small and "examples" not in read.templates
     if needs_turns:
-        small = {name: texts[f"small_{name}"] for name in ("observation", "tool_error") if name not in read.templates}
-        texts.update(small)
+        own = [name for name in ("observation", "tool_error") if name not in read.templates]
+        texts.update({name: texts[f"small_{name}"] for name in own})
     variables = _variables(read, tools, limits, words)
     written = {code: registry.get(code).examples for code in tools}
     examples = read_examples(read, tools, written, texts, as_turns=needs_turns or read.protocol == "tools")
@@ -238,10 +241,10 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
     }
 
 
-def _needs_turns(config: AgentConfig, known: ModelInfo | None) -> bool:
-    """Return whether examples are turns of the conversation: a small model calls no tool for what it only reads of."""
-    if "examples" in config.templates:
-        return False
+def _is_small(config: AgentConfig, known: ModelInfo | None) -> bool:
+    """Return whether the model is a small one, which calls no tool for what it only reads of, and which a draw of its
+    next step leads astray: it sees examples as turns of the conversation, and is asked at temperature 0 if its author
+    sets none."""
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 

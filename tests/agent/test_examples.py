@@ -12,6 +12,7 @@ from agent_core import Action, DefinitionError, Final, Plan, parse
 from agent_core.models import ModelInfo
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import built_in
+from agent_core.protocol.feedback import Feedback
 from agent_core.run.prepare import prepare_agent
 from support.by_hand import AT, Hand, action, final, look
 from support.sentences import english_sentences
@@ -360,3 +361,32 @@ def test_a_small_model_reads_the_request_again_with_each_observation(prompts: An
     observation = run.questions[-1][-1]["content"]
     assert ('The request was: "What is 17 times 23?' in observation) is told
     assert len(observation) < 600
+
+
+# ── what else a small model gets ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("config", "sent"),
+    [
+        ({"prompts": "small"}, 0),
+        ({"model": "ollama:qwen2.5:0.5b", "protocol": "tools"}, 0),
+        ({"prompts": "small", "temperature": 0.4}, 0.4),
+        ({"prompts": "small", "temperature": None}, None),
+        ({}, 0.7),
+    ],
+)
+def test_a_small_model_is_asked_at_temperature_0_where_its_author_gives_none(config: Any, sent: float | None) -> None:
+    body = started([look()], **config)
+    assert body["options"].get("temperature") == sent
+    assert body["config"]["temperature"] == sent
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_small_model_reads_the_request_again_when_a_tool_fails(language: str) -> None:
+    body = started([look()], prompts="small", language=language)
+    failed = Feedback(body["texts"], request="Is A-17 there?").tool_error("look", "no such article")
+    assert "Is A-17 there?" in failed
+    assert "no such article" in failed
+    own = started([look()], prompts={"tool_error": "MINE $error"}, model="ollama:qwen2.5:0.5b")
+    assert Feedback(own["texts"], request="Is A-17 there?").tool_error("look", "gone") == "MINE gone"
