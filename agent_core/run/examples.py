@@ -22,14 +22,14 @@ def read_examples(
     config: AgentConfig, tools: Policies, written: WrittenExamples, texts: Json, *, as_turns: bool
 ) -> ShownExamples:
     """Return the examples of the run's own tools: the node's, else those of the tools, where calls are written as
-    text. Beside the latter a small model sees a request that needs no tool."""
+    text. Before the latter a small model sees a request that needs no tool: behind them it would be the pattern to follow."""
     words = words_in(config.language)
     own = [each for each in config.examples or () if isinstance(each, Example)]
     if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
         own = examples_of_tools(tools, written, config.language, as_turns=as_turns)
         if as_turns and own:
             question, answer = built_in(config.language, PLAIN_EXAMPLE).splitlines()
-            own.append(Example(user=question, answer=answer))
+            own.insert(0, Example(user=question, answer=answer))
     if as_turns:
         return ShownExamples(write_turns(own), [])
     as_plans = config.mode == "plan"

@@ -150,12 +150,12 @@ def test_what_a_tools_author_wrote_follows_those_that_ship() -> None:
     assert 'You: {"type":"final","answer":"12 pieces."}' in shown
 
 
-def test_a_small_model_sees_them_as_turns_of_an_invented_past_and_one_without_a_call() -> None:
+def test_a_small_model_sees_them_as_turns_of_an_invented_past_behind_one_without_a_call() -> None:
     body = started([showing("look", STOCK)], prompts="small")
     said = [(message["role"], message["content"]) for message in body["examples"]]
-    assert said[0] == ("user", "How many A-17?")
-    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
-    assert said[-2:] == [("user", "Which season follows spring?"), ("assistant", "Summer.")]
+    assert said[:2] == [("user", "Which season follows spring?"), ("assistant", "Summer.")]
+    assert said[2] == ("user", "How many A-17?")
+    assert [role for role, _ in said] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
     assert system(body).endswith("The first turns are examples.")
     assert "bus" not in system(body)
 
