@@ -18,11 +18,11 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.outputs import Json
+from agent_core.run.agent_drive import ROOT
 from agent_core.run.arguments import open_journal
 from agent_core.run.blocking import run_blocking
 from agent_core.run.control import withdraw_pending
 from agent_core.run.events import Event
-from agent_core.run.node import ROOT
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import signing_keys
 from utools.context.store import ContextStore

@@ -11,7 +11,7 @@ from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
 from agent_core.outputs import Json, WaitingCall
-from agent_core.run.node import ROOT as AGENT_ROOT
+from agent_core.run.agent_drive import ROOT as AGENT_ROOT
 from agent_core.statuses import OPEN, ListedStatus, read_ended_status
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import RunNotFound
