@@ -1,10 +1,11 @@
 """ChatReply: what a turn of a stored conversation gives its caller."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Generic, Literal
 
 import orjson
+from typing_extensions import TypeVar
 
 from agent_core.agents.result import ConversationResult
 from agent_core.outputs import FinishReason, Json, WaitingCall
@@ -17,13 +18,17 @@ SPENT: Final = "conversation_budget"
 """The finish reason of a turn that its conversation could not pay for: nothing ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
+Answer = TypeVar("Answer", default=Any)
+
+
+@dataclass(frozen=True)
+class ChatReply(Generic[Answer]):
     """What came of one turn. `success` says that there is an answer, `response`, which is empty else.
 
     `trace_id` is the run's id, None where none began. `tool_calls` are {tool, arguments, result}, each result as the
     model saw it, as JSON where it is any; `meta` is {total_tokens, tool_calls_count, latency_ms}. `waiting` are the
-    calls that a person decides on, {strand, n, tool, args, reason}; `error` is None or {kind, message}.
+    calls that a person decides on, {strand, n, tool, args, reason}; `error` is None or {kind, message}. `final_answer`
+    is the answer as it is, of the type that was asked for by `answer_schema`; its JSON leaves that to `response`.
     """
 
     success: bool
@@ -35,16 +40,20 @@ class ChatReply:
     meta: Json = field(default_factory=dict)
     waiting: list[WaitingCall] = field(default_factory=list)
     error: Json | None = None
+    final_answer: Answer | None = None
 
     def as_json(self) -> Json:
         """Return the reply as a JSON object."""
-        return asdict(self)
+        own = asdict(replace(self, final_answer=None))
+        del own["final_answer"]
+        return own
 
 
-def read_reply(conversation: str, result: ConversationResult) -> ChatReply:
+def read_reply(conversation: str, result: ConversationResult[Answer]) -> ChatReply[Answer]:
     """Return the reply in a turn's result."""
     output = result.output.model_dump()
-    return _reply_of(conversation, output, output["finish_reason"], output["waiting"], output["error"])
+    reply = _reply_of(conversation, output, output["finish_reason"], output["waiting"], output["error"])
+    return replace(reply, final_answer=result.final_answer)
 
 
 def read_run_reply(
@@ -83,6 +92,7 @@ def _reply_of(
         meta=_meta(usage["total_tokens"], usage["tool_calls"], output["total_ms"]),
         waiting=[*waiting],
         error=error,
+        final_answer=answer,
     )
 
 
