@@ -67,17 +67,22 @@ class AnswerReader:
             raise DefinitionError("is given twice: in the config, and beside it", where="config/answer_schema")
 
     def read(self, output: AgentOutput[Any]) -> AgentOutput[Any]:
-        """Return the output with its answer as an object, where it has one. AnswerError for an answer that fits the
-        schema, and that the type refuses nevertheless."""
+        """Return the output with its answer as an object, where it has one. Raises what `make` does."""
         if self.adapter is None or output.finish_reason != "final":
             return output
+        return output.with_answer(self.make(output.final_answer, output.run_id, output))
+
+    def make(self, answer: Any, run: str, output: Any) -> Any:
+        """Return the object that an answer is of. AnswerError, with the output, for one that fits the schema, and that
+        the type refuses nevertheless."""
+        if self.adapter is None:
+            return answer
         try:
-            answer = self.adapter.validate_json(to_json(output.final_answer))
+            return self.adapter.validate_json(to_json(answer))
         except ValidationError as error:
             faults = " ".join(explain_fault(each, ENGLISH) for each in error.errors(include_url=False))
             message = (
-                f"the answer of run {output.run_id!r} fits its JSON Schema, but not its type: {faults} "
+                f"the answer of run {run!r} fits its JSON Schema, but not its type: {faults} "
                 "The output with the answer as JSON is in `output` of this error"
             )
             raise AnswerError(message, output) from None
-        return output.with_answer(answer)

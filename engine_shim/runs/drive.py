@@ -75,8 +75,8 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, and the stored
-    conversation of which it is a turn."""
+    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, the stored
+    conversation of which it is a turn, and what its caller gives the tools."""
 
     run: str
     spec: Spec
@@ -84,6 +84,7 @@ class Job:
     stop: StopSignal
     on_event: OnEvent = None
     conversation: str | None = None
+    deps: object = None
 
 
 class Driver(Protocol):
@@ -192,7 +193,7 @@ class RunDriver:
             ROOT,
             job.spec,
             journal=self._journal,
-            executor=replace(executor, is_let_go=lambda: stop.is_abandoned or stop.is_lost),
+            executor=replace(executor, is_let_go=lambda: stop.is_abandoned or stop.is_lost, deps=job.deps),
             loops=job.preparer.loops(),
             listener=listener,
             keys=self._keys,
