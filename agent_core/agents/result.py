@@ -4,13 +4,28 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Generic
 
-from typing_extensions import TypeVar
+from typing_extensions import TypedDict, TypeVar
 
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
 from agent_core.run.agent_output import AgentOutput
 
 Answer = TypeVar("Answer", default=Any)
+
+
+class ToolCount(TypedDict):
+    """How often a turn called a tool."""
+
+    tool_name: str
+    count: int
+
+
+class TurnUsage(TypedDict):
+    """The tokens of a turn, by the names of OpenAI's API."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
 
 
 @dataclass(frozen=True)
@@ -24,8 +39,8 @@ class ConversationResult(Generic[Answer]):
     content: str
     messages: list[Json]
     steps: int
-    tool_calls: list[Json]
-    usage: dict[str, int]
+    tool_calls: list[ToolCount]
+    usage: TurnUsage
     agent_name: str
     start_time: datetime
     end_time: datetime

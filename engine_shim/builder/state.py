@@ -8,7 +8,7 @@ from typing import Any, Generic, Self
 
 from typing_extensions import TypeVar
 
-from agent_core.outputs import WaitingCall
+from agent_core.outputs import RunError, WaitingCall
 
 Message = dict[str, Any]
 """{role, content, …} as `messages_json` has them: system, user, assistant (with tool_calls) and tool messages."""
@@ -92,7 +92,7 @@ class ExecutionResult(Generic[Answer]):
     final_message: str | None
     iterations: int
     waiting: list[WaitingCall]
-    error: dict[str, Any] | None
+    error: RunError | None
     final_answer: Answer | None = None
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
 from agent_core.run.event_listener import EventListener
@@ -50,7 +50,7 @@ class RunResult:
     path: list[str]
     waiting: list[WaitingCall]
     journal: dict[str, Any]
-    error: dict[str, Any] | None
+    error: RunError | None
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
     nodes: dict[str, Any] = field(default_factory=dict, repr=False)
     declared: dict[str, Any] | None = field(default=None, repr=False)
