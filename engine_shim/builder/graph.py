@@ -23,7 +23,7 @@ from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.steering import check_can_drive
+from engine_shim.runs.steering import check_reachable
 from utools.schema.faults import hint
 
 
@@ -106,7 +106,9 @@ class AgentGraph(Generic[Answer]):
                 await execution.abort()
 
     def _begin(self, entry: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
-        check_can_drive(deps, has_workers=self.engine.has_workers)
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.engine.has_workers)
         external = {"history": _finished_turns(state.history), "context": list(state.context)}
         if not (external["history"] or external["context"]):
             raise DefinitionError("has no message to answer", where="state/context")

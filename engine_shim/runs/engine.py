@@ -10,6 +10,7 @@ from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
+from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
 from agent_core.run.event_stream import stream_events
 from agent_core.run.events import Event, StreamResult
@@ -30,7 +31,7 @@ from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
-from engine_shim.runs.steering import OnTaken, check_can_drive
+from engine_shim.runs.steering import OnTaken, check_reachable
 from engine_shim.store.open import shared_database, store_of
 from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
@@ -158,7 +159,9 @@ class Engine(Forking):
         `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
         a thread; `on_taken` once all is written, and it is driven.
         """
-        check_can_drive(deps, has_workers=self.has_workers)
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)
 
         def write(stop: StopSignal) -> Job:

@@ -6,13 +6,14 @@ from functools import partial
 from agent_core.audit.repeats import Place
 from agent_core.errors import DecisionError
 from agent_core.journal.record import Tape
+from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import Job, OnEvent, RunResult
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.fork import make_fork
-from engine_shim.runs.steering import OnTaken, Steering, check_can_drive
+from engine_shim.runs.steering import OnTaken, Steering, check_reachable
 
 OnBegin = Callable[[str], None] | None
 
@@ -43,7 +44,9 @@ class Forking(Steering):
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        check_can_drive(deps, has_workers=self.has_workers)
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         hooks = (on_begin, on_taken, on_event)
         return await self._fork(run_id, lambda tape: [at], new_id, submitter, deps, hooks, repeat_writes=repeat_writes)
 
@@ -64,7 +67,9 @@ class Forking(Steering):
         what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
         again, or over a write.
         """
-        check_can_drive(deps, has_workers=self.has_workers)
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         new = new_id or f"{run_id}-retry"
         if new_id is None and await self._runs.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")

@@ -99,7 +99,9 @@ class Steering:
         for a decision that fits nothing that waits; with nothing written. `on_taken` is called once nothing refuses it.
         `deps` are those of `run`: what a run had before is not kept.
         """
-        check_can_drive(deps, has_workers=self.has_workers)
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         base = await self._runs.find_base(run_id)
 
         def write(stop: StopSignal) -> Job:
@@ -297,10 +299,9 @@ class Steering:
         return Job(run, spec, preparer, stop, on_event, recorded.conversation, deps)
 
 
-def check_can_drive(deps: object, *, has_workers: bool) -> None:
-    """NoEventLoop outside an event loop of asyncio; DefinitionError for `deps` that do not reach who drives."""
-    require_asyncio()
-    if deps is not None and has_workers:
+def check_reachable(*, has_workers: bool) -> None:
+    """DefinitionError where `deps` do not reach who drives the runs."""
+    if has_workers:
         message = "workers drive the runs of this engine, and no object of this process reaches them; leave it out"
         raise DefinitionError(message, where="deps")
 

@@ -1,5 +1,6 @@
 """What a program hands to its tools: `deps` of a run are `context.deps` of its calls, and nowhere else."""
 
+from contextvars import ContextVar
 from typing import Any
 
 import orjson
@@ -109,6 +110,24 @@ async def test_a_nested_agent_inherits_them() -> None:
         CONFIG, ToolContext(deps=shop)
     )
     assert (direct.success, shop.asked) == (True, 2)
+
+
+WHO: ContextVar[str] = ContextVar("WHO")
+
+
+async def test_a_context_variable_of_the_caller_reaches_a_tool_too() -> None:
+    @tool(effect="read")
+    async def here() -> str:
+        return WHO.get()
+
+    @tool(effect="read")
+    def in_a_thread() -> str:
+        return WHO.get()
+
+    WHO.set("ann")
+    config = {**CONFIG, "allowed_tools": ["here", "in_a_thread"]}
+    model = ScriptedModel([action_without("here"), action_without("in_a_thread"), final()])
+    assert told(await run_agent(config, registry=[here, in_a_thread], model=model)) == ["ann", "ann"]
 
 
 async def test_no_answer_is_cached_that_may_depend_on_them() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent_core import Approve, DefinitionError, verify
 from agent_core.models import ScriptedModel
-from engine_shim import Engine, MemoryRunStore
+from engine_shim import AgentBuilder, AgentState, Engine, MemoryRunStore
 from engine_shim.host.config import TemporalConfig
 from support.by_hand import final
 from support.optional import needs
@@ -109,4 +109,7 @@ async def test_workers_elsewhere_cannot_be_given_any() -> None:
     for call in calls:
         with pytest.raises(DefinitionError, match="deps: workers drive the runs of this engine"):
             await call
+    graph = AgentBuilder("g").set_entry_point("a").add_llm_node("a", "", "m").build(host)
+    with pytest.raises(DefinitionError, match="deps: workers drive the runs of this engine"):
+        graph.execute("a", AgentState(context=[{"role": "user", "content": "Who?"}]), deps="ann")
     assert host.store.journal.runs() == []
