@@ -120,6 +120,18 @@ async def test_a_consumer_that_is_cancelled_at_each_turn_still_waits_for_the_end
     assert journal.load("r")[ROOT][-1].record()["finish_reason"] == "cancelled"
 
 
+async def test_who_is_cancelled_while_closing_is_told_so_once_the_run_has_ended() -> None:
+    journal = MemoryJournal()
+    events = stream(hang, journal)
+    await until_it_acts(events)
+    closing = asyncio.create_task(events.aclose())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert journal.load("r")[ROOT][-1].record()["finish_reason"] == "cancelled"
+
+
 async def test_words_from_a_tools_own_thread_are_events() -> None:
     def look(args: Any, context: ToolContext) -> str:
         thread = threading.Thread(target=context.progress, args=("half of it", 0.5))
