@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_core.decisions import Fail as Fail
     from agent_core.decisions import Retry as Retry
     from agent_core.decisions import Skip as Skip
+    from agent_core.errors import AnswerError as AnswerError
     from agent_core.errors import DecisionError as DecisionError
     from agent_core.errors import DefinitionError as DefinitionError
     from agent_core.errors import JournalError as JournalError
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from agent_core.protocol.step_schema import step_schema as step_schema
     from agent_core.run.agent_output import AgentOutput as AgentOutput
     from agent_core.run.events import Event as Event
+    from agent_core.run.events import StreamResult as StreamResult
     from agent_core.run.node import agent_tool as agent_tool
     from agent_core.run.node import run_agent as run_agent
     from agent_core.run.node import run_agent_sync as run_agent_sync
+    from agent_core.run.node import stream_agent as stream_agent
 
 HOMES = {
     "Action": "agent_core.protocol.parse",
     "AgentConfig": "agent_core.config",
     "AgentOutput": "agent_core.run.agent_output",
+    "AnswerError": "agent_core.errors",
     "Approve": "agent_core.decisions",
     "DecisionError": "agent_core.errors",
     "DefinitionError": "agent_core.errors",
@@ -59,6 +63,7 @@ HOMES = {
     "Retry": "agent_core.decisions",
     "Skip": "agent_core.decisions",
     "SqliteJournal": "agent_core.journal.sqlite",
+    "StreamResult": "agent_core.run.events",
     "Verification": "agent_core.audit.verify",
     "agent_tool": "agent_core.run.node",
     "parse": "agent_core.protocol.parse",
@@ -66,6 +71,7 @@ HOMES = {
     "run_agent": "agent_core.run.node",
     "run_agent_sync": "agent_core.run.node",
     "step_schema": "agent_core.protocol.step_schema",
+    "stream_agent": "agent_core.run.node",
     "verify": "agent_core.audit.verify",
 }
 """The public names, each imported from its module when it is first used: `import agent_core` loads no pydantic."""

@@ -9,6 +9,7 @@ AgentCoreError
 ├── Divergence          the loop and its tape disagree
 ├── DecisionError       a person's decision that fits nothing that waits
 │   └── DecisionTaken   somebody else has decided about the call
+├── AnswerError         a run has no answer, or none of the type that its caller asked for
 └── NoEventLoop         an async function was called outside an event loop of asyncio (also a RuntimeError)
 
 DefinitionError (from utools)   a config, schema or definition that cannot be run
@@ -21,6 +22,7 @@ from utools.errors import DefinitionError
 __all__ = [
     "Abandoned",
     "AgentCoreError",
+    "AnswerError",
     "Damaged",
     "DecisionError",
     "DecisionTaken",
@@ -88,6 +90,18 @@ class DecisionError(AgentCoreError):
 
 class DecisionTaken(DecisionError):
     """A decision about a call that is decided already, or was cancelled."""
+
+
+class AnswerError(AgentCoreError):
+    """A run without an answer, or without one of the type that its caller asked for. `output` is the run's, with the
+    answer as JSON."""
+
+    def __init__(self, message: str, output: Any) -> None:
+        super().__init__(message)
+        self.output = output
+
+    def __reduce__(self) -> tuple[type["AnswerError"], tuple[str, Any]]:
+        return type(self), (str(self), self.output)
 
 
 class NoEventLoop(AgentCoreError, RuntimeError):

@@ -21,6 +21,7 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
+from agent_core.run.agent_drive import drive_agent
 from agent_core.run.agent_output import AgentOutput
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import run_blocking
@@ -37,10 +38,9 @@ from agent_core.run.decide import (
 )
 from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Event
-from agent_core.run.node import drive_agent
 from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets
-from agent_core.run.sync import make_sync
+from agent_core.run.sync import run_sync
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -116,7 +116,8 @@ class NodeContext:
     1. `journal` is where the run is recorded: what `run_agent` takes, in a place that outlives a worker. `tools` are
     all that the config may allow. `model`, a client or `provider:name`, answers in place of the config's. At
     `deadline`, a time with a zone, the run is let go. `decisions` are a person's, by (strand, n), on what waits; `by`
-    names who decided. `secrets` are those that tools may read. By `stop` other threads end the attempt.
+    names who decided. `secrets` are those that tools may read, `deps` is what they get as `context.deps`. By `stop`
+    other threads end the attempt.
     """
 
     run_id: str
@@ -130,6 +131,7 @@ class NodeContext:
     by: str = "caller"
     stop: AttemptStop = field(default_factory=AttemptStop)
     on_event: Callable[[Event], None] | None = None
+    deps: object = field(default=None, repr=False)
 
 
 async def execute(config: Mapping[str, Any] | AgentConfig, context: NodeContext) -> AgentOutput:
@@ -156,6 +158,7 @@ async def execute(config: Mapping[str, Any] | AgentConfig, context: NodeContext)
             context.decisions,
             context.secrets or Secrets(),
             context.by,
+            deps=context.deps,
             listener=EventListener(context.on_event) if context.on_event else None,
             stop=request.signal,
             on_begin=request.begin,
@@ -167,8 +170,9 @@ async def execute(config: Mapping[str, Any] | AgentConfig, context: NodeContext)
                 timer.cancel()
 
 
-execute_sync = make_sync(execute)
-"""`execute` for a caller without an event loop; inside one, it runs in a thread of its own."""
+def execute_sync(config: Mapping[str, Any] | AgentConfig, context: NodeContext) -> AgentOutput:
+    """`execute` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    return run_sync(lambda: execute(config, context))
 
 
 def make_run_id(*parts: str | int) -> str:

@@ -7,6 +7,7 @@ from utools.lazy_menu import lazy_menu
 if TYPE_CHECKING:
     from engine_shim.builder.builder import AgentBuilder as AgentBuilder
     from engine_shim.builder.state import AgentState as AgentState
+    from engine_shim.builder.state import Chunk as Chunk
     from engine_shim.definition.load import Workflow as Workflow
     from engine_shim.definition.load import load_workflow as load_workflow
     from engine_shim.errors import DefinitionError as DefinitionError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 HOMES = {
     "AgentBuilder": "engine_shim.builder.builder",
     "AgentState": "engine_shim.builder.state",
+    "Chunk": "engine_shim.builder.state",
     "DefinitionError": "engine_shim.errors",
     "Engine": "engine_shim.runs.engine",
     "EngineError": "engine_shim.errors",

@@ -7,11 +7,11 @@ import utools
 
 NAMES = {
     utools: "DefinitionError Fault Tool ToolContext ToolError ToolRegistry ToolResult default_registry tool",
-    agent_core: """Action AgentConfig AgentOutput Approve DecisionError DefinitionError Deny Done Edit Event Fail
-        Final JournalError JsonlJournal Keys MemoryJournal Plan ProtocolError Replay Retry Skip SqliteJournal
-        Verification agent_tool parse replay run_agent run_agent_sync step_schema verify""",
+    agent_core: """Action AgentConfig AgentOutput AnswerError Approve DecisionError DefinitionError Deny Done Edit Event
+        Fail Final JournalError JsonlJournal Keys MemoryJournal Plan ProtocolError Replay Retry Skip SqliteJournal
+        StreamResult Verification agent_tool parse replay run_agent run_agent_sync step_schema stream_agent verify""",
     agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
-    engine_shim: """AgentBuilder AgentState DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound
+    engine_shim: """AgentBuilder AgentState Chunk DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound
         RunResult SqliteRunStore Workflow load_workflow""",
 }
 

@@ -133,7 +133,9 @@ def _explain_unnamed(parameter: inspect.Parameter) -> str:
 
 
 def _is_context(hint: Any) -> bool:
-    return hint is ToolContext or (get_origin(hint) is not None and ToolContext in get_args(hint))
+    """Return whether a parameter takes the context: ToolContext, ToolContext[Deps], or one of these among others."""
+    origin = get_origin(hint)
+    return ToolContext in (hint, origin) or (origin is not None and any(map(_is_context, get_args(hint))))
 
 
 def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -> type[BaseModel]:

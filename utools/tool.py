@@ -4,16 +4,24 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
 from utools.errors import DefinitionError, ToolError
 
 if TYPE_CHECKING:
     import logging
 
+    from typing_extensions import TypeVar
+
+    Deps = TypeVar("Deps", default=Any, covariant=True)
+else:  # typing_extensions would take as long to import as the rest of this package
+    from typing import TypeVar
+
+    Deps = TypeVar("Deps", covariant=True)
+
 Effect = Literal["read", "write", "nested"]
 Args = dict[str, Any]
-Execute = Callable[[Args, "ToolContext"], Any]
+Execute = Callable[[Args, "ToolContext[Any]"], Any]
 Check = Callable[[Args], None]
 
 CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
@@ -55,10 +63,11 @@ def _logger() -> "logging.Logger":
     return logging.getLogger("utools")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+@dataclass(frozen=True)
+class ToolContext(Generic[Deps]):
     """The surroundings of a call: its run and strand, its deadline, the services of its host.
 
+    `deps` is the object that the program gave for this run, such as a database session: None where it gave none.
     `secret(name)` returns a secret's value or raises ToolError. `deadline_s` is how many seconds the call may take.
     `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
     that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later. `language` is
@@ -79,6 +88,7 @@ class ToolContext:
     language: str = "en"
     clock: Callable[[], float] | None = field(default=None, repr=False)
     is_let_go: Callable[[], bool] = field(default=_never, repr=False)
+    deps: Deps = field(default=cast(Any, None), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

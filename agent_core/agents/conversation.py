@@ -1,10 +1,11 @@
 """AgentExecutor: one turn of a conversation with an agent of the catalogue, as one run of the agent loop."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, overload
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.errors import AgentError, MaxStepsExceeded, ModelCallFailed
@@ -15,7 +16,9 @@ from agent_core.journal.control import Decisions
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.outputs import Json
-from agent_core.run.events import Event
+from agent_core.run.answer_type import Answer, AnswerReader, AnswerType
+from agent_core.run.event_stream import stream_events
+from agent_core.run.events import Event, StreamResult
 from agent_core.run.node import run_agent
 from agent_core.run.row_listener import Observe
 from agent_core.run.secrets import Secrets
@@ -69,24 +72,55 @@ class AgentExecutor:
         self.journal = journal
         self._model, self._secrets, self._observe = model, secrets, observe
 
+    @overload
     async def execute_conversation(
         self,
         agent_name: str,
         user_message: str,
         options: ConversationOptions | None = None,
         *,
+        answer_schema: AnswerType[Answer] | None = None,
         run_id: str | None = None,
         decisions: Decisions | None = None,
         by: str = "caller",
+        deps: object = None,
         on_event: Callable[[Event], None] | None = None,
-    ) -> ConversationResult:
+    ) -> ConversationResult[Answer]: ...
+    @overload
+    async def execute_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        answer_schema: Mapping[str, Any],
+        run_id: str | None = None,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        deps: object = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> ConversationResult[Any]: ...
+    async def execute_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        answer_schema: AnswerType[Any] | Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        deps: object = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> ConversationResult[Any]:
         """Let an agent answer a message; a turn that waits for a person continues under its `run_id`, with `decisions`
-        that `by` made.
+        that `by` made. `answer_schema` and `deps` are as of `run_agent`.
 
         AgentNotFound, and MaxStepsExceeded and ModelCallFailed with the result as far as it got; DefinitionError for a
-        base_path outside the host's root and for messages that are none. A cancelled caller cancels the run.
+        base_path outside the host's root and for messages that are none; AnswerError for an answer that its type
+        refuses. A cancelled caller cancels the run.
         """
-        options = options or ConversationOptions()
+        options, reader = options or ConversationOptions(), AnswerReader.of(answer_schema)
         config, note = self.catalog.config_of(agent_name)
         overrides = _overrides(options, config)
         told: Json = {**note, "overrides": sorted(overrides)}
@@ -94,22 +128,79 @@ class AgentExecutor:
             told["conversation"] = options.conversation
         history = [dict(message) for message in options.conversation_history]
         output = await run_agent(
-            {**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told},
+            reader.add_to({**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told}),
             registry=self._tools_at(self._directory(options.base_path)),
             model=self._model,
             journal=self.journal,
             run_id=run_id,
             decisions=decisions,
             by=by,
+            deps=deps,
             on_event=on_event,
             secrets=self._secrets,
             observe=self._observe,
         )
-        result = read_result(agent_name, output)
+        result: ConversationResult[Any] = read_result(agent_name, output)
         if error := RAISED.get(output.finish_reason):
             message = output.error["message"] if output.error else output.finish_reason
             raise error(f"agent {agent_name!r}: {message}", result)
-        return result
+        return replace(result, output=reader.read(output))
+
+    @overload
+    def stream_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        answer_schema: AnswerType[Answer] | None = None,
+        run_id: str | None = None,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        deps: object = None,
+    ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Answer]], None]: ...
+    @overload
+    def stream_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        answer_schema: Mapping[str, Any],
+        run_id: str | None = None,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        deps: object = None,
+    ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Any]], None]: ...
+    def stream_conversation(
+        self,
+        agent_name: str,
+        user_message: str,
+        options: ConversationOptions | None = None,
+        *,
+        answer_schema: AnswerType[Any] | Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        decisions: Decisions | None = None,
+        by: str = "caller",
+        deps: object = None,
+    ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Any]], None]:
+        """Yield the events of `execute_conversation` as they happen, and last `{"event": "result", "result": …}`.
+
+        To stop iterating cancels the run, as with `stream_agent`.
+        """
+        return stream_events(
+            lambda hear: self.execute_conversation(
+                agent_name,
+                user_message,
+                options,
+                answer_schema=answer_schema,
+                run_id=run_id,
+                decisions=decisions,
+                by=by,
+                deps=deps,
+                on_event=hear,
+            )
+        )
 
     def _directory(self, base_path: str | os.PathLike[str] | None) -> Path:
         directory = (self._root / (base_path or "")).resolve()

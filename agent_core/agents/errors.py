@@ -41,9 +41,18 @@ class AgentNotFound(AgentError):
         super().__init__(f"there is no agent {name!r}; {known}" if name else f"no agent is named; {known}")
 
 
-class MaxStepsExceeded(AgentError):
+class _Unanswered(AgentError):
+    """A turn without an answer: its result says how far it came."""
+
+    result: "ConversationResult"
+
+    def __init__(self, message: str, result: "ConversationResult") -> None:
+        super().__init__(message, result)
+
+
+class MaxStepsExceeded(_Unanswered):
     """The steps were used up before there was an answer."""
 
 
-class ModelCallFailed(AgentError):
+class ModelCallFailed(_Unanswered):
     """No model gave a reply."""

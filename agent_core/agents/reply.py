@@ -1,13 +1,14 @@
 """ChatReply: what a turn of a stored conversation gives its caller."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Generic, Literal
 
 import orjson
+from typing_extensions import TypedDict, TypeVar
 
 from agent_core.agents.result import ConversationResult
-from agent_core.outputs import FinishReason, Json, WaitingCall
+from agent_core.outputs import FinishReason, Json, RunError, WaitingCall
 from agent_core.protocol.clip import as_text
 from agent_core.statuses import ListedStatus
 
@@ -17,13 +18,33 @@ SPENT: Final = "conversation_budget"
 """The finish reason of a turn that its conversation could not pay for: nothing ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
+Answer = TypeVar("Answer", default=Any)
+
+
+class ReplyCall(TypedDict):
+    """A call of a turn, with its result as the model saw it, as JSON where it is any; {error} of one that failed."""
+
+    tool: str
+    arguments: Json
+    result: Any
+
+
+class ReplyMeta(TypedDict):
+    """What a turn has taken, in milliseconds."""
+
+    total_tokens: int
+    tool_calls_count: int
+    latency_ms: int
+
+
+@dataclass(frozen=True)
+class ChatReply(Generic[Answer]):
     """What came of one turn. `success` says that there is an answer, `response`, which is empty else.
 
     `trace_id` is the run's id, None where none began. `tool_calls` are {tool, arguments, result}, each result as the
     model saw it, as JSON where it is any; `meta` is {total_tokens, tool_calls_count, latency_ms}. `waiting` are the
-    calls that a person decides on, {strand, n, tool, args, reason}; `error` is None or {kind, message}.
+    calls that a person decides on, {strand, n, tool, args, reason}; `error` is None or {kind, message}. `final_answer`
+    is the answer as it is, of the type that was asked for by `answer_schema`; its JSON leaves that to `response`.
     """
 
     success: bool
@@ -31,20 +52,24 @@ class ChatReply:
     conversation_id: str
     trace_id: str | None
     finish_reason: ReplyReason
-    tool_calls: list[Json] = field(default_factory=list)
-    meta: Json = field(default_factory=dict)
+    tool_calls: list[ReplyCall] = field(default_factory=list)
+    meta: ReplyMeta = field(default_factory=lambda: _meta(0, 0, 0.0))
     waiting: list[WaitingCall] = field(default_factory=list)
-    error: Json | None = None
+    error: RunError | None = None
+    final_answer: Answer | None = None
 
     def as_json(self) -> Json:
         """Return the reply as a JSON object."""
-        return asdict(self)
+        own = asdict(replace(self, final_answer=None))
+        del own["final_answer"]
+        return own
 
 
-def read_reply(conversation: str, result: ConversationResult) -> ChatReply:
+def read_reply(conversation: str, result: ConversationResult[Answer]) -> ChatReply[Answer]:
     """Return the reply in a turn's result."""
     output = result.output.model_dump()
-    return _reply_of(conversation, output, output["finish_reason"], output["waiting"], output["error"])
+    reply = _reply_of(conversation, output, output["finish_reason"], output["waiting"], output["error"])
+    return replace(reply, final_answer=result.final_answer)
 
 
 def read_run_reply(
@@ -53,7 +78,7 @@ def read_run_reply(
     status: ListedStatus,
     output: Json | None,
     waiting: Sequence[WaitingCall],
-    error: Json | None,
+    error: RunError | None,
 ) -> ChatReply:
     """Return the reply of a turn that is a workflow's run, by the run's status, what waits in it, and its error.
 
@@ -69,7 +94,7 @@ def read_run_reply(
 
 
 def _reply_of(
-    conversation: str, output: Json, reason: ReplyReason, waiting: Sequence[WaitingCall], error: Json | None
+    conversation: str, output: Json, reason: ReplyReason, waiting: Sequence[WaitingCall], error: RunError | None
 ) -> ChatReply:
     """Return the reply in an agent's output."""
     usage, answer = output["usage"], output["final_answer"]
@@ -83,6 +108,7 @@ def _reply_of(
         meta=_meta(usage["total_tokens"], usage["tool_calls"], output["total_ms"]),
         waiting=[*waiting],
         error=error,
+        final_answer=answer,
     )
 
 
@@ -92,15 +118,15 @@ def refuse_spent(conversation: str, spent: int, budget: int) -> ChatReply:
         f"the conversation {conversation!r} has spent {spent} of its {budget} tokens; "
         "begin another one, or raise max_conversation_tokens"
     )
-    error = {"kind": SPENT, "message": message}
+    error: RunError = {"kind": SPENT, "message": message}
     return ChatReply(False, "", conversation, None, SPENT, meta=_meta(0, 0, 0.0), error=error)
 
 
-def _meta(tokens: int, calls: int, ms: float) -> Json:
+def _meta(tokens: int, calls: int, ms: float) -> ReplyMeta:
     return {"total_tokens": tokens, "tool_calls_count": calls, "latency_ms": round(ms)}
 
 
-def _call(step: Json) -> Json:
+def _call(step: Json) -> ReplyCall:
     action, failed = step["action"], step["error"]
     result = _value(step["observation"]) if failed is None else {"error": failed}
     return {"tool": action["tool"], "arguments": action["args"], "result": result}

@@ -2,14 +2,34 @@
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import Any, Generic
+
+from typing_extensions import TypedDict, TypeVar
 
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
 from agent_core.run.agent_output import AgentOutput
 
+Answer = TypeVar("Answer", default=Any)
 
-@dataclass(frozen=True, slots=True)
-class ConversationResult:
+
+class ToolCount(TypedDict):
+    """How often a turn called a tool."""
+
+    tool_name: str
+    count: int
+
+
+class TurnUsage(TypedDict):
+    """The tokens of a turn, by the names of OpenAI's API."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+@dataclass(frozen=True)
+class ConversationResult(Generic[Answer]):
     """What came of one turn. `content` is the answer, empty without one; `messages` go into the next turn's history.
 
     `steps` counts model replies; `tool_calls` are {tool_name, count}, `usage` {prompt_tokens, completion_tokens,
@@ -19,12 +39,17 @@ class ConversationResult:
     content: str
     messages: list[Json]
     steps: int
-    tool_calls: list[Json]
-    usage: dict[str, int]
+    tool_calls: list[ToolCount]
+    usage: TurnUsage
     agent_name: str
     start_time: datetime
     end_time: datetime
-    output: AgentOutput = field(repr=False)
+    output: AgentOutput[Answer] = field(repr=False)
+
+    @property
+    def final_answer(self) -> Answer | None:
+        """The answer, of the type that was asked for by `answer_schema`; None without one."""
+        return self.output.final_answer
 
     def as_json(self) -> Json:
         """Return the result as a JSON object, without the node's output."""
@@ -32,7 +57,7 @@ class ConversationResult:
         return {**own, "start_time": self.start_time.isoformat(), "end_time": self.end_time.isoformat()}
 
 
-def read_result(agent_name: str, output: AgentOutput) -> ConversationResult:
+def read_result(agent_name: str, output: AgentOutput[Answer]) -> ConversationResult[Answer]:
     """Return the result in a run's output."""
     usage = output.usage
     return ConversationResult(

@@ -12,11 +12,13 @@ from typing import Final
 
 from agent_core.errors import JournalError
 from agent_core.journal import jsonl_format as lines
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S, explain
 from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
+from utools.threads import Threads
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT
 PAUSE_S: Final = 0.001
@@ -30,8 +32,8 @@ class JsonlJournal:
     stays open between calls.
     """
 
-    threads = None
-    identity = None
+    threads: Threads | None = None
+    identity: StoreIdentity | None = None
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         check_file(path, where="journal")

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from threading import Lock
 
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
+from utools.threads import Threads
 
 
 class MemoryJournal:
     """A `Journal` of any number of runs in this process."""
 
-    threads = None
-    identity = None
+    threads: Threads | None = None
+    identity: StoreIdentity | None = None
 
     def __init__(self) -> None:
         self._runs: dict[str, Tape] = {}

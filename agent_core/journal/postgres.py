@@ -14,7 +14,7 @@ from utools.databases.postgres_database import Durability, PostgresDatabase
 from utools.databases.postgres_layout import PostgresLayout
 from utools.databases.transaction import Transaction
 from utools.errors import DatabaseAway, DatabaseError
-from utools.threads import DaemonThreads
+from utools.threads import Threads
 
 _TABLES: Final = """CREATE TABLE journal_rows (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -60,7 +60,7 @@ class PostgresJournal:
         """Appends that may have been committed: their last row, which was new, and the transaction."""
 
     @property
-    def threads(self) -> DaemonThreads:
+    def threads(self) -> Threads | None:
         return self._database.threads
 
     @property

@@ -15,6 +15,7 @@ from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
 from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, address
+from utools.threads import Threads
 
 
 class SqliteJournal:
@@ -25,7 +26,7 @@ class SqliteJournal:
     writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
     """
 
-    threads = None
+    threads: Threads | None = None
 
     def __init__(
         self,

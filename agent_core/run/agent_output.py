@@ -1,9 +1,11 @@
 """AgentOutput: what the node gives, as a class and as a schema."""
 
-from typing import Any
+from typing import Any, Generic, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
+from typing_extensions import TypeVar
 
+from agent_core.errors import AnswerError
 from agent_core.outputs import (
     FinishReason,
     JournalEnd,
@@ -17,13 +19,19 @@ from agent_core.outputs import (
 )
 from agent_core.statuses import RunStatus, status_of_stop
 
+Answer = TypeVar("Answer", default=Any)
 
-class AgentOutput(BaseModel):
-    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON."""
+
+class AgentOutput(BaseModel, Generic[Answer]):
+    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON.
+
+    `final_answer` is of the type that was asked for by `answer_schema`, else a text; None unless the `finish_reason` is
+    `final`. `answer` is the same, without the None.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    final_answer: Any
+    final_answer: Answer | None
     trace: list[TraceStep]
     used_tools: dict[str, UsedTool]
     finish_reason: FinishReason
@@ -37,11 +45,30 @@ class AgentOutput(BaseModel):
     ended_at: str
     error: RunError | None
     plan: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda plan: plan is None)
+    _answer_json: Any = PrivateAttr(default=None)
+
+    @property
+    def answer(self) -> Answer:
+        """The final answer. AnswerError, with the output, for a run that did not end by one."""
+        if self.finish_reason != "final":
+            message = self.error["message"] if self.error else self.finish_reason
+            raise AnswerError(f"run {self.run_id!r} has no answer ({self.finish_reason}): {message}", self)
+        return cast(Answer, self.final_answer)
 
     @property
     def status(self) -> RunStatus:
         """How the run is, by its finish reason: completed, failed, cancelled, waiting or paused. Not in the JSON."""
         return status_of_stop(self.finish_reason)
+
+    def with_answer(self, answer: Any) -> "AgentOutput[Any]":
+        """Return the output with an object that was made of the answer. Its JSON is the same as before."""
+        made = self.model_copy(update={"final_answer": answer})
+        made._answer_json = self.final_answer
+        return made
+
+    @field_serializer("final_answer")
+    def _dump_answer(self, answer: Any) -> Any:
+        return answer if self._answer_json is None else self._answer_json
 
 
 def _closed(**types: Any) -> Json:

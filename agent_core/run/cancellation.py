@@ -54,6 +54,12 @@ async def _wait_out(task: "asyncio.Task[Any]") -> CancelledError | None:
         cancellation = first
     else:
         return None
+    return await _cancel_and_wait_out(task) or cancellation
+
+
+async def _cancel_and_wait_out(task: "asyncio.Task[Any]") -> CancelledError | None:
+    """Cancel a task once and wait until it has ended; the last cancellation of the caller meanwhile, if any."""
+    cancellation = None
     task.cancel()
     with shielded():
         while not task.done():
@@ -62,6 +68,18 @@ async def _wait_out(task: "asyncio.Task[Any]") -> CancelledError | None:
             except CancelledError as further:
                 cancellation = further
     return cancellation
+
+
+async def cancel_and_wait(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task, unless it has ended, and wait for its end. An error with which it ends then is raised, else a
+    cancellation of the caller that came meanwhile."""
+    if task.done():
+        return
+    cancellation = await _cancel_and_wait_out(task)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error
+    if cancellation is not None:
+        raise cancellation
 
 
 def _close(task: "asyncio.Task[Any]") -> None:

@@ -11,14 +11,14 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.store import Journal
 from agent_core.outputs import Json, WaitingCall
+from agent_core.run.agent_drive import ROOT
 from agent_core.run.arguments import open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.control import append_decisions
-from agent_core.run.node import ROOT
 from agent_core.run.prepare import config_record, to_journal
 from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets, signing_keys
-from agent_core.run.sync import make_sync
+from agent_core.run.sync import run_sync
 from agent_core.statuses import EndedStatus, read_ended_status
 from utools.registry import ToolRegistry
 from utools.tool import Tool
@@ -81,9 +81,24 @@ async def find_run(run_id: str, *, journal: Journal | str | os.PathLike[str]) ->
     return BegunRun(first.record()["config"], read_ended_status(last.record()) if is_finished(tape, ROOT) else None)
 
 
-decide_sync = make_sync(decide)
-"""`decide` for a caller without an event loop; inside one, it runs in a thread of its own."""
-find_run_sync = make_sync(find_run)
-"""`find_run` for a caller without an event loop; inside one, it runs in a thread of its own."""
-list_waiting_sync = make_sync(list_waiting)
-"""`list_waiting` for a caller without an event loop; inside one, it runs in a thread of its own."""
+def decide_sync(
+    run_id: str,
+    decisions: Decisions,
+    *,
+    journal: Journal | str | os.PathLike[str],
+    by: str,
+    tools: ToolRegistry | Iterable[Tool] | None = None,
+    secrets: Secrets | None = None,
+) -> None:
+    """`decide` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    run_sync(lambda: decide(run_id, decisions, journal=journal, by=by, tools=tools, secrets=secrets))
+
+
+def find_run_sync(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> BegunRun | None:
+    """`find_run` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    return run_sync(lambda: find_run(run_id, journal=journal))
+
+
+def list_waiting_sync(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> list[WaitingCall]:
+    """`list_waiting` for a caller without an event loop; inside one, it runs in a thread of its own."""
+    return run_sync(lambda: list_waiting(run_id, journal=journal))

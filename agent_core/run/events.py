@@ -14,11 +14,13 @@ plan               a model made a plan
 plan_step          how far a step of a plan has come
 waiting            a call waits for a person, or a node for a time or a signal
 finished           a workflow or an agent has ended
+
+A stream of events has a last one, `result`: what the run gives its caller.
 """
 
-from typing import Any, Literal, NotRequired, final
+from typing import Any, Generic, Literal, NotRequired, final
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, TypeVar
 
 from agent_core.outputs import FinishReason, Json, RunError, RunUsage
 
@@ -150,3 +152,12 @@ Event = (
     StepStarted | ThoughtDelta | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress
     | Observation | Repair | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
 )  # fmt: skip
+
+Given = TypeVar("Given", default=Any)
+
+
+class StreamResult(TypedDict, Generic[Given]):
+    """The last event of a stream: what the call would have given that the stream is of."""
+
+    event: Literal["result"]
+    result: Given

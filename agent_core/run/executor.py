@@ -51,7 +51,7 @@ ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 class Executor:
     """What one run needs of its host. `prepare` knows, by tool code, how a nested run is started; `clock` gives the
     time that waits go by, in seconds since 1970. `is_let_go` says of acts that are cancelled whether the run goes on
-    elsewhere."""
+    elsewhere. `deps` is what the program gives its tools."""
 
     run: str
     registry: ToolRegistry
@@ -63,6 +63,7 @@ class Executor:
     observer: ActListener | None = None
     clock: Callable[[], float] | None = None
     is_let_go: Callable[[], bool] = lambda: False
+    deps: object = None
 
     async def begin(self, op: Begin) -> Mapping[str, Any] | Failed:
         """Return the `run_started` body of a run nested under a call; a bad config is a failure of that call."""
@@ -204,9 +205,10 @@ class Executor:
         return ToolReply(result.success, output, error_text, now(), seconds, cached, usage, permanent)
 
     async def _call_or_get_cached(self, call: ToolCall, op: Act, start: float) -> ToolResult:
-        """Return the cached answer to the same call of a reading tool, or the call itself."""
+        """Return the cached answer to the same call of a reading tool, or the call itself. None is cached where a
+        program gives `deps`, which an answer may depend on."""
         context, tool = self._context(call, op), self.registry.get(call.tool)
-        if tool.cache is None or call.effect != "read":
+        if tool.cache is None or call.effect != "read" or self.deps is not None:
             return await self._call_with_retries(call, op, start, context)
         key = [call.config, *call.fills] if call.fills else call.config
         make = partial(self._call_with_retries, call, op, start)
@@ -246,6 +248,7 @@ class Executor:
             language=call.language,
             clock=self.clock,
             is_let_go=self.is_let_go,
+            deps=self.deps,
         )
         return context if self.events is None else replace(context, progress=partial(self._show_progress, op.slot))
 

@@ -3,13 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from agent_core.run.cancellation import is_in_trio
 
 Result = TypeVar("Result")
-P = ParamSpec("P")
 GRACE = 0.5
 """Seconds that abandoned tasks have to end when the loop closes."""
 
@@ -33,17 +31,6 @@ def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     if failed:
         raise failed[0]
     return box[0]
-
-
-def make_sync(run: Callable[P, Coroutine[Any, Any, Result]]) -> Callable[P, Result]:
-    """Return a function that takes what `run` takes, and returns what comes of it, as `run_sync` does."""
-
-    @wraps(run)
-    def wait(*args: P.args, **options: P.kwargs) -> Result:
-        return run_sync(lambda: run(*args, **options))
-
-    wait.__name__ = wait.__qualname__ = f"{run.__name__}_sync"
-    return wait
 
 
 def _is_in_loop() -> bool:

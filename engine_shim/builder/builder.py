@@ -2,14 +2,16 @@
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, overload
 
 from agent_core.config import AllowedTool
+from agent_core.errors import DefinitionError
+from agent_core.run.answer_type import Answer, AnswerReader, AnswerType
 from engine_shim.builder.graph import AgentGraph
 from engine_shim.builder.node import LLMNode, NodeConfig
-from engine_shim.definition.errors import Problem, gathering, refuse
+from engine_shim.definition.errors import Problem, gathering, message_of, refuse
 from engine_shim.definition.graph import Graph, graph_of
 from engine_shim.definition.model import read_definition
 from engine_shim.runs.engine import Engine
@@ -102,16 +104,29 @@ class AgentBuilder:
         self._ends = list(keys)
         return self
 
-    def build(self, engine: Engine | None = None) -> AgentGraph:
+    @overload
+    def build(
+        self, engine: Engine | None = None, *, answer_schema: AnswerType[Answer] | None = None
+    ) -> AgentGraph[Answer]: ...
+    @overload
+    def build(self, engine: Engine | None = None, *, answer_schema: Mapping[str, Any]) -> AgentGraph[Any]: ...
+    def build(
+        self, engine: Engine | None = None, *, answer_schema: AnswerType[Any] | Mapping[str, Any] | None = None
+    ) -> AgentGraph[Any]:
         """Return the graph, which cannot be changed any more. DefinitionErrors for all that is wrong with it.
 
-        Executions run on `engine`; without it, on the host that the command line finds.
+        Executions run on `engine`; without it, on the host that the command line finds. `answer_schema` is the type of
+        what the end points answer, as of `run_agent`: the results of executions have it as `final_answer`.
         """
         problems: list[Problem] = []
+        answer, definition = AnswerReader.of(answer_schema), dict[str, Any]()
         with gathering(problems):
-            problems += _misplaced_ends(graph_of(read_definition(self._definition(problems))))
+            definition = copy.deepcopy(self._definition(problems))
+            graph = graph_of(read_definition(definition))
+            problems += _misplaced_ends(graph)
+            problems += _give_answer(definition["nodes"], graph.ends, answer)
         refuse(problems)
-        return AgentGraph(tuple(self._nodes), copy.deepcopy(self._definition([])), engine)
+        return AgentGraph(tuple(self._nodes), definition, engine, answer)
 
     def _definition(self, problems: list[Problem]) -> dict[str, Any]:
         nodes: list[dict[str, Any]] = []
@@ -152,6 +167,16 @@ def _id_of(name: str) -> str:
     if latin and not any(each.isalnum() for each in name if not each.isascii()):
         return latin
     return f"{latin or 'graph'}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _give_answer(nodes: Sequence[dict[str, Any]], ends: Collection[str], answer: AnswerReader) -> Iterator[Problem]:
+    """Let the end points answer by the schema; yield those that have another of their own."""
+    for node in nodes:
+        if node["id"] in ends:
+            try:
+                node["config"] = answer.add_to(node["config"])
+            except DefinitionError as error:
+                yield Problem(f"nodes/{node['id']}/config/answer_schema", message_of(error))
 
 
 def _misplaced_ends(graph: Graph) -> Iterator[Problem]:

@@ -1,21 +1,33 @@
 """Execution: the handle of a graph's run while it runs; awaited, it gives the result."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic
 
+from agent_core.errors import AnswerError, DecisionError
 from agent_core.journal.control import Decisions, last_control
 from agent_core.journal.path import nesting_depth
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Tape
+from agent_core.run.answer_type import AnswerReader
 from agent_core.run.events import Event
 from agent_core.statuses import RunStatus
 from engine_shim.builder.journal import node_records, tool_calls
-from engine_shim.builder.state import AgentState, ExecutionResult, ExecutionStatus, Message, ToolCallRecord
+from engine_shim.builder.state import (
+    AgentState,
+    Answer,
+    Chunk,
+    ExecutionResult,
+    ExecutionStatus,
+    Message,
+    ToolCallRecord,
+)
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError
-from engine_shim.runs.drive import RunResult
+from engine_shim.runs.drive import OnEvent, RunResult
 from engine_shim.runs.engine import Engine
 
 STATUSES = {"failed": ExecutionStatus.ERROR}
@@ -23,22 +35,32 @@ STATUSES = {"failed": ExecutionStatus.ERROR}
 ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.CANCELLED, ExecutionStatus.ERROR)
 
 
-class Execution:
+class Execution(Generic[Answer]):
     """A run of a graph. It goes on in the event loop in which it was begun; any process may pause or cancel it by `id`.
 
     Awaited, it gives the result once it has ended or waits for a person. While it is paused, it is waited for.
     """
 
     def __init__(
-        self, engine: Engine, run_id: str, nodes: tuple[str, ...], send_chunk: Callable[[str], None] | None
+        self,
+        engine: Engine,
+        run_id: str,
+        nodes: tuple[str, ...],
+        send_chunk: Callable[[Chunk], None] | None,
+        *,
+        ends: Collection[str] = (),
+        answer: AnswerReader | None = None,
+        deps: object = None,
+        on_event: OnEvent = None,
     ) -> None:
         self.id = run_id
-        self._engine, self._nodes, self._send_chunk = engine, nodes, send_chunk
+        self._engine, self._nodes, self._send_chunk, self._on_event = engine, nodes, send_chunk, on_event
+        self._ends, self._answer, self._deps = ends, answer or AnswerReader(), deps
         self._begun, self._resumed = asyncio.Event(), asyncio.Event()
         self._decisions: Decisions | None = None
         self._work = asyncio.create_task(self._drive())
 
-    def __await__(self) -> Generator[Any, None, ExecutionResult]:
+    def __await__(self) -> Generator[Any, None, ExecutionResult[Answer]]:
         return asyncio.shield(self._work).__await__()
 
     @property
@@ -51,8 +73,10 @@ class Execution:
 
     def status(self) -> ExecutionStatus:
         """Return how far it has come. ERROR too when it could not be driven on: awaiting it says why."""
-        if self._work.done() and not self._work.cancelled() and self._work.exception() is not None:
-            return ExecutionStatus.ERROR
+        if self._work.done() and not self._work.cancelled():
+            error = self._work.exception()
+            if error is not None and not isinstance(error, AnswerError):
+                return ExecutionStatus.ERROR
         return _status_of(self._engine.status(self.id))
 
     def iteration_count(self) -> int:
@@ -103,7 +127,13 @@ class Execution:
 
     # ── driving ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _drive(self) -> ExecutionResult:
+    async def stop(self) -> None:
+        """End it as `abort` does, unless it has ended, and wait for its end."""
+        with suppress(DecisionError):
+            await self.abort()
+        await asyncio.wait({self._work})
+
+    async def _drive(self) -> ExecutionResult[Answer]:
         self._begun.set()
         result = await self._go_on()
         while result.status == "paused":
@@ -114,18 +144,21 @@ class Execution:
 
     async def _go_on(self) -> RunResult:
         decisions, self._decisions = self._decisions, None
-        return await self._engine.resume(self.id, decisions=decisions, on_event=self._show)
+        return await self._engine.resume(self.id, decisions=decisions, deps=self._deps, on_event=self._show)
 
     def _show(self, event: Event) -> None:
-        """Hand a piece of an answer on; not those of agents that are tools, or that judge edges."""
+        """Hand the event on, and a piece of an answer by itself; not those of agents that are tools, or that judge
+        edges."""
+        if self._on_event is not None:
+            self._on_event(event)
         is_own = event["node"] in self._nodes and nesting_depth(event["strand"]) == 1
         if self._send_chunk is not None and is_own and event["event"] == "answer_delta":
-            self._send_chunk(event["text"])
+            self._send_chunk(Chunk(event["text"], node=event["node"], strand=event["strand"]))
 
-    def _result(self, run: RunResult) -> ExecutionResult:
+    def _result(self, run: RunResult) -> ExecutionResult[Answer]:
         tape = self._tape()
         external = read_run(tape, ROOT).external
-        return ExecutionResult(
+        result = ExecutionResult[Any](
             status=_status_of(run.status),
             final_state=AgentState(external["history"], [*external["context"], *run.messages]),
             execution_path=node_records(tape, self._nodes),
@@ -133,7 +166,11 @@ class Execution:
             iterations=len(run.path),
             waiting=run.waiting,
             error=run.error,
+            final_answer=_answer_at(self._ends, run),
         )
+        if result.final_answer is None and not result.success:
+            return result
+        return replace(result, final_answer=self._answer.make(result.final_answer, self.id, result))
 
     def _tape(self) -> Tape:
         return self._engine.store.journal.load(self.id)
@@ -141,6 +178,12 @@ class Execution:
 
 def _status_of(status: RunStatus) -> ExecutionStatus:
     return STATUSES.get(status) or ExecutionStatus(status)
+
+
+def _answer_at(ends: Collection[str], run: RunResult) -> Any:
+    """Return what the end point answered that was visited last; None where the run has not completed."""
+    answers = (run.nodes[key].get("final_answer") for key in reversed(run.path) if key in ends)
+    return next(answers, None) if run.status == "completed" else None
 
 
 def _last_answer(messages: list[Message]) -> str | None:

@@ -1,33 +1,41 @@
 """AgentGraph: a graph of agents that was built; it is a workflow definition, and executes as one."""
 
 import copy
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic
 from weakref import WeakSet
 
+from agent_core.run.answer_type import AnswerReader
 from agent_core.run.cancellation import require_asyncio
+from agent_core.run.event_stream import stream_events
+from agent_core.run.events import Event, StreamResult
 from engine_shim.builder.execution import Execution
 from engine_shim.builder.node import LLMNode
-from engine_shim.builder.state import AgentState, Message
+from engine_shim.builder.state import AgentState, Answer, ExecutionResult, Message
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.graph import graph_of, reach
 from engine_shim.definition.load import load_workflow
 from engine_shim.definition.model import read_definition
 from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
+from engine_shim.runs.drive import OnEvent
 from engine_shim.runs.engine import Engine
+from engine_shim.runs.steering import check_reachable
 from utools.schema.faults import hint
 
 
 @dataclass(frozen=True)
-class AgentGraph:
+class AgentGraph(Generic[Answer]):
     """A graph that cannot be changed. Its executions are runs of an engine: nothing of it runs by itself."""
 
     nodes: tuple[LLMNode, ...]
     _definition: dict[str, Any] = field(repr=False)
     _given_engine: Engine | None = field(default=None, repr=False)
-    _executions: "WeakSet[Execution]" = field(default_factory=WeakSet, init=False, repr=False, compare=False)
+    _answer: AnswerReader = field(default_factory=AnswerReader, repr=False)
+    _executions: "WeakSet[Execution[Answer]]" = field(default_factory=WeakSet, init=False, repr=False, compare=False)
 
     @cached_property
     def engine(self) -> Engine:
@@ -55,19 +63,33 @@ class AgentGraph:
         """Return what is wrong with it on its host, such as an unregistered tool; empty when nothing is."""
         return validate(load_workflow(self._definition), self.engine.registry)
 
-    def execute(self, entry: str, state: AgentState) -> Execution:
+    def execute(self, entry: str, state: AgentState, *, deps: object = None) -> Execution[Answer]:
         """Begin an execution at an entry point, in the running event loop; it continues by itself.
 
-        DefinitionError, with nothing begun, for another entry, a state without a message, and for what keeps the
-        workflow from running on this host.
+        `deps` is as of `Engine.run`. DefinitionError, with nothing begun, for another entry, a state without a message,
+        and for what keeps the workflow from running on this host.
         """
-        require_asyncio()
-        external = {"history": _finished_turns(state.history), "context": list(state.context)}
-        if not (external["history"] or external["context"]):
-            raise DefinitionError("has no message to answer", where="state/context")
-        return self._drive(self.engine.begin(self._definition_from(entry), external=external), state)
+        return self._begin(entry, state, deps)
 
-    def resume(self, run_id: str, state: AgentState | None = None) -> Execution:
+    def stream(
+        self, entry: str, state: AgentState, *, deps: object = None
+    ) -> AsyncGenerator[Event | StreamResult[ExecutionResult[Answer]], None]:
+        """Yield the events of an execution as they happen, and last `{"event": "result", "result": …}` with its result.
+
+        It begins with the iteration and never waits for it. To stop iterating aborts it.
+        """
+
+        async def run(hear: Callable[[Event], None]) -> ExecutionResult[Answer]:
+            execution = self._begin(entry, state, deps, hear)
+            try:
+                return await execution
+            except CancelledError:
+                await execution.stop()
+                raise
+
+        return stream_events(run)
+
+    def resume(self, run_id: str, state: AgentState | None = None, *, deps: object = None) -> Execution[Answer]:
         """Go on with an execution whose process died, or that waited or was paused, by its id.
 
         Only `send_chunk` of the state is used: the journal has the messages. RunNotFound when the store does not hold
@@ -75,7 +97,7 @@ class AgentGraph:
         """
         require_asyncio()
         self.engine.status(run_id)
-        return self._drive(run_id, state or AgentState())
+        return self._drive(run_id, state or AgentState(), deps)
 
     async def cancel(self) -> None:
         """Abort all executions that were begun or resumed here and have not ended."""
@@ -83,8 +105,27 @@ class AgentGraph:
             if not execution.has_ended:
                 await execution.abort()
 
-    def _drive(self, run_id: str, state: AgentState) -> Execution:
-        execution = Execution(self.engine, run_id, tuple(node.key for node in self.nodes), state.send_chunk)
+    def _begin(self, entry: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
+        require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.engine.has_workers)
+        external = {"history": _finished_turns(state.history), "context": list(state.context)}
+        if not (external["history"] or external["context"]):
+            raise DefinitionError("has no message to answer", where="state/context")
+        run_id = self.engine.begin(self._definition_from(entry), external=external)
+        return self._drive(run_id, state, deps, on_event)
+
+    def _drive(self, run_id: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
+        execution = Execution[Answer](
+            self.engine,
+            run_id,
+            tuple(node.key for node in self.nodes),
+            state.send_chunk,
+            ends=graph_of(read_definition(self._definition)).ends,
+            answer=self._answer,
+            deps=deps,
+            on_event=on_event,
+        )
         self._executions.add(execution)
         return execution
 

@@ -4,12 +4,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, Self
 
-from agent_core.outputs import WaitingCall
+from typing_extensions import TypeVar
+
+from agent_core.outputs import RunError, WaitingCall
 
 Message = dict[str, Any]
 """{role, content, …} as `messages_json` has them: system, user, assistant (with tool_calls) and tool messages."""
+
+
+Answer = TypeVar("Answer", default=Any)
+
+
+class Chunk(str):
+    """A piece of an answer, with the `node` that writes it and the `strand` of that visit of the node: parallel
+    branches write at the same time, and a loop comes to a node again."""
+
+    node: str
+    strand: str
+
+    def __new__(cls, text: str, *, node: str, strand: str) -> Self:
+        chunk = super().__new__(cls, text)
+        chunk.node, chunk.strand = node, strand
+        return chunk
 
 
 class ExecutionStatus(StrEnum):
@@ -28,13 +46,13 @@ class ExecutionStatus(StrEnum):
 class AgentState:
     """A conversation: `history` are its finished turns, `context` what was said since, of all kinds of messages.
 
-    `send_chunk` is called with each piece of an answer as it is written, in the event loop. Pieces are provisional: a
-    reply that turns out to be unreadable is asked for again.
+    `send_chunk` is called with each piece of an answer as it is written, in the event loop; the piece says which node
+    it is of. Pieces are provisional: a reply that turns out to be unreadable is asked for again.
     """
 
     history: list[Message] = field(default_factory=list)
     context: list[Message] = field(default_factory=list)
-    send_chunk: Callable[[str], None] | None = None
+    send_chunk: Callable[[Chunk], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +78,11 @@ class ToolCallRecord:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionResult:
+@dataclass(frozen=True)
+class ExecutionResult(Generic[Answer]):
     """The result of an execution. `final_message` is the last answer, `iterations` counts the visits of nodes.
 
+    `final_answer` is that of the end point, of the type that the graph was built with; None unless it has completed.
     `waiting` are the calls that wait for a person, `error` is {kind, message, where} when it failed.
     """
 
@@ -73,7 +92,8 @@ class ExecutionResult:
     final_message: str | None
     iterations: int
     waiting: list[WaitingCall]
-    error: dict[str, Any] | None
+    error: RunError | None
+    final_answer: Answer | None = None
 
     @property
     def success(self) -> bool:

@@ -8,7 +8,7 @@ from mcp_types import CallToolResult, TextContent
 
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import calls_for_person, describe_event
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.protocol.clip import clip
 from agent_core.statuses import RunStatus
 from engine_shim.definition.model import AGENT, Definition
@@ -88,5 +88,5 @@ def _ending(status: RunStatus) -> str:
     return "was cancelled" if status == "cancelled" else status
 
 
-def _reason(error: Json | None) -> str:
+def _reason(error: RunError | None) -> str:
     return f": {error['kind']}: {error['message']}" if error else ""

@@ -15,7 +15,7 @@ from agent_core.agents.turn_tool import count_spent
 from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import RunError, WaitingCall
 from agent_core.statuses import ListedStatus
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow
@@ -58,7 +58,7 @@ class RestingRun(Protocol):
     def waiting(self) -> Sequence[WaitingCall]: ...
 
     @property
-    def error(self) -> Json | None: ...
+    def error(self) -> RunError | None: ...
 
 
 class HostConversations:

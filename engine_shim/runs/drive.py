@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
 from agent_core.journal.recorder import Ended
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
 from agent_core.run.driver import drive
 from agent_core.run.event_listener import EventListener
@@ -50,7 +50,7 @@ class RunResult:
     path: list[str]
     waiting: list[WaitingCall]
     journal: dict[str, Any]
-    error: dict[str, Any] | None
+    error: RunError | None
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
     nodes: dict[str, Any] = field(default_factory=dict, repr=False)
     declared: dict[str, Any] | None = field(default=None, repr=False)
@@ -75,8 +75,8 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, and the stored
-    conversation of which it is a turn."""
+    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, the stored
+    conversation of which it is a turn, and what its caller gives the tools."""
 
     run: str
     spec: Spec
@@ -84,6 +84,7 @@ class Job:
     stop: StopSignal
     on_event: OnEvent = None
     conversation: str | None = None
+    deps: object = None
 
 
 class Driver(Protocol):
@@ -192,7 +193,7 @@ class RunDriver:
             ROOT,
             job.spec,
             journal=self._journal,
-            executor=replace(executor, is_let_go=lambda: stop.is_abandoned or stop.is_lost),
+            executor=replace(executor, is_let_go=lambda: stop.is_abandoned or stop.is_lost, deps=job.deps),
             loops=job.preparer.loops(),
             listener=listener,
             keys=self._keys,

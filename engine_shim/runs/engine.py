@@ -1,41 +1,37 @@
-"""Engine: begins runs of workflows on one host, from a definition or from the past of another run."""
+"""Engine: begins runs of workflows on one host."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.audit.repeats import Place
-from agent_core.errors import DecisionError
+from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
-from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
-from agent_core.run.run_id import check_run_id, new_run_id
+from agent_core.run.event_stream import stream_events
+from agent_core.run.events import Event, StreamResult
 from agent_core.run.secrets import Secrets
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.drive import Job, OnEvent, RunResult
-from engine_shim.runs.failures import find_failures
-from engine_shim.runs.fork import make_fork
+from engine_shim.runs.forking import Forking, OnBegin
 from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
-from engine_shim.runs.steering import OnTaken, Steering
+from engine_shim.runs.steering import OnTaken, check_reachable
 from engine_shim.store.open import shared_database, store_of
 from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
@@ -46,11 +42,10 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
-OnBegin = Callable[[str], None] | None
 T = TypeVar("T")
 
 
-class Engine(Steering):
+class Engine(Forking):
     """Runs workflows on one host. Any number of runs may be under way at once; `max_running` are driven, the others
     wait in order.
 
@@ -147,6 +142,7 @@ class Engine(Steering):
         run_id: str | None = None,
         is_new: bool = False,
         submitter: str | None = None,
+        deps: object = None,
         on_begin: OnBegin = None,
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
@@ -158,10 +154,14 @@ class Engine(Steering):
         holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
         `is_new` says that the id was made just now, so that the store is not searched for it. A run with a `submitter`
         is driven on by its servers after a restart.
+        `deps` is an object that the tools of the run, and of all nested in it, get as `context.deps`. It is neither
+        recorded nor shown to a model, and whoever resumes the run gives it anew.
         `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
         a thread; `on_taken` once all is written, and it is driven.
         """
         require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)
 
         def write(stop: StopSignal) -> Job:
@@ -171,7 +171,7 @@ class Engine(Steering):
                 check = HostCheck(start.preparer.grant)
                 refuse(check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
-            return Job(start.run, start.spec, start.preparer, stop, on_event, start.conversation)
+            return Job(start.run, start.spec, start.preparer, stop, on_event, start.conversation, deps)
 
         return await self._drive(start.run, write, on_taken)
 
@@ -209,88 +209,53 @@ class Engine(Steering):
         recorded = read_run(tape, ROOT).external
         return all(name in recorded and recorded[name] == given[name] for name in external)
 
-    async def fork(
-        self,
-        run_id: str,
-        at: tuple[str, int],
-        *,
-        new_id: str | None = None,
-        repeat_writes: bool = False,
-        submitter: str | None = None,
-        on_begin: OnBegin = None,
-        on_taken: OnTaken = None,
-        on_event: OnEvent = None,
-    ) -> RunResult:
-        """Return a new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
-
-        What was answered before is not asked again; the record, and whatever followed from it, is done anew. Approvals
-        of what is done anew are asked again. The run itself does not change. RunNotFound when the store holds no such
-        run, Damaged when its records are not whole, DefinitionError when there is no such record, when the past cannot
-        be rewritten for another run id, or when this host lacks what the run needs. WritesRepeated when the run made
-        writes after the record, unless `repeat_writes` says that they may be made again.
-        """
-        if not (isinstance(at[0], str) and type(at[1]) is int):
-            raise DefinitionError("must be (strand, n)", where="at", value=at)
-        require_asyncio()
-        hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: [at], new_id, submitter, hooks, repeat_writes=repeat_writes)
-
-    async def retry_failed(
-        self,
-        run_id: str,
-        *,
-        new_id: str | None = None,
-        submitter: str | None = None,
-        on_begin: OnBegin = None,
-        on_taken: OnTaken = None,
-        on_event: OnEvent = None,
-    ) -> RunResult:
-        """Return a fork of a failed run at the questions and reads over which it failed, which are done anew.
-
-        The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
-        what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
-        again, or over a write.
-        """
-        require_asyncio()
-        new = new_id or f"{run_id}-retry"
-        if new_id is None and await self._runs.load(new):
-            raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
-        hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, submitter, hooks, retry=True)
-
-    async def _fork(
-        self,
-        run_id: str,
-        find_places: Callable[[Tape], list[Place]],
-        new_id: str | None,
-        submitter: str | None,
-        hooks: tuple[OnBegin, OnTaken, OnEvent],
-        *,
-        repeat_writes: bool = False,
-        retry: bool = False,
-    ) -> RunResult:
-        new = new_run_id() if new_id is None else check_run_id(new_id)
-        on_begin, on_taken, on_event = hooks
-
-        make = partial(make_fork, self._index, self.grants, run_id, find_places, new)
-        fork = await self._runs.run_blocking(make, repeat_writes=repeat_writes, retry=retry)
-
-        def write(stop: StopSignal) -> Job:
-            if on_begin is not None:
-                on_begin(new)
-            self._starter.add_entry(new, fork.started, fork.base, fork.at, submitter)
-            self.store.journal.append(new, fork.rows)
-            return self._job_of(new, stop, on_event)
-
-        return await self._drive(new, write, on_taken)
-
     def run_sync(
         self,
         workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
         *,
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
+        is_new: bool = False,
+        submitter: str | None = None,
+        deps: object = None,
+        on_begin: OnBegin = None,
+        on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """`run` for a caller without an event loop."""
-        return run_sync(lambda: self.run(workflow, external=external, run_id=run_id, on_event=on_event))
+        """`run` for a caller without an event loop; inside one, it runs in a thread of its own."""
+        return run_sync(
+            lambda: self.run(
+                workflow,
+                external=external,
+                run_id=run_id,
+                is_new=is_new,
+                submitter=submitter,
+                deps=deps,
+                on_begin=on_begin,
+                on_taken=on_taken,
+                on_event=on_event,
+            )
+        )
+
+    def stream(
+        self,
+        workflow: Workflow | CheckedWorkflow | Mapping[str, Any] | StrPath,
+        *,
+        external: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        deps: object = None,
+    ) -> AsyncGenerator[Event | StreamResult[RunResult], None]:
+        """Yield the events of `run` as they happen, and last `{"event": "result", "result": …}` with its result.
+
+        The run begins with the iteration and never waits for it. To stop iterating cancels the run;
+        `contextlib.aclosing` around the iterator waits for its end there.
+        """
+        return stream_events(
+            lambda hear: self.run(workflow, external=external, run_id=run_id, deps=deps, on_event=hear)
+        )
+
+    def stream_resumed(
+        self, run_id: str, *, decisions: Decisions | None = None, by: str = "caller", deps: object = None
+    ) -> AsyncGenerator[Event | StreamResult[RunResult], None]:
+        """Yield the events of `resume` as `stream` yields those of `run`."""
+        return stream_events(lambda hear: self.resume(run_id, decisions=decisions, by=by, deps=deps, on_event=hear))

@@ -87,6 +87,7 @@ class Steering:
         *,
         decisions: Decisions | None = None,
         by: str = "caller",
+        deps: object = None,
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
@@ -96,8 +97,11 @@ class Steering:
         RunNotFound when the store holds no such run, RunBusy while somebody drives it, Damaged when its records are not
         whole, DefinitionError when this host lacks a tool, a model's key or a secret that it needs, and DecisionError
         for a decision that fits nothing that waits; with nothing written. `on_taken` is called once nothing refuses it.
+        `deps` are those of `run`: what a run had before is not kept.
         """
         require_asyncio()
+        if deps is not None:
+            check_reachable(has_workers=self.has_workers)
         base = await self._runs.find_base(run_id)
 
         def write(stop: StopSignal) -> Job:
@@ -120,7 +124,7 @@ class Steering:
             self._controls.apply_last(run_id, stop, by)
             if self._index.status(run_id) in STOPPED:
                 self._index.set_status(run_id, "pending")  # a reader sees now that it goes on
-            return self._job_of(run_id, stop, on_event)
+            return self._job_of(run_id, stop, on_event, deps)
 
         return await self._drive(run_id, write, on_taken)
 
@@ -286,13 +290,20 @@ class Steering:
         except (EngineError, JournalError) as error:
             log.debug("late answers of run %s are not noted in the index: %s", run, error)
 
-    def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None) -> Job:
+    def _job_of(self, run: str, stop: StopSignal, on_event: OnEvent = None, deps: object = None) -> Job:
         """Return what is to be driven of a run, by its journal."""
         tape, base = self._index.load(run)
         recorded = read_run(tape, ROOT)
         spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
         preparer = self._starter.preparer(self.grants.of_run(recorded), base, begun=True)
-        return Job(run, spec, preparer, stop, on_event, recorded.conversation)
+        return Job(run, spec, preparer, stop, on_event, recorded.conversation, deps)
+
+
+def check_reachable(*, has_workers: bool) -> None:
+    """DefinitionError where `deps` do not reach who drives the runs."""
+    if has_workers:
+        message = "workers drive the runs of this engine, and no object of this process reaches them; leave it out"
+        raise DefinitionError(message, where="deps")
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_core.audit.totals import Totals
 from agent_core.journal.control import calls_for_person, describe_event
-from agent_core.outputs import Json, WaitingCall
+from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.events import Event
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import ListedStatus
@@ -217,7 +217,9 @@ def _show_piece(event: Event, pieces: Pieces) -> None:
         pieces.put_nowait(TAKEN_BACK)
 
 
-def _not_answered(run: str, status: ListedStatus, error: Json | None, *, waiting: Sequence[WaitingCall]) -> NotAnswered:
+def _not_answered(
+    run: str, status: ListedStatus, error: RunError | None, *, waiting: Sequence[WaitingCall]
+) -> NotAnswered:
     """Return why a run has no answer."""
     if waiting and not calls_for_person(waiting):
         events = ", and ".join(map(describe_event, waiting))

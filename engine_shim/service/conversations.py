@@ -31,7 +31,7 @@ class ConversationSpent(EngineError):
     """A conversation has spent its tokens, and nothing ran; the `reply` says so as one of a turn."""
 
     def __init__(self, reply: ChatReply) -> None:
-        super().__init__(str((reply.error or {}).get("message")))
+        super().__init__(reply.error["message"] if reply.error else str(reply.finish_reason))
         self.reply = reply
 
 

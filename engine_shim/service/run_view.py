@@ -10,8 +10,8 @@ from agent_core.errors import Damaged, Divergence
 from agent_core.journal.chain import check_chains, is_finished
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.record import Tape
-from agent_core.outputs import Json, WaitingCall
-from agent_core.run.node import ROOT as AGENT_ROOT
+from agent_core.outputs import Json, RunError, WaitingCall
+from agent_core.run.agent_drive import ROOT as AGENT_ROOT
 from agent_core.statuses import OPEN, ListedStatus, read_ended_status
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import RunNotFound
@@ -41,7 +41,7 @@ class RunView:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     path: list[str] = field(default_factory=list)
     waiting: list[WaitingCall] = field(default_factory=list)
-    error: Json | None = None
+    error: RunError | None = None
     journal: Json | None = None
     why_paused: str | None = None
     nodes: Mapping[str, Any] = field(default_factory=dict)

@@ -104,7 +104,7 @@ class PostgresDatabase:
         self.shared = Server(url, LAYOUTS, schema=schema, patience=patience)
 
     @property
-    def threads(self) -> Threads:
+    def threads(self) -> Threads | None:
         return self.shared.threads
 
     @property

@@ -16,6 +16,7 @@ from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.store.database import Dialect
 from utools.databases.sqlite_file import LayoutError, SqliteFile
 from utools.databases.transaction import Transaction
+from utools.threads import Threads
 
 _RUNS = """CREATE TABLE IF NOT EXISTS workflow_runs (
     run TEXT PRIMARY KEY, workflow TEXT NOT NULL, version TEXT NOT NULL, status TEXT NOT NULL,
@@ -96,7 +97,7 @@ class SqliteDatabase:
     """
 
     dialect = _DIALECT
-    threads = None
+    threads: Threads | None = None
     shared = None
 
     def __init__(self, path: Path, *, patience: float = PATIENCE_S) -> None:

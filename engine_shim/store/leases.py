@@ -85,7 +85,7 @@ class Lease:
 class MemoryLeases:
     """Leases among the drivers of this process."""
 
-    threads = None
+    threads: Threads | None = None
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -17,10 +17,10 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Spec
 from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.models import ScriptedModel
+from agent_core.run.agent_drive import CODE, agent_preparer
 from agent_core.run.control import StopSignal
 from agent_core.run.driver import drive
 from agent_core.run.executor import Executor
-from agent_core.run.node import CODE, agent_preparer
 from support.call_stores import KINDS, Backend, Clock, open_backend
 from support.gated import until
 from support.redis_server import RealServer, real_server

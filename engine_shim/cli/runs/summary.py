@@ -43,7 +43,7 @@ def exit_code(result: RunResult) -> int:
         return OK
     if result.status in ("waiting", "paused"):
         return WAITING
-    return code_of_kind((result.error or {}).get("kind", ""))
+    return code_of_kind(result.error["kind"] if result.error else "")
 
 
 def code_of_kind(kind: str) -> int:
@@ -69,7 +69,7 @@ def write_summary(result: RunResult, workflow: Workflow, options: Options) -> No
         line()
     rows = [(result.status, " → ".join(result.path)), ("run", result.run_id), *_agent_rows(result, workflow)]
     if result.error:
-        rows.append(("error", f"{result.error['where']}: {result.error['kind']}: {result.error['message']}"))
+        rows.append(("error", f"{result.error.get('where')}: {result.error['kind']}: {result.error['message']}"))
         if result.error["kind"] in RETRIABLE and _may_be_tried_again(result.run_id, options):
             rows.append(("try again", options.command("resume", result.run_id, "--retry-failed")))
     rows += _waiting_rows(result, options)

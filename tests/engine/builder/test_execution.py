@@ -11,7 +11,7 @@ import pytest
 
 from agent_core import Approve, replay
 from agent_core.errors import DecisionError
-from engine_shim import AgentBuilder, Engine, RunNotFound, SqliteRunStore
+from engine_shim import AgentBuilder, Chunk, Engine, RunNotFound, SqliteRunStore
 from engine_shim.runs.loops import LOOPS
 from support.chat_host import ChatHost, asks, assistant, call, chain, final, play, user
 from support.gated import until
@@ -142,7 +142,7 @@ def test_an_execution_that_waits_for_a_person_gives_what_waits_and_goes_on_with_
 
 def test_pieces_of_the_nodes_answers_are_handed_on_and_not_those_of_a_judge() -> None:
     async def run() -> None:
-        chunks: list[str] = []
+        chunks: list[Chunk] = []
         long = "A long answer that comes in several pieces, one after another, and not at once."
         host = ChatHost(judge=lambda messages: final(True), a=[final(long)], b=[final("Short.")])
         builder = AgentBuilder("g").set_entry_point("a").add_conditional_edge("a", "b", "It is long.")
@@ -151,6 +151,7 @@ def test_pieces_of_the_nodes_answers_are_handed_on_and_not_those_of_a_judge() ->
         await builder.build(host.engine).execute("a", asks(send_chunk=chunks.append))
         assert len(chunks) > 2
         assert "".join(chunks) == f"{long}Short."
+        assert {(each.node, each.strand) for each in chunks} == {("a", "flow/a.1"), ("b", "flow/b.1")}
 
     play(run)
 

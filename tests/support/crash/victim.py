@@ -24,10 +24,10 @@ from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.strand import Loops
 from agent_core.loop.react import react
 from agent_core.models.scripted import ScriptedModel
+from agent_core.run.agent_drive import CODE, agent_preparer
 from agent_core.run.clock import now
 from agent_core.run.driver import drive
 from agent_core.run.executor import Executor
-from agent_core.run.node import CODE, agent_preparer
 from agent_core.run.secrets import Secrets
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
