@@ -22,7 +22,7 @@ def read_examples(
     config: AgentConfig, tools: Policies, written: WrittenExamples, texts: Json, *, as_turns: bool
 ) -> ShownExamples:
     """Return the examples of the run's own tools: the node's, else those of the tools, where calls are written as
-    text. Before the latter a small model sees a request that needs no tool: behind them it would be the pattern to follow."""
+    text. Before the latter a small model sees a request that needs no tool; as the last one it would be followed."""
     words = words_in(config.language)
     own = [each for each in config.examples or () if isinstance(each, Example)]
     if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
