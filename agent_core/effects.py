@@ -33,7 +33,8 @@ VerdictKind = Literal["run", "wait", "refuse"]
 class CallModel:
     """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
 
-    `within` is how many seconds it may take; `cut` says what was cut from the conversation to make it fit.
+    `within` is how many seconds it may take; `cut` says what was cut from the conversation to make it fit. `tools` are
+    the policies of the run by code, and `config` its config: what a model is told only a part of.
     """
 
     step: int
@@ -44,6 +45,8 @@ class CallModel:
     options: Json
     within: float | None
     cut: Json | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    config: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
