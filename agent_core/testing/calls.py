@@ -11,6 +11,7 @@ from agent_core.journal.record import Tape
 from agent_core.journal.source import Source, load_run
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
+from agent_core.testing.recorded import is_tape
 
 Run = AgentOutput | Source | Tape | tuple[Source, str]
 """The output of `run_agent`; a journal, the path of its file, the rows or the tape of a run; or one of these with the
@@ -43,7 +44,7 @@ def read_calls(run: Run) -> RunCalls:
     alone cannot say it."""
     if isinstance(run, AgentOutput):
         return _of_output(run)
-    if isinstance(run, dict):
+    if is_tape(run):
         return _of_tape(run)
     match run:
         case (source, str(run_id)):

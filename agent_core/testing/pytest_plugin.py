@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_core.testing.recorded_runs import RecordedRuns
     from agent_core.testing.schema_model import TestModel
 
+pytest.register_assert_rewrite("agent_core.testing.contracts", "engine_shim.testing.contracts")
 VARIABLE = "AGENT_CORE_RECORD_RUNS"
 FOLDER = "recorded_runs"
 

@@ -111,7 +111,7 @@ def explain_difference(recorded: Tape, now: Tape) -> Iterator[str]:
     for parting in diff((RUN_ID, recorded), (RUN_ID, now)).partings:
         kept = _only_compared(parting)
         if kept is not None:
-            yield from _explain(kept)
+            yield from _explain(kept, _tool_asked(recorded, kept))
 
 
 def _only_compared(parting: Parting) -> Parting | None:
@@ -122,14 +122,21 @@ def _only_compared(parting: Parting) -> Parting | None:
     return replace(parting, changes=changes) if changes else None
 
 
-def _explain(parting: Parting) -> Iterator[str]:
+def _tool_asked(tape: Tape, parting: Parting) -> str:
+    """Return the tool whose answer a record is; empty for other records."""
+    rows = tape.get(parting.strand, [])
+    before = rows[parting.n - 1].record() if 0 < parting.n <= len(rows) else {}
+    return str(before.get("tool", "")) if before.get("ask") == "tool" else ""
+
+
+def _explain(parting: Parting, tool: str) -> Iterator[str]:
     place = f"{parting.strand}:{parting.n}"
     if parting.a is None or parting.b is None:
         there, record = ("recorded", parting.a) if parting.b is None else ("now", parting.b)
         other = "now nothing" if parting.b is None else "nothing was recorded"
         yield f"{place}: {other}; {there}: {_show(record)}"
         return
-    yield f"{place}: {parting.a['kind']}"
+    yield f"{place}: {parting.a['kind']}{f', {tool}' if tool else ''}"
     for change in parting.changes[:MOST]:
         yield from (f"  {line}" for line in _explain_change(change))
     if len(parting.changes) > MOST:
