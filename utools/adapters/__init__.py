@@ -1,4 +1,4 @@
-"""Tools of other libraries as tools of this one, in a line each: LangChain, pydantic-ai, functions in OpenAI's shape."""
+"""Tools of other libraries as tools of this one, in a line each: LangChain, pydantic-ai, OpenAI's functions."""
 
 from typing import TYPE_CHECKING
 
