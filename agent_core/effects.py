@@ -33,7 +33,7 @@ VerdictKind = Literal["run", "wait", "refuse"]
 class CallModel:
     """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
 
-    `within` is how many seconds it may take; `cut` says what was cut from the conversation to make it fit.
+    `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's own.
     """
 
     step: int
@@ -44,6 +44,8 @@ class CallModel:
     options: Json
     within: float | None
     cut: Json | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    config: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,8 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Node visits that run at the same time.
-
-    `more` receives each that ended (visit, reply or nested outcome, journal) and returns those that may start now.
-    """
+    """Node visits that run at the same time. `more` receives each that ended (visit, reply or nested outcome, journal)
+    and returns those that may start now."""
 
     first: tuple[Visit, ...]
     more: Callable[[Visit, Any, Json | None], Sequence[Visit]]

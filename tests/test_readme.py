@@ -153,6 +153,27 @@ def test_the_tests_of_a_workflow_run_as_their_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
+def test_the_kit_for_tests_works_as_its_page_says(tmp_path: Path) -> None:
+    _follow(ROOT / "agent_core" / "testing" / "README.md", tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "library",
+    [
+        "run",
+        pytest.param("langchain", marks=needs("langchain_core")),
+        pytest.param("pydantic_ai", marks=needs("pydantic_ai")),
+    ],
+)
+def test_tools_of_other_libraries_work_as_their_page_says(library: str, tmp_path: Path) -> None:
+    page = (ROOT / "utools" / "adapters" / "README.md").read_text("utf-8")
+    programs = re.findall(rf"^```python {library}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    printed = "".join(_run("python", text, tmp_path, _environment(tmp_path)) for text in programs)
+    assert printed == ("" if library == "run" else "clear in Oslo for 1 days\n")
+
+
+@pytest.mark.exhaustive
 @pytest.mark.skipif(which("jq") is None, reason="needs the program jq")
 def test_the_page_of_operators_runs(tmp_path: Path) -> None:
     printed = _follow(ROOT / "engine_shim" / "OPERATING.md", tmp_path)

@@ -178,7 +178,7 @@ def _make_execute(
             typed = model.model_validate(args)
         except ValidationError as error:
             words = words_in(context.language)
-            raise ToolError(words.invalid_arguments.format(faults=_list_faults(error, words))) from None
+            raise ToolError(words.invalid_arguments.format(faults=list_model_faults(error, words))) from None
         values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
         return values | dict.fromkeys(context_names, context)
 
@@ -195,7 +195,8 @@ def _make_execute(
     return execute_sync
 
 
-def _list_faults(error: ValidationError, words: Words) -> str:
+def list_model_faults(error: ValidationError, words: Words) -> str:
+    """Return what is wrong with arguments by their types, in words for a model."""
     return " ".join([explain_fault(each, words) for each in error.errors(include_url=False)])
 
 

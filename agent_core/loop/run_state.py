@@ -103,6 +103,8 @@ class RunState:
             options=self.models.options(self._stage()),
             within=budget.within(budget.limits.call_seconds),
             cut=cut,
+            tools=self.tools,
+            config=self.config,
         )
 
     def make_room(self, overflow: Json) -> bool:

@@ -1,7 +1,7 @@
 """ModelClient: the seam to language models."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -18,7 +18,8 @@ class Question:
     thinks (none, low, medium, high), `service_tier` the class of service in the vendor's word, `user_id` for whom it is
     asked, `extra` are the vendor's own parameters. `within` is how many seconds the
     caller waits for the reply. `requested` must be called before each request, so that the requests of a reply that
-    never comes count too.
+    never comes count too. `tools` are the run's policies by code, and `config` is its config: more than a model is
+    told, for what stands in for one in tests. Neither is sent, and neither may be changed.
     """
 
     model: str
@@ -28,6 +29,8 @@ class Question:
     index: int
     within: float | None = None
     requested: Callable[[], None] = _count_nothing
+    tools: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def step_schema(
     """
     definitions: dict[str, Schema] = {}
     steps = [] if final_only else [_action(code, schema, definitions) for code, schema in tools]
-    answer = {"type": "string"} if answer_schema is None else _placed("answer", answer_schema, definitions)
+    answer = {"type": "string"} if answer_schema is None else place_schema("answer", answer_schema, definitions)
     schema: Schema = {"anyOf": [*steps, _step("final", {"answer": answer})]}
     return schema | {"$defs": definitions} if definitions else schema
 
@@ -59,7 +59,7 @@ def with_action(steps: Schema, code: str, schema: Schema) -> Schema:
 
 
 def _action(code: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    args = _placed(f"args.{code}", {"type": "object"} | split_alternatives(schema), definitions)
+    args = place_schema(f"args.{code}", {"type": "object"} | split_alternatives(schema), definitions)
     return _step("action", {"tool": _word(code), "args": args})
 
 
@@ -77,7 +77,7 @@ def _word(word: str) -> Schema:
     return {"type": "string", "enum": [word]}
 
 
-def _placed(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
+def place_schema(name: str, schema: Schema, definitions: dict[str, Schema]) -> Schema:
     """Return the schema as it can stand inside another document; `definitions` takes it if it refers to itself."""
     bare = {key: value for key, value in schema.items() if key not in ("$id", "$schema")}
     home = f"#/$defs/{name}"

@@ -105,6 +105,8 @@ class Executor:
             effect.question,
             effect.within,
             requests.add,
+            effect.tools,
+            effect.config,
         )
         try:
             client = self.models(effect.model, effect.options)

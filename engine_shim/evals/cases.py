@@ -8,6 +8,7 @@ from unicodedata import east_asian_width
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from agent_core.audit.refusals import AWAITING
 from agent_core.config import AllowedTool
 from agent_core.outputs import FinishReason
 from engine_shim.evals.matching import Expected, Pattern
@@ -15,7 +16,6 @@ from engine_shim.evals.matching import Expected, Pattern
 Language = Literal["en", "zh"]
 RefusalReason = Literal["policy_denied", "invalid_action", "awaiting_approval"]
 REFUSALS = get_args(RefusalReason)
-AWAITING = "awaiting_approval"
 USUAL_CATEGORY = "cases"
 WIDEST_NAME = 40
 """Columns of a name that is made of a question; a Chinese character has two."""

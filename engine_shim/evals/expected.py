@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agent_core.audit.refusals import Refusal
 from engine_shim.evals.cases import Answer, Call, CallPattern, Case, Refused
 from engine_shim.evals.matching import AnyOf, Equals, Matches, fits, is_same, numbers_in, plain
-from engine_shim.evals.recorded import Refusal
 
 Step = Mapping[str, Any]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from agent_core.audit.refusals import AWAITING, find_refused
 from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.errors import DefinitionError
 from agent_core.journal.facts import Fact, RecordedRun, Resolved, RunFinished, Waiting
@@ -15,9 +16,9 @@ from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.outputs import Json
 from agent_core.protocol.messages import read_messages
-from engine_shim.evals.cases import AWAITING, short_name
+from engine_shim.evals.cases import short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
-from engine_shim.evals.recorded import RecordedCall, find_calls, find_refused
+from engine_shim.evals.recorded import RecordedCall, find_calls
 
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
 """Endings that a case can expect, but for an answer."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from agent_core.audit.refusals import find_refused
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.reader import read_tape
 from agent_core.journal.store import Journal
@@ -20,7 +21,7 @@ from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.evals.cases import Case
 from engine_shim.evals.fixtures import write_files
-from engine_shim.evals.recorded import find_refused, find_writes
+from engine_shim.evals.recorded import find_writes
 from engine_shim.evals.score import Scored, score
 from engine_shim.evals.suite import Suite
 from utools.registry import ToolRegistry

@@ -1,21 +1,12 @@
-"""What a journal says of the calls of a run: which were refused, which wrote, and what the tools answered. Pure."""
+"""What a journal says of the calls of a run: which wrote, and what the tools answered. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_core.effects import ToolReply
-from agent_core.journal.facts import Answered, Batch, Call, Cancelled, Decided, Fact, Resolved
+from agent_core.journal.facts import Answered, Batch, Call, Cancelled, Fact, Resolved
 from agent_core.journal.path import item
-from engine_shim.evals.cases import AWAITING
 from utools.tool import Effect
-
-
-class Refusal(NamedTuple):
-    """A call that was not let through, and the finish reason that stands for why."""
-
-    tool: str
-    args: Any
-    reason: str
 
 
 class RecordedCall(NamedTuple):
@@ -35,17 +26,6 @@ class RecordedCall(NamedTuple):
         """What the tool gave; None for a failure."""
         answer = None if self.answer is None else self.answer.answer
         return answer.output if isinstance(answer, ToolReply) else None
-
-
-def find_refused(facts: Iterable[Fact]) -> list[Refusal]:
-    """Return the calls that were refused, or wait for a person."""
-    return [
-        Refusal(call["tool"], call["args"], AWAITING if call["verdict"] == "wait" else str(call.get("reason")))
-        for fact in facts
-        if isinstance(fact, Decided)
-        for call in fact.calls
-        if call["verdict"] != "run"
-    ]
 
 
 def find_writes(facts: Iterable[Fact]) -> list[str]:

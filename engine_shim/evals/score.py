@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.audit.refusals import Refusal
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.outputs import FinishReason
 from engine_shim.evals.cases import Case
 from engine_shim.evals.expected import Step, find_missing, is_call_of, is_refused, is_right, match_calls
-from engine_shim.evals.recorded import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from agent_core.audit.refusals import Refusal
 from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.journal.facts import Call, Fact
 from agent_core.journal.path import node_of
 from agent_core.outputs import Json
 from engine_shim.evals.expected import describe_call, is_refused
 from engine_shim.evals.matching import Equals, fits, is_expected
-from engine_shim.evals.recorded import Refusal
 from engine_shim.testing.cases import FlowCase, Made
 
 LONGEST = 300

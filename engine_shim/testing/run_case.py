@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from agent_core.audit.refusals import find_refused
 from agent_core.decisions import decode_decision
 from agent_core.journal.control import calls_for_person
 from agent_core.journal.reader import read_tape
@@ -13,7 +14,6 @@ from agent_core.statuses import ENDED
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.model import AGENT
 from engine_shim.errors import DefinitionError, EngineError
-from engine_shim.evals.recorded import find_refused
 from engine_shim.host.providers import open_providers
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.drive import RunResult

@@ -11,34 +11,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 
 from agent_core.errors import JournalError, Lost
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
-from agent_core.journal.record import Record, Row, chain_row, genesis
+from agent_core.journal.record import chain_row
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.store import Journal
+from agent_core.testing.contracts.journal import JOURNAL_RULES, RULES_OF_SEVERAL_RUNS, race
+from agent_core.testing.contracts.rows import chain, check_chained, numbered
+from agent_core.testing.contracts.rules import Rule
 
 FILES: dict[str, Callable[[Path], Journal]] = {"jsonl": JsonlJournal, "sqlite": SqliteJournal}
 ROOT = Path(__file__).parents[2]
-
-
-def chain(path: str, *records: Record, run: str = "r1") -> list[Row]:
-    rows: list[Row] = []
-    for n, record in enumerate(records):
-        rows.append(chain_row(path, n, rows[-1].hash if rows else genesis(run, path), record))
-    return rows
-
-
-def numbered(path: str, count: int, *, by: str = "", run: str = "r1") -> list[Row]:
-    return chain(path, *({"kind": "asked", "i": i, "by": by} for i in range(count)), run=run)
 
 
 BACKENDS: dict[str, Callable[[Path], Journal]] = {
@@ -48,7 +38,10 @@ BACKENDS: dict[str, Callable[[Path], Journal]] = {
 }
 
 
-@pytest.fixture(params=[*BACKENDS, pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
+
+
+@pytest.fixture(params=[*BACKENDS, POSTGRES])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
     if request.param == "postgres":
         yield request.getfixturevalue("postgres_journal")
@@ -72,216 +65,15 @@ def opened(backend: str, tmp_path: Path) -> Iterator[Callable[..., Journal]]:
 # ── every backend ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        pytest.param({"kind": "asked", "text": "Grüße 世界 \u2028 🦆"}, id="unicode"),
-        pytest.param({"kind": "asked", "text": 'line\nbreak "quoted" \\ {"n":0}} \u0000'}, id="what JSON escapes"),
-        pytest.param({"kind": "asked", "text": "x" * (1 << 20)}, id="1 MiB"),
-        pytest.param({"kind": "asked", "low": -(2**63), "high": 2**64 - 1, "tiny": 5e-324}, id="numbers"),
-    ],
-)
-def test_a_row_comes_back_byte_for_byte(journal: Journal, told: Record) -> None:
-    rows = chain("flow/ctx_in.1", told, {"kind": "answered"})
-    journal.append("r1", rows)
-    assert journal.load("r1") == {"flow/ctx_in.1": rows}
+@pytest.mark.parametrize("rule", JOURNAL_RULES, ids=str)
+def test_every_journal_keeps_to_the_contract(journal: Journal, rule: Rule) -> None:
+    rule.check(journal)
 
 
-def test_strange_names_of_runs_and_strands_come_back(journal: Journal) -> None:
-    rows = chain('a"b\\/4.0\n\x1b', {"kind": "asked"}, run='r "1"\n\x7fé')
-    journal.append('r "1"\n\x7fé', rows)
-    assert journal.runs() == ['r "1"\n\x7fé']
-    assert journal.load('r "1"\n\x7fé') == {'a"b\\/4.0\n\x1b': rows}
-
-
-def test_an_unknown_run_is_empty(journal: Journal) -> None:
-    assert journal.load("r1") == {}
-    assert journal.runs() == []
-    journal.append("r1", numbered("agent", 1))
-    assert journal.load("another") == {}
-    assert journal.runs() == ["r1"]
-
-
-def test_appending_nothing_makes_no_run(journal: Journal) -> None:
-    journal.append("r1", [])
-    assert journal.runs() == []
-
-
-def test_one_append_carries_rows_of_several_strands(journal: Journal) -> None:
-    root, left, right = numbered("agent", 3), numbered("agent/2.0", 2), numbered("agent/2.1", 1)
-    journal.append("r1", [*root[:2], *left, root[2], *right])
-    assert journal.load("r1") == {"agent": root, "agent/2.0": left, "agent/2.1": right}
-
-
-def test_appending_the_same_rows_again_changes_nothing(journal: Journal) -> None:
-    rows = numbered("agent", 4)
-    journal.append("r1", rows[:3])
-    journal.append("r1", rows[:3])
-    journal.append("r1", rows[1:])
-    journal.append("r1", rows[:1])
-    assert journal.load("r1") == {"agent": rows}
-
-
-def test_a_row_named_twice_in_one_append_is_written_once(journal: Journal) -> None:
-    rows = numbered("agent", 2)
-    journal.append("r1", [rows[0], rows[0], rows[1]])
-    assert journal.load("r1") == {"agent": rows}
-
-
-@pytest.mark.parametrize(
-    "late",
-    [
-        pytest.param(numbered("agent", 2, by="another")[1:], id="another row stands there"),
-        pytest.param(numbered("agent", 4)[3:], id="a gap"),
-        pytest.param(numbered("agent/2.0", 2)[1:], id="a strand that does not begin at 0"),
-        pytest.param([numbered("agent", 3)[2], numbered("agent", 3, by="another")[2]], id="two rows for one place"),
-    ],
-)
-def test_a_lost_append_writes_none_of_its_rows(journal: Journal, late: list[Row]) -> None:
-    rows = numbered("agent", 2)
-    journal.append("r1", rows)
-    with pytest.raises(Lost) as lost:
-        journal.append("r1", [*numbered("agent/1.0", 2), *late])
-    assert (lost.value.path, lost.value.n) == (late[-1].path, late[-1].n)
-    assert journal.load("r1") == {"agent": rows}
-
-
-def test_a_row_that_breaks_its_strands_chain_is_lost(journal: Journal) -> None:
-    ours, theirs = numbered("agent", 3, by="us"), numbered("agent", 3, by="them")
-    journal.append("r1", ours[:2])
-    with pytest.raises(Lost):
-        journal.append("r1", theirs[2:])
-    with pytest.raises(Lost):
-        journal.append("r1", numbered("agent/x.1", 1, run="another run"))
-    assert journal.load("r1") == {"agent": ours[:2]}
-
-
-def test_only_the_one_whose_last_row_is_new_is_told_so(journal: Journal) -> None:
-    rows = numbered("agent", 3)
-    assert journal.append("r1", rows[:2])
-    assert not journal.append("r1", rows[:2])
-    assert journal.append("r1", rows)
-    assert not journal.append("r1", [])
-
-
-def test_a_journal_goes_on_after_a_lost_append(journal: Journal) -> None:
-    rows = numbered("agent", 3)
-    journal.append("r1", rows[:2])
-    with pytest.raises(Lost):
-        journal.append("r1", numbered("agent", 2, by="another"))
-    journal.append("r1", rows[2:])
-    assert journal.load("r1") == {"agent": rows}
-
-
-def test_changing_what_was_loaded_leaves_the_journal_alone(journal: Journal) -> None:
-    rows = numbered("agent", 2)
-    journal.append("r1", rows)
-    tape = journal.load("r1")
-    tape["agent"].pop()
-    tape.clear()
-    assert journal.load("r1") == {"agent": rows}
-
-
-def test_closing_twice_is_fine(journal: Journal) -> None:
-    journal.append("r1", numbered("agent", 1))
-    journal.close()
-    journal.close()
-
-
-def test_a_deleted_run_is_gone_and_can_begin_anew(journal: Journal) -> None:
-    journal.append("r1", [*numbered("agent", 3), *numbered("agent/2.0", 2)])
-    assert journal.delete("r1")
-    assert (journal.runs(), journal.load("r1")) == ([], {})
-    assert not journal.delete("r1")
-    with pytest.raises(Lost):
-        journal.append("r1", numbered("agent", 3)[2:])
-    assert journal.append("r1", numbered("agent", 1, by="another"))
-    assert journal.load("r1") == {"agent": numbered("agent", 1, by="another")}
-
-
-def test_deleting_an_unknown_run_changes_nothing(journal: Journal) -> None:
-    assert not journal.delete("r1")
-    journal.append("r1", numbered("agent", 1))
-    assert not journal.delete("r2")
-    assert journal.load("r1") == {"agent": numbered("agent", 1)}
-
-
-def race(journals: list[Journal]) -> None:
-    """One thread to a journal, all after the same 20 places; each is won once."""
-    barrier = Barrier(len(journals), timeout=30)
-
-    def drive(k: int, journal: Journal) -> list[int]:
-        wins = []
-        rows: list[Row] = []
-        for n in range(20):
-            row = chain_row("agent", n, rows[-1].hash if rows else genesis("r1", "agent"), {"kind": "asked", "by": k})
-            barrier.wait()
-            try:
-                journal.append("r1", [row])
-                wins.append(n)
-            except Lost:
-                pass
-            barrier.wait()
-            rows = journal.load("r1")["agent"]
-        return wins
-
-    with ThreadPoolExecutor(len(journals)) as pool:
-        wins = sorted(n for won in pool.map(drive, range(len(journals)), journals) for n in won)
-    assert wins == list(range(20))
-    assert_chained("agent", journals[0].load("r1")["agent"])
-
-
-def assert_chained(path: str, rows: list[Row]) -> None:
-    previous = genesis("r1", path)
-    for n, row in enumerate(rows):
-        assert row == chain_row(path, n, previous, row.record())
-        previous = row.hash
-
-
-def test_of_eight_threads_at_one_place_exactly_one_wins(journal: Journal) -> None:
-    race([journal] * 8)
-
-
-@pytest.mark.parametrize("name", ["memory", "sqlite"])
-def test_runs_are_listed_oldest_first_and_kept_apart(name: str, tmp_path: Path) -> None:
-    with closing(BACKENDS[name](tmp_path / "journal")) as journal:
-        for run in ("r2", "r10", "r1"):
-            journal.append(run, numbered("agent", 1, run=run))
-        journal.append("r2", numbered("agent", 2, run="r2"))
-        assert journal.runs() == ["r2", "r10", "r1"]
-        assert [len(journal.load(run)["agent"]) for run in journal.runs()] == [2, 1, 1]
-
-
-@pytest.mark.parametrize("name", ["memory", "sqlite"])
-def test_deleting_a_run_leaves_the_others_as_they_are(name: str, tmp_path: Path) -> None:
-    with closing(BACKENDS[name](tmp_path / "journal")) as journal:
-        for run in ("r1", "r2", "r11"):
-            journal.append(run, [*numbered("agent", 2, run=run), *numbered("agent/1.0", 2, run=run)])
-        others = {run: journal.load(run) for run in ("r2", "r11")}
-        assert journal.delete("r1")
-        assert (journal.runs(), journal.load("r1")) == (["r2", "r11"], {})
-        assert {run: journal.load(run) for run in ("r2", "r11")} == others
-
-
-@pytest.mark.parametrize("name", ["memory", "sqlite"])
-def test_runs_are_written_while_others_are_deleted(name: str, tmp_path: Path) -> None:
-    barrier = Barrier(2, timeout=30)
-
-    def write(journal: Journal) -> None:
-        for row in numbered("agent", 40, run="kept"):
-            barrier.wait()
-            assert journal.append("kept", [row])
-
-    with closing(BACKENDS[name](tmp_path / "journal")) as journal, ThreadPoolExecutor(1) as pool:
-        for k in range(40):
-            journal.append(f"old {k}", numbered("agent", 3, run=f"old {k}"))
-        writing = pool.submit(write, journal)
-        for k in range(40):
-            barrier.wait()
-            assert journal.delete(f"old {k}")
-        writing.result()
-        assert journal.runs() == ["kept"]
-        assert journal.load("kept") == {"agent": numbered("agent", 40, run="kept")}
+@pytest.mark.parametrize("journal", ["memory", "sqlite", POSTGRES], indirect=True)
+@pytest.mark.parametrize("rule", RULES_OF_SEVERAL_RUNS, ids=str)
+def test_a_journal_of_several_runs_keeps_them_apart(journal: Journal, rule: Rule) -> None:
+    rule.check(journal)
 
 
 # ── backends that keep a file ────────────────────────────────────────────────────────────────────
@@ -482,7 +274,7 @@ def test_processes_that_append_side_by_side_lose_nothing(
     tape = journal.load("r1")
     assert {path: len(rows) for path, rows in tape.items()} == {f"agent/0.{k}": 30 for k in range(4)}
     for path, rows in tape.items():
-        assert_chained(path, rows)
+        check_chained(path, rows)
     assert loads > 1
 
 
@@ -499,7 +291,7 @@ def test_a_killed_writer_leaves_a_prefix_that_goes_on(
     journal = opened()
     rows = journal.load("r1")["agent"]
     assert len(rows) >= told, "an append that had returned was lost"
-    assert_chained("agent", rows)
+    check_chained("agent", rows)
     more = chain_row("agent", len(rows), rows[-1].hash, {"kind": "run_finished"})
     journal.append("r1", [more])
     assert journal.load("r1")["agent"] == [*rows, more]
@@ -664,36 +456,3 @@ def archive() -> Iterator[Path]:
         finally:
             os.setresuid(user, user, user)
             path.parent.chmod(0o755)
-
-
-# ── records that close strands ───────────────────────────────────────────────────────────────────
-
-
-def closing_row(*strands: list[Row], path: str = "agent") -> Row:
-    closes = [[rows[-1].path, rows[-1].hash.hex(), len(rows)] for rows in strands]
-    return chain(path, {"kind": "run_finished", "closes": closes})[0]
-
-
-def test_record_that_closes_a_strand_is_refused_once_that_has_grown(journal: Journal) -> None:
-    below = numbered("agent/1.0", 3)
-    journal.append("r1", below[:2])
-    stale = closing_row(below[:2])
-    journal.append("r1", below[2:])
-    with pytest.raises(Lost, match=r"record 2 of strand 'agent/1\.0'"):
-        journal.append("r1", [stale])
-    assert "agent" not in journal.load("r1")
-    assert journal.append("r1", [closing_row(below)])
-
-
-def test_record_may_close_what_is_appended_with_it(journal: Journal) -> None:
-    below = numbered("agent/1.0", 2)
-    end = closing_row(below)
-    with pytest.raises(Lost):
-        journal.append("r1", [end])
-    assert journal.append("r1", [*below, end])
-    assert not journal.append("r1", [end])  # it is there: what came later is no longer its matter
-
-
-def test_key_of_that_name_in_an_output_closes_nothing(journal: Journal) -> None:
-    record = {"kind": "answered", "output": {"closes": [["agent/1.0", "00", 1]]}, "error": '"closes":[["x","00",1]]'}
-    assert journal.append("r1", chain("agent", record))

@@ -1,0 +1,39 @@
+"""A kit for tests of agents, tools, stores and models: stand-ins, assertions, recorded runs, contracts."""
+
+from typing import TYPE_CHECKING
+
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from agent_core.models.scripted import ScriptedModel as ScriptedModel
+    from agent_core.testing.assertions import assert_called as assert_called
+    from agent_core.testing.assertions import assert_finish as assert_finish
+    from agent_core.testing.assertions import assert_not_called as assert_not_called
+    from agent_core.testing.assertions import assert_refused as assert_refused
+    from agent_core.testing.contracts.context_store import check_context_store as check_context_store
+    from agent_core.testing.contracts.journal import check_journal as check_journal
+    from agent_core.testing.contracts.model_client import check_model_client as check_model_client
+    from agent_core.testing.function_model import FunctionModel as FunctionModel
+    from agent_core.testing.real_models import no_real_models as no_real_models
+    from agent_core.testing.recorded import recorded as recorded
+    from agent_core.testing.schema_model import TestModel as TestModel
+    from agent_core.testing.stand_in import OfferedTool as OfferedTool
+
+HOMES = {
+    "FunctionModel": "agent_core.testing.function_model",
+    "OfferedTool": "agent_core.testing.stand_in",
+    "ScriptedModel": "agent_core.models.scripted",
+    "TestModel": "agent_core.testing.schema_model",
+    "assert_called": "agent_core.testing.assertions",
+    "assert_finish": "agent_core.testing.assertions",
+    "assert_not_called": "agent_core.testing.assertions",
+    "assert_refused": "agent_core.testing.assertions",
+    "check_context_store": "agent_core.testing.contracts.context_store",
+    "check_journal": "agent_core.testing.contracts.journal",
+    "check_model_client": "agent_core.testing.contracts.model_client",
+    "no_real_models": "agent_core.testing.real_models",
+    "recorded": "agent_core.testing.recorded",
+}
+"""The public names, each imported from its module when it is first used: no test run pays for what it does not use."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

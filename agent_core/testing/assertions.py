@@ -1,0 +1,100 @@
+"""What a test says of a run: which calls were made, which were refused, how it ended. A failure shows what came."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from agent_core.audit.refusals import Refusal
+from agent_core.outputs import FinishReason
+from agent_core.testing.calls import UNKNOWN, MadeCall, Run, RunCalls, read_calls
+
+LONGEST: Final = 300
+"""Characters of a value that a failure quotes."""
+ANYTHING: Final = object()
+
+
+def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None, times: int | None = None) -> None:
+    """Fail unless a tool was called, with at least these `args` where they are given: `times` times, else at least
+    once.
+
+    `run` is the output of `run_agent`, or a journal, the path of one, or the rows of a run; `(journal, run_id)` where
+    there are several runs. The output shows long arguments shortened, as its trace does; a journal has them whole. A
+    call counts that was let through, also if the tool then failed.
+    """
+    found = read_calls(run)
+    count = sum(_is_call(each, tool, args) for each in found.made)
+    if count == times or (times is None and count):
+        return
+    wanted = "" if times is None else f" {times} times, and it was called {count} times"
+    raise AssertionError(f"expected the call of {_describe(tool, args)}{wanted}; {_tell(found)}")
+
+
+def assert_not_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None) -> None:
+    """Fail if a tool was called, with at least these `args` where they are given. A refused call is none."""
+    found = read_calls(run)
+    if any(_is_call(each, tool, args) for each in found.made):
+        raise AssertionError(f"expected no call of {_describe(tool, args)}; {_tell(found)}")
+
+
+def assert_refused(run: Run, tool: str, *, args: Mapping[str, Any] | None = None, reason: str | None = None) -> None:
+    """Fail unless a call was tried and refused, or waits for a person, for this `reason` where it is given:
+    `policy_denied`, `invalid_action`, `awaiting_approval`.
+
+    Only a journal has the reason of each refusal; an output has it of the calls that wait.
+    """
+    found = read_calls(run)
+    near = [each for each in found.refused if _is_call(MadeCall(each.tool, each.args), tool, args)]
+    if any(reason in (None, each.reason) for each in near):
+        return
+    why = "" if reason is None else f" by {reason}"
+    if reason is not None and any(each.reason == UNKNOWN for each in near):
+        why += ", and the output does not say why it was refused: give (journal, output.run_id) in its place"
+    raise AssertionError(f"expected the refusal of {_describe(tool, args)}{why}; {_tell(found)}")
+
+
+def assert_finish(
+    run: Run, reason: "FinishReason | str" = "final", *, answer: Any = ANYTHING, error: str | None = None
+) -> None:
+    """Fail unless a run ended by this finish reason, or a workflow with this status; with this `answer`, and with an
+    `error` that has this text, where they are given."""
+    found = read_calls(run)
+    if found.ending != reason:
+        ending = "it has not ended" if found.ending is None else f"it ended by {found.ending}"
+        message = f": {found.error}" if found.error else ""
+        raise AssertionError(f"expected the run to end by {reason}, and {ending}{message}; {_tell(found)}")
+    if answer is not ANYTHING and found.answer != answer:
+        raise AssertionError(f"expected the answer {_quote(answer)}, and it is {_quote(found.answer)}; {_tell(found)}")
+    if error is not None and error not in (found.error or ""):
+        raise AssertionError(f"expected an error with {_quote(error)}, and it is {_quote(found.error)}")
+
+
+def _is_call(made: MadeCall, tool: str, args: Mapping[str, Any] | None) -> bool:
+    given = made.args if isinstance(made.args, Mapping) else {}
+    return made.tool == tool and all(name in given and given[name] == value for name, value in (args or {}).items())
+
+
+def _describe(tool: str, args: Mapping[str, Any] | None) -> str:
+    return f"{tool} with {_quote(args)}" if args else tool
+
+
+def _tell(found: RunCalls) -> str:
+    """Return what the run did, call by call."""
+    parts = [f"it called {_list(found.made)}"]
+    if found.refused:
+        parts.append(f"and was refused {_list(found.refused)}")
+    return ", ".join(parts)
+
+
+def _list(calls: Sequence[MadeCall] | Sequence[Refusal]) -> str:
+    return "; ".join(_lines(calls)) or "nothing"
+
+
+def _lines(calls: Iterable[MadeCall | Refusal]) -> Iterable[str]:
+    for each in calls:
+        reason = f" ({each.reason})" if isinstance(each, Refusal) and each.reason != UNKNOWN else ""
+        yield f"{each.tool} {_quote(each.args)}{reason}"
+
+
+def _quote(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

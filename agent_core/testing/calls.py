@@ -1,0 +1,95 @@
+"""RunCalls: which calls a run made, which were refused, and how it ended, by its journal or its output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from agent_core.audit.refusals import Refusal, find_refused
+from agent_core.journal.facts import Call, RunFinished
+from agent_core.journal.reader import read_tape
+from agent_core.journal.record import Tape
+from agent_core.journal.source import Source, load_run
+from agent_core.outputs import Json
+from agent_core.run.agent_output import AgentOutput
+from agent_core.testing.recorded import is_tape
+
+Run = AgentOutput | Source | Tape | tuple[Source, str]
+"""The output of `run_agent`; a journal, the path of its file, the rows or the tape of a run; or one of these with the
+id of the run, where there are several."""
+UNKNOWN = "?"
+"""The reason of a refusal that the run's output does not have."""
+
+
+class MadeCall(NamedTuple):
+    """A call that was let through: its tool, and what the model sent."""
+
+    tool: str
+    args: Json
+
+
+@dataclass(frozen=True, slots=True)
+class RunCalls:
+    """`made` are the calls in their order, `refused` those that were refused or wait for a person. `ending` is how the
+    run ended: an agent's finish reason, a workflow's status, or None if it has not ended."""
+
+    made: Sequence[MadeCall]
+    refused: Sequence[Refusal]
+    ending: str | None
+    answer: Any = None
+    error: str | None = None
+
+
+def read_calls(run: Run) -> RunCalls:
+    """Return what a run did. JournalError when there is no such run, or it cannot be read; ValueError where an output
+    alone cannot say it."""
+    if isinstance(run, AgentOutput):
+        return _of_output(run)
+    if is_tape(run):
+        return _of_tape(run)
+    match run:
+        case (source, str(run_id)):
+            return _of_tape(load_run(cast(Source, source), run_id)[1])
+        case _:
+            return _of_tape(load_run(run)[1])
+
+
+def _of_tape(tape: Tape) -> RunCalls:
+    facts = read_tape(tape)
+    made = [MadeCall(fact.tool, fact.args) for fact in facts if isinstance(fact, Call)]
+    ends = [fact for fact in facts if isinstance(fact, RunFinished)]
+    roots = [end for end in ends if "/" not in end.strand]
+    if not roots:
+        return RunCalls(made, find_refused(facts), None)
+    last = roots[-1]
+    error = last.error["message"] if last.error else None
+    return RunCalls(made, find_refused(facts), last.reason, last.answer, error)
+
+
+def _of_output(output: AgentOutput) -> RunCalls:
+    """Return what the trace shows. A call that it shows with an error has failed, or was refused: `used_tools` counts
+    those that were let through."""
+    shown = [(each["action"], each["error"]) for each in output.trace if each["action"] is not None]
+    unlike = {tool for tool in {action["tool"] for action, _ in shown} if _is_unclear(tool, shown, output)}
+    if unlike:
+        raise ValueError(
+            f"some calls of {', '.join(sorted(unlike))} failed and others were refused, and the output does not say "
+            "which: give the journal of the run in its place, as (journal, output.run_id)"
+        )
+    made, refused = list[MadeCall](), list[Refusal]()
+    for action, error in shown:
+        tool, args = action["tool"], action["args"]
+        used = output.used_tools.get(tool, {"count": 0})["count"]
+        if error is None or used == sum(each["tool"] == tool for each, _ in shown):
+            made.append(MadeCall(tool, args))
+        else:
+            refused.append(Refusal(tool, args, UNKNOWN))
+    refused += [Refusal(each["tool"], each["args"], each["reason"]) for each in output.waiting]
+    error = output.error["message"] if output.error else None
+    return RunCalls(made, refused, output.finish_reason, output.final_answer, error)
+
+
+def _is_unclear(tool: str, shown: Sequence[tuple[Any, str | None]], output: AgentOutput) -> bool:
+    """Return whether the trace does not tell which calls of a tool were let through."""
+    used = output.used_tools.get(tool, {"count": 0})["count"]
+    errors = [error for action, error in shown if action["tool"] == tool]
+    return used not in (len(errors), errors.count(None))

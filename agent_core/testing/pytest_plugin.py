@@ -1,0 +1,64 @@
+"""The plugin for pytest, which its entry point `agent_core` loads: fixtures for tests of agents.
+
+It costs a test run nothing before a fixture is used: only then is anything of the library imported.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from agent_core.journal.memory import MemoryJournal
+    from agent_core.testing.recorded_runs import RecordedRuns
+    from agent_core.testing.schema_model import TestModel
+
+pytest.register_assert_rewrite("agent_core.testing.contracts", "engine_shim.testing.contracts")
+VARIABLE = "AGENT_CORE_RECORD_RUNS"
+FOLDER = "recorded_runs"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = f"Record the runs of the fixture recorded_run anew, by their own models (or {VARIABLE}=1)."
+    parser.getgroup("agent_core").addoption("--record-runs", action="store_true", default=False, help=about)
+
+
+@pytest.fixture
+def memory_journal() -> "MemoryJournal":
+    """A journal in memory, empty at the start of each test."""
+    from agent_core.journal.memory import MemoryJournal
+
+    return MemoryJournal()
+
+
+@pytest.fixture
+def no_real_models() -> Iterator[None]:
+    """While the test runs, each question to a real model is refused, with an error that names the model."""
+    from agent_core.testing.real_models import no_real_models
+
+    with no_real_models():
+        yield
+
+
+@pytest.fixture
+def test_model() -> "TestModel":
+    """A model that calls every allowed tool once, with arguments made from its schema, and answers."""
+    from agent_core.testing.schema_model import TestModel
+
+    return TestModel()
+
+
+@pytest.fixture
+def recorded_run(request: pytest.FixtureRequest) -> "RecordedRuns":
+    """Runs an agent by the replies that were recorded beside the test, and fails where it differs from then.
+
+    `await recorded_run(config, registry=…, model=…)`, or `recorded_run.sync(…)`; `pytest --record-runs` records.
+    """
+    from agent_core.testing.recorded_runs import RecordedRuns
+
+    records = bool(request.config.getoption("--record-runs")) or os.environ.get(VARIABLE, "") not in ("", "0")
+    inside = request.node.nodeid.partition("::")[2]
+    name = re.sub(r"[^\w.-]+", "-", re.sub(r"@\w+$", "", inside)).strip("-")
+    return RecordedRuns(request.path.parent / FOLDER / request.path.stem / name, records=records)

@@ -1,0 +1,19 @@
+"""Tools of other libraries as tools of this one, in a line each: LangChain, pydantic-ai, OpenAI's functions."""
+
+from typing import TYPE_CHECKING
+
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from utools.adapters.langchain import from_langchain as from_langchain
+    from utools.adapters.openai import from_openai as from_openai
+    from utools.adapters.pydantic_ai import from_toolset as from_toolset
+
+HOMES = {
+    "from_langchain": "utools.adapters.langchain",
+    "from_openai": "utools.adapters.openai",
+    "from_toolset": "utools.adapters.pydantic_ai",
+}
+"""The public names, each imported from its module when it is first used."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)
