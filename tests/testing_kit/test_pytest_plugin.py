@@ -63,7 +63,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester, *options: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *options)
+    slow = ("-p", "no:langsmith_plugin", "-p", "no:schemathesis")  # of others, which import much
+    return project.runpytest_subprocess("-p", "no:cacheprovider", *slow, *options)
 
 
 def test_its_entry_point_is_installed() -> None:
