@@ -1,5 +1,6 @@
 """The examples that a run's model is shown: the node's, those that ship, those of its tools' authors."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from agent_core.policy import Policies
 from agent_core.prompts.examples import WrittenExamples, examples_of_tools, show_turns, write_turns
 from agent_core.prompts.render import PLAIN_EXAMPLE, built_in, render
 from agent_core.words.catalogue import words_in
+
+CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 class ShownExamples(NamedTuple):
@@ -22,14 +25,13 @@ def read_examples(
     config: AgentConfig, tools: Policies, written: WrittenExamples, texts: Json, *, as_turns: bool
 ) -> ShownExamples:
     """Return the examples of the run's own tools: the node's, else those of the tools, where calls are written as
-    text. Before the latter a small model sees a request that needs no tool; as the last one it would be followed."""
+    text. Behind the latter a small model sees a request that needs no tool."""
     words = words_in(config.language)
     own = [each for each in config.examples or () if isinstance(each, Example)]
     if config.examples is None and config.protocol == "json" and "examples" not in config.templates:
         own = examples_of_tools(tools, written, config.language, as_turns=as_turns)
         if as_turns and own:
-            question, answer = built_in(config.language, PLAIN_EXAMPLE).splitlines()
-            own.insert(0, Example(user=question, answer=answer))
+            own.append(_plain_example(like=own[-1]))
     if as_turns:
         return ShownExamples(write_turns(own), [])
     as_plans = config.mode == "plan"
@@ -49,3 +51,10 @@ def write_examples(
     if turns:
         return turns
     return [render(texts["examples"], {**variables, "examples": "\n\n".join(examples.shown)}).strip()]
+
+
+def _plain_example(like: Example) -> Example:
+    """Return a request that needs no tool, in the language of another example: as the only one in the user's language
+    it would be the one that a small model follows."""
+    question, answer = built_in("zh" if CHINESE.search(like.user) else "en", PLAIN_EXAMPLE).splitlines()
+    return Example(user=question, answer=answer)

@@ -150,12 +150,12 @@ def test_what_a_tools_author_wrote_follows_those_that_ship() -> None:
     assert 'You: {"type":"final","answer":"12 pieces."}' in shown
 
 
-def test_a_small_model_sees_them_as_turns_of_an_invented_past_behind_one_without_a_call() -> None:
+def test_a_small_model_sees_them_as_turns_of_an_invented_past_and_one_without_a_call() -> None:
     body = started([showing("look", STOCK)], prompts="small")
     said = [(message["role"], message["content"]) for message in body["examples"]]
-    assert said[:2] == [("user", "Which season follows spring?"), ("assistant", "Summer.")]
-    assert said[2] == ("user", "How many A-17?")
-    assert [role for role, _ in said] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    assert said[0] == ("user", "How many A-17?")
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert said[-2:] == [("user", "Which season follows spring?"), ("assistant", "Summer.")]
     assert system(body).endswith("The first turns are examples.")
     assert "bus" not in system(body)
 
@@ -187,12 +187,17 @@ def test_those_of_the_node_stand_alone() -> None:
 
 def test_those_of_our_own_tools_are_in_the_runs_language_those_of_others_as_they_are_written() -> None:
     foreign = showing("look", {**STOCK, "output": "lamp"})
-    tools = [*(each for each in default_registry().for_models() if each.code == "http_request"), foreign]
-    body = started(tools, prompts="small", language="zh")
-    read = "".join(message["content"] for message in body["examples"])
+    ours = [each for each in default_registry().for_models() if each.code == "http_request"]
+    body = started([foreign, *ours], prompts="small", language="zh")
+    read = [message["content"] for message in body["examples"]]
     assert "https://shop.example/lamp 上的灯多少钱？" in read
-    assert "lamp" in [message["content"] for message in body["examples"]]
+    assert "lamp" in read
     assert "春天之后是哪个季节？" in read
+
+
+def test_the_one_without_a_call_is_in_the_language_of_the_others() -> None:
+    body = started([showing("look", STOCK)], prompts="small", language="zh")
+    assert [message["content"] for message in body["examples"]][-1] == "Summer."
 
 
 BUILT_IN = [(each, example) for each in default_registry().for_models() for example in each.examples]
