@@ -14,7 +14,8 @@ NAMES = {
         StreamResult Verification agent_tool parse replay run_agent run_agent_sync step_schema stream_agent verify""",
     agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
     agent_core.testing: """FunctionModel OfferedTool ScriptedModel TestModel assert_called assert_finish
-        assert_not_called assert_refused check_context_store check_journal check_model_client no_real_models recorded""",
+        assert_not_called assert_refused check_context_store check_journal check_model_client no_real_models
+        recorded""",
     engine_shim.testing: "check_run_store",
     engine_shim: """AgentBuilder AgentState Chunk DefinitionError Engine EngineError MemoryRunStore RunBusy RunNotFound
         RunResult SqliteRunStore Workflow load_workflow""",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agent_core.testing.contracts.model_client import check_model_client as check_model_client
     from agent_core.testing.function_model import FunctionModel as FunctionModel
     from agent_core.testing.real_models import no_real_models as no_real_models
-    from agent_core.testing.recorded import recorded as recorded
+    from agent_core.testing.recorded_model import recorded as recorded
     from agent_core.testing.schema_model import TestModel as TestModel
     from agent_core.testing.stand_in import OfferedTool as OfferedTool
 
@@ -32,7 +32,7 @@ HOMES = {
     "check_journal": "agent_core.testing.contracts.journal",
     "check_model_client": "agent_core.testing.contracts.model_client",
     "no_real_models": "agent_core.testing.real_models",
-    "recorded": "agent_core.testing.recorded",
+    "recorded": "agent_core.testing.recorded_model",
 }
 """The public names, each imported from its module when it is first used: no test run pays for what it does not use."""
 __all__ = list(HOMES)

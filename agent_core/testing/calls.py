@@ -11,7 +11,7 @@ from agent_core.journal.record import Tape
 from agent_core.journal.source import Source, load_run
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
-from agent_core.testing.recorded import is_tape
+from agent_core.testing.recorded_model import is_tape
 
 Run = AgentOutput | Source | Tape | tuple[Source, str]
 """The output of `run_agent`; a journal, the path of its file, the rows or the tape of a run; or one of these with the

@@ -85,13 +85,8 @@ async def test_what_a_function_gives_that_is_no_reply_is_told_of() -> None:
 
 
 async def test_a_recorded_run_answers_whatever_it_is_read_from(tmp_path: Path) -> None:
-    journal, script = (
-        MemoryJournal(),
-        ScriptedModel(
-            [Action("look", {"word": "casa"}), Final("A house.")]
-            and [{"type": "action", "tool": "look", "args": {"word": "casa"}}, {"type": "final", "answer": "A house."}]
-        ),
-    )
+    steps = [{"type": "action", "tool": "look", "args": {"word": "casa"}}, {"type": "final", "answer": "A house."}]
+    journal, script = MemoryJournal(), ScriptedModel(steps)
     await run_agent(CONFIG, registry=[look], model=script, journal=journal, run_id="r")
     rows = journal.load("r")["agent"]
     JsonlJournal(tmp_path / "run.jsonl").append("r", rows)
