@@ -100,15 +100,17 @@ def test_wheel_carries_every_file_of_the_packages_and_no_other(wheel: Path) -> N
 def test_wheel_has_the_licence_and_complete_metadata(wheel: Path) -> None:
     metadata = metadata_of(wheel)
     assert (metadata["Name"], metadata["Version"]) == (PROJECT["name"], PROJECT["version"])
-    assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("MIT", ">=3.11")
+    assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("MIT AND Apache-2.0 AND ISC", ">=3.11")
     assert metadata["Summary"] == PROJECT["description"]
     assert "Typing :: Typed" in (metadata.get_all("Classifier") or [])
     assert metadata["Keywords"]
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert set(metadata.get_all("Provides-Extra") or []) == set(PROJECT["optional-dependencies"])
     with zipfile.ZipFile(wheel) as archive:
-        (licence,) = (each for each in archive.namelist() if "/licenses/" in each)
-        assert archive.read(licence) == (ROOT / "agent_core" / "LICENSE").read_bytes()
+        licences = {
+            each.partition("/licenses/")[2]: archive.read(each) for each in archive.namelist() if "/licenses/" in each
+        }
+    assert licences == {each: (ROOT / each).read_bytes() for each in PROJECT["license-files"]}
 
 
 def test_sdist_has_the_packages_with_their_tests_and_nothing_of_a_workplace(built: Path) -> None:

@@ -64,8 +64,6 @@ def prepare_agent(
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url, "api": read.api}) if info else None
     small = _is_small(read, known)
-    if small and "temperature" not in read.model_fields_set:
-        read = read.model_copy(update={"temperature": 0.0})
     needs_turns = small and "examples" not in read.templates
     if needs_turns:
         own = [name for name in ("observation", "tool_error") if name not in read.templates]
@@ -87,7 +85,7 @@ def prepare_agent(
         "texts": clean.value(texts),
         "sources": clean.value(opening_sources(read, tools, conversation, [{}, *messages], inherited)),
         "examples": clean.value(examples.turns),
-        "options": clean.value(_model_options(read, tools)),
+        "options": clean.value(_model_options(_at_its_temperature(read, small=small), tools)),
         "limits": limits,
         "redaction": clean.rules,
         "versions": {"agent_core": installed_version()},
@@ -247,6 +245,12 @@ def _is_small(config: AgentConfig, known: ModelInfo | None) -> bool:
     next step leads astray: it sees examples as turns of the conversation, and is asked at temperature 0 if its author
     sets none."""
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
+
+
+def _at_its_temperature(config: AgentConfig, *, small: bool) -> AgentConfig:
+    if small and "temperature" not in config.model_fields_set:
+        return config.model_copy(update={"temperature": 0.0})
+    return config
 
 
 def _show_limit(value: int | None, words: Words) -> str:

@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 MODULES = [path for room in ("utools", "agent_core") for path in sorted((ROOT / room).rglob("*.py"))]
 CHINESE = read_language("utools.words", "zh")["templates"]
 BY_NAME = {
+    "langchain.py",
+    "pydantic_ai.py",
     "calculator.py",
     "errors.py",
     "formatter.py",
