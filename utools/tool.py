@@ -155,6 +155,8 @@ class Tool:
         ttl = self.cache.get("ttl") if self.cache is not None else 1
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
+        for index, example in enumerate(self.examples):
+            _check_example(example, where=f"{where}.examples/{index}")
 
     @property
     def is_built_in(self) -> bool:
@@ -186,8 +188,7 @@ def name_as_words(code: str) -> str:
     return code.replace("_", " ")
 
 
-def check_example(example: Any, *, where: str) -> None:
-    """DefinitionError for what is no example of a call."""
+def _check_example(example: Any, *, where: str) -> None:
     if not isinstance(example, Mapping) or set(example) != EXAMPLE_KEYS:
         raise DefinitionError(f"must be an object with {', '.join(sorted(EXAMPLE_KEYS))}", where=where, value=example)
     if not isinstance(example["user"], str) or not isinstance(example["args"], dict):

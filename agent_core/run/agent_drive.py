@@ -136,7 +136,7 @@ def _telling(prepare: Prepare, on_begin: Callable[[], object]) -> Prepare:
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:
-    return config.model_dump() if isinstance(config, AgentConfig) else dict(config)
+    return config.model_dump(exclude_unset=True) if isinstance(config, AgentConfig) else dict(config)
 
 
 def _output_of(ended: Ended) -> AgentOutput:

@@ -186,7 +186,7 @@ def to_journal(value: Any, where: str = "config") -> Any:
     """Return the value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone
     surrogates."""
     if isinstance(value, BaseModel):
-        value = value.model_dump()
+        value = value.model_dump(exclude_unset=True)  # what is not given may depend on the model
     try:
         return as_json(dict(value) if isinstance(value, Mapping) else value)
     except NotJson as error:

@@ -8,11 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_core import Action, DefinitionError, Final, Plan, parse
-from agent_core.models import ModelInfo
+from agent_core import Action, AgentConfig, Approve, DefinitionError, Final, MemoryJournal, Plan, parse, run_agent
+from agent_core.models import ModelInfo, ScriptedModel
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import built_in
 from agent_core.protocol.feedback import Feedback
+from agent_core.run.agent_drive import config_as_dict
 from agent_core.run.prepare import prepare_agent
 from support.by_hand import AT, Hand, action, final, look
 from support.sentences import english_sentences
@@ -390,6 +391,26 @@ def test_a_small_model_reads_the_request_again_with_each_observation(prompts: An
 def test_a_small_model_is_asked_at_temperature_0_where_its_author_gives_none(config: Any, sent: float | None) -> None:
     body = started([look()], **config)
     assert body["options"].get("temperature") == sent
+
+
+def test_a_config_that_is_an_object_gives_only_what_its_author_gave() -> None:
+    config = AgentConfig(model="ollama:qwen2.5:0.5b", max_steps=5, prompt="Go.", allowed_tools=[])
+    for given in (config, config_as_dict(config)):
+        body = prepare_agent("r", "agent", given, {}, registry=ToolRegistry([]), at=AT)
+        assert body["options"]["temperature"] == 0
+
+
+@pytest.mark.anyio
+async def test_a_run_of_a_small_model_goes_on_with_the_same_config() -> None:
+    """What it is asked with is no part of the config that a caller gives again."""
+    journal, settings = MemoryJournal(), {"model": "m", "max_steps": 3, "prompts": "small", "allowed_tools": ["look"]}
+    config = {**settings, "allowed_tools": [{"tool": "look", "approval": "always"}], "prompt": "Go."}
+    asked = action(q="A-17")
+    waiting = await run_agent(config, registry=[look()], model=ScriptedModel([asked]), journal=journal, run_id="r")
+    decisions = {(each["strand"], each["n"]): Approve() for each in waiting.waiting}
+    model = ScriptedModel([asked, final()])
+    done = await run_agent(config, registry=[look()], model=model, journal=journal, run_id="r", decisions=decisions)
+    assert done.finish_reason == "final"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

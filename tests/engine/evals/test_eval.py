@@ -30,7 +30,7 @@ from utools.tool import ToolContext
 FILES = Path(__file__).parents[3] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
 MEASURED_THERE = [name for name in METRICS if name != "refused"]
-TASKS, ASIDE, LONG, PLAIN = (FILES / f"tasks{part}.yaml" for part in ("", "-aside", "-long", "-plain"))
+TASKS, ASIDE, LONG, PLAIN, HOTEL = (FILES / f"tasks{part}.yaml" for part in ("", "-aside", "-long", "-plain", "-hotel"))
 
 
 # ── the shipped cases ────────────────────────────────────────────────────────────────────────────
@@ -47,7 +47,7 @@ def test_one_who_knows_the_answers_gets_all_of_the_shipped_cases_right() -> None
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", [TASKS, ASIDE, LONG, PLAIN], ids=["tasks", "aside", "long", "plain"])
+@pytest.mark.parametrize("path", [TASKS, ASIDE, LONG, PLAIN, HOTEL], ids=["tasks", "aside", "long", "plain", "hotel"])
 def test_one_who_knows_the_answers_gets_all_of_the_tasks_right(path: Path) -> None:
     file = load_cases(path)
     model = ScriptedModel({case.name: oracle(case) for case in file.cases})
