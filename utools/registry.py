@@ -16,6 +16,7 @@ from utools.call_results import (
     list_faults,
     lost_result,
 )
+from utools.callable_tool import MethodTool, bound_tool
 from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ResultError, ToolError, UnknownTool
 from utools.host_policy import HostPolicy
@@ -41,6 +42,7 @@ class ToolRegistry:
 
     `policy` is the host's last word on each tool, `readers` read the documents of its MCP servers, by name. `origins`
     say where tools come from that are not built in, by code; `left_out` are sources and tools that cannot be used.
+    Up to `threads` sync tools run at a time, among the 256 that a process runs.
     `known_good` says that a test has checked the tools' schemas, as it has the built-in ones'.
     """
 
@@ -65,8 +67,8 @@ class ToolRegistry:
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
         self._outputs: dict[str, ConfigSchema] = {}
-        self._threads = DaemonThreads(threads)
-        for index, each in enumerate(tools):
+        self._threads = DaemonThreads(threads, of_tools=True)
+        for index, each in enumerate(map(bound_tool, tools)):
             _check_tool(each, f"tools/{index}")
             self.register(each, known_good=known_good)
 
@@ -109,6 +111,7 @@ class ToolRegistry:
 
         DefinitionError for a code that is taken, a schema that is not valid and a preset that the tool refuses.
         """
+        tool = bound_tool(tool)
         self._register(tool, known_good=known_good)
         self._given.append(tool)
         for each in self._derived:
@@ -286,8 +289,11 @@ class ToolRegistry:
 
 def _check_tool(tool: Any, where: str) -> None:
     """DefinitionError for what is no Tool, with what to write for a function."""
-    if inspect.isfunction(tool):
-        raise DefinitionError(f"{tool.__name__} is a function: write @tool from utools above it", where=where)
+    if inspect.isfunction(tool) or inspect.ismethod(tool):
+        kind = "method" if inspect.ismethod(tool) else "function"
+        raise DefinitionError(f"{tool.__name__} is a {kind}: write @tool from utools above it", where=where)
+    if isinstance(tool, MethodTool):
+        raise tool.explain_unbound()
     if not isinstance(tool, Tool):
         raise DefinitionError("must be a Tool", where=where, value=tool)
 
