@@ -24,11 +24,16 @@ LOOKS = (
 class FunctionTool(Tool, Generic[P, R]):
     """A Tool of a function, as `@tool` makes it: models call it by its schema, programs as the function itself.
 
-    It has the function's name, docstring and signature. `function` is the function as it was written, or bound to its
-    instance.
+    It has the function's name, docstring and signature.
+
+    Attributes:
+        function: The function as it was written, or bound to its instance.
 
     Example:
         ```python
+        from utools import tool
+
+
         @tool(effect="read")
         def double(number: int) -> int:
             '''Double a number.'''

@@ -57,7 +57,7 @@ def tool(
     node_only: bool = False,
     **unknown: Any,
 ) -> Any:
-    """Make a Tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
+    """Make a tool of a typed function, sync or async: `@tool`, or `@tool(code=…, effect="read", …)`.
 
     The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
     describe the parameters. A parameter annotated `ToolContext` is passed by the host and not part of the
@@ -65,10 +65,10 @@ def tool(
 
     The Tool is still called as the function was. In a class it is a method: `Desk().stock` is the tool of that
     instance, and its schema has no `self`; `@tool` stands above or below `@staticmethod` and `@classmethod`. A
-    `functools.partial` and an object that can be called become tools by `tool(…)(value)`. Raises DefinitionError
-    for a signature that cannot be described, and for an unknown option.
+    `functools.partial` and an object that can be called become tools by `tool(…)(value)`.
 
     Args:
+        function: The function, where `@tool` stands without options.
         code: The name that workflows and models call it by; else the function's.
         description: What the model reads of it; else the docstring.
         effect: read, write or nested; a function of the arguments that returns one of them; or that function as
@@ -80,6 +80,33 @@ def tool(
         examples: What a model may be shown: {"user": "How many A-17 are there?", "args": {"article": "A-17"},
             "output": {"pieces": 12}, "answer": "There are 12."}
         node_only: Whether only the nodes of workflows call it, and no model ever sees it.
+        unknown: Options that `@tool` does not have; each is refused.
+
+    Returns:
+        The FunctionTool; with options, what makes it of the function below.
+
+    Raises:
+        DefinitionError: A signature that cannot be described, or an unknown option.
+
+    Example:
+        ```python
+        from utools import tool
+
+
+        @tool(effect="read")
+        def stock(article: str, place: str = "north") -> dict[str, int]:
+            '''Count an article.
+
+            Args:
+                article: Its number, such as A-17.
+                place: The warehouse.
+            '''
+            return {"pieces": 12}
+
+
+        assert stock("A-17") == {"pieces": 12}
+        assert stock.config_schema["required"] == ["article"]
+        ```
     """
     if unknown:
         raise _explain_unknown(next(iter(unknown)))

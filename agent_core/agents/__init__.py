@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from agent_core.agents.conversation import AgentExecutor as AgentExecutor
     from agent_core.agents.conversation import ConversationOptions as ConversationOptions
     from agent_core.agents.definition import AgentDefinition as AgentDefinition
+    from agent_core.agents.definition import McpPolicy as McpPolicy
+    from agent_core.agents.definition import McpPrompt as McpPrompt
+    from agent_core.agents.definition import McpResource as McpResource
+    from agent_core.agents.definition import SkillPolicy as SkillPolicy
     from agent_core.agents.errors import AgentError as AgentError
     from agent_core.agents.errors import AgentNotFound as AgentNotFound
     from agent_core.agents.errors import MaxStepsExceeded as MaxStepsExceeded
@@ -28,7 +32,11 @@ HOMES = {
     "ConversationResult": "agent_core.agents.result",
     "Conversations": "agent_core.agents.chat",
     "MaxStepsExceeded": "agent_core.agents.errors",
+    "McpPolicy": "agent_core.agents.definition",
+    "McpPrompt": "agent_core.agents.definition",
+    "McpResource": "agent_core.agents.definition",
     "ModelCallFailed": "agent_core.agents.errors",
+    "SkillPolicy": "agent_core.agents.definition",
 }
 """The names of this room, each imported from its module when it is first used."""
 __all__ = list(HOMES)

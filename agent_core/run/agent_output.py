@@ -19,7 +19,35 @@ from agent_core.statuses import RunStatus, status_of_stop
 
 
 class AgentOutput(BaseModel):
-    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON."""
+    """What a run of an agent gives; `model_dump()` is the node's output as JSON.
+
+    Attributes:
+        final_answer: The answer: a text, or what `answer_schema` asks for; None without one.
+        trace: The steps: what the model said, called and read.
+        used_tools: How often each tool was called, and how it went, by its code.
+        finish_reason: Why the run ended; only `final` is a success.
+        usage: Tokens, requests, calls and cost (USD).
+        messages_json: The messages of the run, to go on from.
+        run_id: The run's id.
+        journal: The strand, the head (hex) and the count of its records, for `verify`.
+        waiting: What waits for a person, each call with its (strand, n), for `decisions` of the next call.
+        total_ms: How long the run was active, in milliseconds.
+        started_at: When it began, ISO 8601.
+        ended_at: When it ended, ISO 8601.
+        error: {kind, message} of a run that failed, else None.
+        plan: With `mode: plan`, its steps with their status.
+
+    Example:
+        ```python
+        from agent_core import AgentOutput, run_agent_sync
+        from agent_core.models import ScriptedModel
+
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+        output: AgentOutput = run_agent_sync(config, registry=[], model=model)
+        assert (output.status, output.final_answer) == ("completed", "A spring in the desert.")
+        ```
+    """
 
     model_config = ConfigDict(frozen=True)
 

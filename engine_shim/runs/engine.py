@@ -1,41 +1,34 @@
 """Engine: begins runs of workflows on one host, from a definition or from the past of another run."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.audit.repeats import Place
-from agent_core.errors import DecisionError
 from agent_core.journal.reader import read_run
-from agent_core.journal.record import Tape
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
-from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets
 from agent_core.run.sync import run_sync
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow
-from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
 from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.drive import Job, OnEvent, RunResult
-from engine_shim.runs.failures import find_failures
-from engine_shim.runs.fork import make_fork
+from engine_shim.runs.driving import OnTaken
+from engine_shim.runs.forking import Forking, OnBegin
 from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
-from engine_shim.runs.steering import OnTaken, Steering
 from engine_shim.store.open import shared_database, store_of
 from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
@@ -46,22 +39,50 @@ from utools.registry import ToolRegistry
 from utools.tool import Tool
 
 MAX_RUNNING = 100
-OnBegin = Callable[[str], None] | None
-T = TypeVar("T")
 
 
-class Engine(Steering):
-    """Runs workflows on one host. Any number of runs may be under way at once; `max_running` are driven, the others
-    wait in order.
+class Engine(Forking):
+    """Runs workflows on one host.
 
-    `registry`, or a list of tools, defaults to the built-in tools under the working directory, `store`, or its address
-    (a SQLite file, a PostgreSQL URL), to AGENT_CORE_STORE, else to a file in the user's data directory. `model`, a
-    client or `provider:name`, answers for every model name; without it the names of the definitions are looked up.
-    `agents` are those that an agent's node may name.
-    `telemetry` is told what the runs do; without it the providers are, that the program has set up for OpenTelemetry.
-    With `temporal` the workers at that server drive the runs, and this process follows them. `grants` are what
-    definitions may use, in place of `registry`, `secrets` and `base_urls`. Engines that share the driving of runs have
-    `slots` in place of `max_running`.
+    Args:
+        registry: A registry, or tools; by default the built-in tools under the working directory.
+        store: Where runs are kept, or its address (a SQLite file, a PostgreSQL URL); by default AGENT_CORE_STORE, else
+            a file in the user's data directory.
+        model: A client or `provider:name`, which answers for every model name; by default the names of the definitions
+            are looked up.
+        secrets: What tools may read of the environment.
+        base_urls: Variables of keys by the endpoints that they are for, beside those of the known vendors.
+        default_provider: The provider of model names that name none.
+        max_running: How many runs are driven at a time; any number may be under way, and the others wait in order.
+        agents: The agents that a node may name.
+        telemetry: Where spans and metrics go; by default to the providers that the program has set up for
+            OpenTelemetry.
+        temporal: The server whose workers drive the runs, while this process follows them.
+
+    Attributes:
+        registry: The tools of this host.
+        store: Where its runs are kept.
+
+    Raises:
+        DefinitionError: A store, a model or a tool that cannot be used.
+
+    Example:
+        ```python
+        from engine_shim import Engine
+        from utools import tool
+
+
+        @tool(effect="read")
+        def stock(article: str) -> int:
+            '''Count an article.'''
+            return 12
+
+
+        engine = Engine([stock], store="runs.db")
+        flow = {"id": "count", "nodes": [{"tool": "stock", "config": {"article": "{{external.article}}"}}]}
+        result = engine.run_sync(flow, external={"article": "A-17"})
+        assert (result.status, result.outputs["stock"]) == ("completed", 12)
+        ```
     """
 
     def __init__(
@@ -77,19 +98,29 @@ class Engine(Steering):
         agents: AgentCatalog | None = None,
         telemetry: Telemetry | None = None,
         temporal: TemporalConfig | None = None,
-        grants: Grants | None = None,
-        slots: Line | None = None,
     ) -> None:
         model, opened = model_of(model), store_of(store)
-        if grants is None:
-            tools = with_runs(open_registry(registry, shared_database(opened)), model)
-            known = (secrets or Secrets()).hiding((base_urls or {}).values())
-            load = opened.journal.load
-            models = HostModels(model, base_urls=base_urls, default_provider=default_provider, tape_of=load)
-            grants = Grants.alike(tools, known, models)
+        tools = with_runs(open_registry(registry, shared_database(opened)), model)
+        known = (secrets or Secrets()).hiding((base_urls or {}).values())
+        load = opened.journal.load
+        models = HostModels(model, base_urls=base_urls, default_provider=default_provider, tape_of=load)
+        grants = Grants.alike(tools, known, models)
+        self._open(opened, grants, agents, telemetry, default_provider, Limiter(max_running).line(None), temporal)
+
+    def _open(
+        self,
+        store: RunStore,
+        grants: Grants,
+        agents: AgentCatalog | None,
+        telemetry: Telemetry | None,
+        default_provider: str,
+        slots: Line,
+        temporal: TemporalConfig | None,
+    ) -> None:
+        """Take what definitions may use, and in which slots runs are driven; several engines may share these."""
         protect_name(NAME)
-        told = RunTelemetry(telemetry or Telemetry(), opened, default_provider)
-        super().__init__(opened, grants, agents, told, slots or Limiter(max_running).line(None), temporal)
+        told = RunTelemetry(telemetry or Telemetry(), store, default_provider)
+        super().__init__(store, grants, agents, told, slots, temporal)
 
     @classmethod
     def from_config(
@@ -99,15 +130,20 @@ class Engine(Steering):
         store: RunStore | StrPath | None = None,
         model: ModelClient | str | None = None,
     ) -> "Engine":
-        """Return the engine of the host that this file configures; without a path, of the one that the command line
-        finds.
+        """Return the engine of a host by its configuration file.
 
-        DefinitionErrors for what is wrong with the file.
+        Args:
+            path: The file, `agent-core.yaml`; by default the one that the command line finds.
+            store: A store, or its address, in place of the file's.
+            model: A client or `provider:name`, which answers for every model name.
+
+        Raises:
+            DefinitionErrors: All that is wrong with the file.
         """
-        return cls.of_host(load_host_config(None if path is None else Path(path)), store=store, model=model)
+        return cls._of_host(load_host_config(None if path is None else Path(path)), store=store, model=model)
 
     @classmethod
-    def of_host(
+    def _of_host(
         cls,
         config: HostConfig,
         *,
@@ -124,15 +160,15 @@ class Engine(Steering):
         client = name_model(config, opened, model) if isinstance(model, str) else model_of(model)
         registry = with_runs(build_registry(config, shared_database(opened)), client)
         grants = open_grants(config, registry, client, opened.journal.load, is_served=is_served or is_worker)
-        engine = cls(
-            store=opened,
-            model=client,
-            default_provider=config.default_provider,
-            agents=build_catalog(config, registry),
-            grants=replace(grants, turns=open_turn_grant(config, registry, opened, model)),
-            slots=slots,
-            telemetry=telemetry,
-            temporal=config.temporal if config.engine == "temporal" and not is_worker else None,
+        engine = cls.__new__(cls)
+        engine._open(
+            opened,
+            replace(grants, turns=open_turn_grant(config, registry, opened, model)),
+            build_catalog(config, registry),
+            telemetry,
+            config.default_provider,
+            slots or Limiter(MAX_RUNNING).line(None),
+            config.temporal if config.engine == "temporal" and not is_worker else None,
         )
         engine._starter.host = "" if config.file is None else str(config.file.resolve())
         return engine
@@ -151,15 +187,27 @@ class Engine(Steering):
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """Run a workflow, a definition or a file from its inputs. DefinitionError, with nothing written, when it
-        cannot be run.
+        """Run a workflow from its inputs to its end, or until it waits.
 
-        The `default`s that the definition's `inputs` declare replace what `external` lacks. A `run_id` that the store
-        holds already is resumed, or, when the run is finished, gives its result again; RunBusy while it is driven.
-        `is_new` says that the id was made just now, so that the store is not searched for it. A run with a `submitter`
-        is driven on by its servers after a restart.
-        `on_begin` is called with the run's id, once its inputs are checked, before anything is written, and perhaps in
-        a thread; `on_taken` once all is written, and it is driven.
+        Args:
+            workflow: A workflow, a definition, or the path of its file.
+            external: The inputs; the `default`s that the definition declares replace what it lacks.
+            run_id: The run's id, by default a new one. A run that the store holds is resumed, or, when it is finished,
+                gives its result again.
+            is_new: Whether the id was made just now, so that the store is not searched for it.
+            submitter: Who submitted the run: servers drive it on after a restart.
+            on_begin: Called with the run's id, once its inputs are checked, before anything is written, and perhaps in
+                a thread.
+            on_taken: Called once all is written, and the run is driven.
+            on_event: Called with each event, in the event loop.
+
+        Returns:
+            The result: what came of it, or what it waits for.
+
+        Raises:
+            DefinitionError: A workflow or inputs that cannot be run; nothing was written.
+            RunBusy: Somebody drives the run at this moment.
+            JournalError: The store cannot be read or written.
         """
         require_asyncio()
         start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)
@@ -182,25 +230,36 @@ class Engine(Steering):
         external: Mapping[str, Any] | None = None,
         run_id: str | None = None,
     ) -> str:
-        """Write how a run begins, for `resume` to drive, and give its id. Raises what `run` does."""
+        """Write how a run begins, for `resume` to drive. Raises what `run` does.
+
+        Args:
+            workflow: A workflow, a definition, or the path of its file.
+            external: The inputs.
+            run_id: The run's id, by default a new one.
+
+        Returns:
+            The run's id.
+        """
         start = self._starter.prepare(workflow, external, run_id)
-        with self.lease_keeper.holding(start.run):
+        with self._lease_keeper.holding(start.run):
             self._starter.write(start)
         return start.run
 
-    def has_begun(self, run_id: str) -> bool:
+    def _has_begun(self, run_id: str) -> bool:
         """Return whether the store holds the beginning of this run."""
         return self._index.has_started(run_id)
 
-    def forget_unbegun(self, run_id: str) -> bool:
+    def _forget_unbegun(self, run_id: str) -> bool:
         """Delete what a store holds of a run whose beginning could not be written. False for one that has begun.
 
         RunBusy while somebody begins it.
         """
-        with self.lease_keeper.holding(run_id):
-            return not self.has_begun(run_id) and self.store.forget(run_id)
+        with self._lease_keeper.holding(run_id):
+            return not self._has_begun(run_id) and self.store.forget(run_id)
 
-    def has_begun_with(self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]) -> bool:
+    def _has_begun_with(
+        self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]
+    ) -> bool:
         """Return whether a run of the store began with these inputs, as the records have them, in whichever version."""
         tape = self.store.journal.load(run_id)
         if ROOT not in tape:
@@ -208,81 +267,6 @@ class Engine(Steering):
         given = self._starter.prepare(workflow, external, None).body["external"]
         recorded = read_run(tape, ROOT).external
         return all(name in recorded and recorded[name] == given[name] for name in external)
-
-    async def fork(
-        self,
-        run_id: str,
-        at: tuple[str, int],
-        *,
-        new_id: str | None = None,
-        repeat_writes: bool = False,
-        submitter: str | None = None,
-        on_begin: OnBegin = None,
-        on_taken: OnTaken = None,
-        on_event: OnEvent = None,
-    ) -> RunResult:
-        """Return a new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
-
-        What was answered before is not asked again; the record, and whatever followed from it, is done anew. Approvals
-        of what is done anew are asked again. The run itself does not change. RunNotFound when the store holds no such
-        run, Damaged when its records are not whole, DefinitionError when there is no such record, when the past cannot
-        be rewritten for another run id, or when this host lacks what the run needs. WritesRepeated when the run made
-        writes after the record, unless `repeat_writes` says that they may be made again.
-        """
-        if not (isinstance(at[0], str) and type(at[1]) is int):
-            raise DefinitionError("must be (strand, n)", where="at", value=at)
-        require_asyncio()
-        hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: [at], new_id, submitter, hooks, repeat_writes=repeat_writes)
-
-    async def retry_failed(
-        self,
-        run_id: str,
-        *,
-        new_id: str | None = None,
-        submitter: str | None = None,
-        on_begin: OnBegin = None,
-        on_taken: OnTaken = None,
-        on_event: OnEvent = None,
-    ) -> RunResult:
-        """Return a fork of a failed run at the questions and reads over which it failed, which are done anew.
-
-        The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
-        what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
-        again, or over a write.
-        """
-        require_asyncio()
-        new = new_id or f"{run_id}-retry"
-        if new_id is None and await self._runs.load(new):
-            raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
-        hooks = (on_begin, on_taken, on_event)
-        return await self._fork(run_id, lambda tape: find_failures(run_id, tape), new, submitter, hooks, retry=True)
-
-    async def _fork(
-        self,
-        run_id: str,
-        find_places: Callable[[Tape], list[Place]],
-        new_id: str | None,
-        submitter: str | None,
-        hooks: tuple[OnBegin, OnTaken, OnEvent],
-        *,
-        repeat_writes: bool = False,
-        retry: bool = False,
-    ) -> RunResult:
-        new = new_run_id() if new_id is None else check_run_id(new_id)
-        on_begin, on_taken, on_event = hooks
-
-        make = partial(make_fork, self._index, self.grants, run_id, find_places, new)
-        fork = await self._runs.run_blocking(make, repeat_writes=repeat_writes, retry=retry)
-
-        def write(stop: StopSignal) -> Job:
-            if on_begin is not None:
-                on_begin(new)
-            self._starter.add_entry(new, fork.started, fork.base, fork.at, submitter)
-            self.store.journal.append(new, fork.rows)
-            return self._job_of(new, stop, on_event)
-
-        return await self._drive(new, write, on_taken)
 
     def run_sync(
         self,
@@ -292,5 +276,12 @@ class Engine(Steering):
         run_id: str | None = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """`run` for a caller without an event loop."""
+        """Do what `run` does, for a caller without an event loop; inside one, in a thread of its own.
+
+        Args:
+            workflow: A workflow, a definition, or the path of its file.
+            external: The inputs.
+            run_id: The run's id, by default a new one.
+            on_event: Called with each event.
+        """
         return run_sync(lambda: self.run(workflow, external=external, run_id=run_id, on_event=on_event))

@@ -151,7 +151,7 @@ class Preparer:
     def _describe_tool(self, code: str) -> Json:
         tool = self._registry.get(code)
         within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
-        schema = self._registry.schema(code).schema
+        schema = self._registry._schema(code).schema
         known = {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
         if tool.awaits:
             known["awaits"] = True
@@ -180,7 +180,7 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
     """Return the registry with the tools in it that are runs themselves: agents, and other workflows."""
     known = {tool.code for tool in registry.all()}
     for tool in (agent_tool(registry, model), invoke_tool()):
-        if tool.code not in known and registry.refusal(tool.code) is None:
+        if tool.code not in known and registry._refusal(tool.code) is None:
             registry.register(tool)
     return registry
 

@@ -316,7 +316,7 @@ class SqliteRunStore(DatabaseRunStore):
             from agent_core.journal.sqlite import SqliteJournal
             from engine_shim.store.ledger import LedgerKeeper
 
-            return SqliteJournal(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
+            return SqliteJournal._beside(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
 
         super().__init__(database, open_journal, clock=clock)
 
