@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from agent_core.protocol.parse import parse as parse
     from agent_core.protocol.step_schema import step_schema as step_schema
     from agent_core.run.agent_output import AgentOutput as AgentOutput
+    from agent_core.run.agent_tool import agent_tool as agent_tool
     from agent_core.run.events import Event as Event
-    from agent_core.run.node import agent_tool as agent_tool
     from agent_core.run.node import run_agent as run_agent
     from agent_core.run.node import run_agent_sync as run_agent_sync
     from agent_core.run.row_listener import ActListener as ActListener
@@ -149,7 +149,7 @@ HOMES = {
     "UsedTool": "agent_core.outputs",
     "Verification": "agent_core.audit.verify",
     "WaitingCall": "agent_core.outputs",
-    "agent_tool": "agent_core.run.node",
+    "agent_tool": "agent_core.run.agent_tool",
     "create_model": "agent_core.models.providers",
     "parse": "agent_core.protocol.parse",
     "replay": "agent_core.audit.replay",

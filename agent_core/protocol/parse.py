@@ -58,6 +58,8 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
+    """A step of a plan: a tool with its parameters."""
+
     step: int
     description: str
     tool: str

@@ -1,4 +1,4 @@
-"""The node: one agent run for a caller, `run_agent`, and the same as the tool `agent_core`."""
+"""The node: one agent run for a caller, `run_agent`."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -24,7 +24,7 @@ from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
 from agent_core.outputs import Json
 from agent_core.records import AgentStartedBody
-from agent_core.run.agent_output import OUTPUT, AgentOutput
+from agent_core.run.agent_output import AgentOutput
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.cancellation import in_own_task
@@ -45,8 +45,7 @@ from agent_core.run.sync import make_sync
 from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
-from utools.tool import Args, Tool, ToolContext, ToolResult
-from utools.words.text import Text
+from utools.tool import Tool
 
 CODE = "agent_core"
 ROOT = "agent"
@@ -67,14 +66,53 @@ async def run_agent(
 ) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
-    An unfinished `run_id` (or unfinished JSONL file) continues, a finished one gives its output without acting.
-    `registry` may be a list of tools. `model`, a client or `provider:name`, answers every question; without it the
-    config's `provider:name` does. `journal` may be a file's path, JSONL (.jsonl) or SQLite (.db, .sqlite, .sqlite3), or
-    the URL of a PostgreSQL database.
-    `decisions` are a person's decisions on what waits, by (strand, n), and `by` names who decided. `observe` gives what
-    follows the run for telemetry. Raises DefinitionError for a bad config, or for another config than the run began
-    with, DecisionError for a decision that fits nothing, JournalError when the journal cannot be used, NoEventLoop
-    outside an event loop of asyncio. A cancelled caller cancels the run, whose journal then ends as any other's.
+    A cancelled caller cancels the run, whose journal then ends as any other's.
+
+    Args:
+        config: The agent: its model, its tools, its limits, its prompt.
+        registry: A registry, or tools, of which `allowed_tools` of the config names those that it may call.
+        model: A client or `provider:name`, which answers every question; by default the config's `provider:name`.
+        journal: A journal; a file's path, JSONL (.jsonl) or SQLite (.db, .sqlite, .sqlite3); or the URL of a PostgreSQL
+            database. By default the records end with the process.
+        run_id: The run's id. An unfinished one (or an unfinished JSONL file) continues, a finished one gives its output
+            without acting.
+        decisions: A person's decisions on what waits, by (strand, n).
+        on_event: Called with each event, in the event loop.
+        secrets: What tools may read of the environment.
+        by: Who decided.
+        observe: Gives what follows the run for telemetry.
+
+    Returns:
+        The output, however the run ended: only `finish_reason: final` is a success.
+
+    Raises:
+        DefinitionError: A config that cannot be run, or another one than the run began with.
+        DecisionError: A decision that fits nothing that waits.
+        JournalError: A journal that cannot be used.
+        NoEventLoop: The caller is outside an event loop of asyncio.
+
+    Example:
+        ```python
+        import asyncio
+
+        from agent_core import run_agent, run_agent_sync
+        from agent_core.models import ScriptedModel
+        from utools import tool
+
+
+        @tool(effect="read")
+        def stock(article: str) -> int:
+            '''Count an article.'''
+            return 12
+
+
+        config = {"model": "scripted", "max_steps": 3, "allowed_tools": ["stock"], "prompt": "How many A-17 are there?"}
+        replies = ['{"type":"action","tool":"stock","args":{"article":"A-17"}}', '{"type":"final","answer":"12."}']
+        output = asyncio.run(run_agent(config, registry=[stock], model=ScriptedModel(replies)))
+        assert output.final_answer == "12."
+        output = run_agent_sync(config, registry=[stock], model=ScriptedModel(replies))
+        assert output.used_tools["stock"]["count"] == 1
+        ```
     """
     with open_journal(journal) as opened:
         return await in_own_task(
@@ -174,36 +212,6 @@ def agent_preparer(
         )
 
     return prepare
-
-
-def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str | None = None) -> Tool:
-    """Return the tool `agent_core`: as a workflow's node, or as another agent's tool, it is a run in a child strand."""
-    registry, model = ToolRegistry.from_tools(registry), model_of(model)
-
-    async def execute(args: Args, context: ToolContext) -> ToolResult:
-        output = await run_agent(args, registry=registry, model=model)
-        success = output.finish_reason == "final"
-        error = None if success else Text("ended by {reason}", reason=output.finish_reason)
-        return ToolResult(success, output.model_dump(), error)
-
-    return Tool(
-        code=CODE,
-        description="Let an agent work on a task of its own with the tools it is allowed, and give its answer.",
-        config_schema=_node_schema(),
-        output_schema=OUTPUT,
-        execute=execute,
-        effect="nested",
-        foreign=True,
-    )
-
-
-def _node_schema() -> Json:
-    """Return the ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
-    schema = AgentConfig.model_json_schema()
-    authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
-    prompt = {**schema["properties"]["prompt"], "description": "The task."}
-    told = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    return {**told, "properties": {"prompt": prompt, **authored}}
 
 
 def _telling(prepare: Prepare, on_begin: Callable[[], object]) -> Prepare:

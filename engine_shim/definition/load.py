@@ -41,6 +41,7 @@ class Workflow:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
+        """The nodes by their ids."""
         return {node.id: node for node in self.definition.nodes}
 
     def as_json(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.config import OF_ITS_MODEL, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.prompts.render import templates
-from agent_core.run.node import agent_tool
+from agent_core.run.agent_tool import agent_tool
 from engine_shim.definition.inputs import external_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, Definition, Node

@@ -16,8 +16,9 @@ from agent_core.models.client import ModelClient
 from agent_core.outputs import Json
 from agent_core.records import TurnNote
 from agent_core.rules import CURRENT
+from agent_core.run.agent_tool import agent_tool
 from agent_core.run.clock import now
-from agent_core.run.node import agent_preparer, agent_tool
+from agent_core.run.node import agent_preparer
 from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.tool_policies import effect_as_data
 from engine_shim.definition.check_agents import find_prompt_files

@@ -61,10 +61,14 @@ class RunStore(Protocol):
     """Runs by id. The journal is the truth; the entries can be lost without losing a run."""
 
     @property
-    def journal(self) -> "Journal": ...
+    def journal(self) -> "Journal":
+        """The records of its runs."""
+        ...
 
     @property
-    def leases(self) -> Leases: ...
+    def leases(self) -> Leases:
+        """Which process drives which run."""
+        ...
 
     @property
     def clock(self) -> StoreClock:

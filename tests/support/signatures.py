@@ -43,7 +43,7 @@ def named_classes(value: Any) -> Iterator[type]:
 def public_functions(owner: type) -> dict[str, Any]:
     """The public methods and properties of a class that are ours, and how it is made and called."""
     found: dict[str, Any] = {}
-    for name in {name for base in filter(is_ours, owner.__mro__) for name in vars(base)}:
+    for name in sorted({name for base in filter(is_ours, owner.__mro__) for name in vars(base)}):
         if not name.startswith("_") or name in CALLED:
             value = inspect.getattr_static(owner, name)
             value = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
