@@ -129,7 +129,7 @@ class _Page:
     def _entry(self, name: str) -> str:
         """Return what the page says of a public name, and of the methods of a class."""
         found, value = self._names[name], _value_of(self._menu, name)
-        text = f'<a id="{name}"></a>\n\n## {name}\n\n{self._signature(name, found)}{self._sections(found, value)}'
+        text = f'<a id="{name}"></a>\n\n## {name}\n\n{self._signature(name, found)}{self._sections(found)}'
         if not isclass(value):
             return text
         text += self._fields(found, value)
@@ -141,8 +141,6 @@ class _Page:
 
     def _signature(self, name: str, found: Any) -> str:
         """Return how a name is called, as code, and the public types in it, as links."""
-        if found.is_attribute and name.endswith("_sync"):
-            found = self._names[name.removesuffix("_sync")]
         if found.is_attribute:
             return f"```python\n{name} = {found.value}\n```\n\n"
         shown = [each for each in found.parameters if each.name not in ("self", "cls")]
@@ -156,12 +154,9 @@ class _Page:
         called = f"{word}{name}({arguments}{chr(10) if arguments else ''}){result}"
         return f"```python\n{called}\n```\n\n" + (f"Types: {', '.join(types)}\n\n" if types else "")
 
-    def _sections(self, found: Any, value: Any = None) -> str:
-        """Return the sections of a docstring as Markdown; of a function that another one was made of, where its are."""
-        sections = found.docstring.parse("google") if found.docstring else []
-        wrapped = getattr(value, "__wrapped__", None)
-        more = f"It takes and gives what {self.link(wrapped.__name__)} does.\n\n" if wrapped else ""
-        return "".join(map(self._section, sections)) + more
+    def _sections(self, found: Any) -> str:
+        """Return the sections of a docstring as Markdown."""
+        return "".join(map(self._section, found.docstring.parse("google") if found.docstring else []))
 
     def _inherited(self, found: Any, method: str) -> str:
         """Return where the protocol is explained whose method this is."""

@@ -27,8 +27,7 @@ class AgentOutput(BaseModel, Generic[Answer]):
 
     Attributes:
         final_answer: The answer: a text, or what `answer_schema` asks for; None unless the `finish_reason` is `final`.
-        answer: The same, without the None; AnswerError where there is none.
-        status: How the run is, by its finish reason: completed, failed, cancelled, waiting or paused. Not in the JSON.
+        answer: The same, without the None; AnswerError if there is none.
         trace: The steps: what the model said, called and read.
         used_tools: How often each tool was called, and how it went, by its code.
         finish_reason: Why the run ended; only `final` is a success.
