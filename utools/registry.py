@@ -22,7 +22,7 @@ from utools.host_policy import HostPolicy
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.threads import DaemonThreads
-from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
+from utools.tool import Args, Tool, ToolContext, ToolResult, check_example, is_async
 from utools.tool_lookup import ToolLookup
 from utools.words.catalogue import ENGLISH, Words, words_in
 from utools.words.text import leaves_of
@@ -291,6 +291,7 @@ def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> Non
     hidden, preset = author_keys(schema.schema), set(policy.presets.get(tool.code, ()))
     own = ConfigSchema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
     for index, example in enumerate(tool.examples):
+        check_example(example, where=f"{where}/{index}")
         if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none
             continue
         if authored := sorted(hidden & set(example["args"])):

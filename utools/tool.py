@@ -231,8 +231,11 @@ class Tool:
         ttl = self.cache.get("ttl") if self.cache is not None else 1
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
-        for index, example in enumerate(self.examples):
-            _check_example(example, where=f"{where}.examples/{index}")
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is one of the project's own: a model that is not small calls it without an example."""
+        return getattr(self.execute, "__module__", "").startswith("utools.builtin")
 
     def effect_of(self, args: Args) -> Effect:
         """Return the effect of one call.
@@ -266,7 +269,8 @@ def name_as_words(code: str) -> str:
     return code.replace("_", " ")
 
 
-def _check_example(example: Any, *, where: str) -> None:
+def check_example(example: Any, *, where: str) -> None:
+    """DefinitionError for what is no example of a call."""
     if not isinstance(example, Mapping) or set(example) != EXAMPLE_KEYS:
         raise DefinitionError(f"must be an object with {', '.join(sorted(EXAMPLE_KEYS))}", where=where, value=example)
     if not isinstance(example["user"], str) or not isinstance(example["args"], dict):

@@ -4,6 +4,7 @@ None is made up from a schema: a sample shows calls and answers that no person w
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from agent_core.config import Example, ExampleCall
@@ -36,7 +37,11 @@ def examples_of_tools(
     room only when each tool has its first. Those of our own tools are in the run's language.
     """
     codes = sorted(tools, key=lambda code: tools[code]["effect"] == "write")
-    by_tool = [[each for each in written.get(code, ()) if _is_legal(tools[code], each["args"])] for code in codes]
+    each_tool = 2 if as_turns else 1
+    by_tool = [
+        list(islice((each for each in written.get(code, ()) if _is_legal(tools[code], each["args"])), each_tool))
+        for code in codes
+    ]
     firsts = sum(1 for found in by_tool if found)
     seconds = MAX_TURNS - firsts if as_turns else 0
     chosen: list[Example] = []

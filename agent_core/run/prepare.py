@@ -71,8 +71,9 @@ def prepare_agent(
         own = [name for name in ("observation", "tool_error") if name not in read.templates]
         texts.update({name: texts[f"small_{name}"] for name in own})
     variables = _variables(read, tools, limits, words)
-    written = {code: registry.get(code).examples for code in tools}
-    examples = read_examples(read, tools, written, texts, as_turns=needs_turns or read.protocol == "tools")
+    as_turns = needs_turns or read.protocol == "tools"
+    written = {code: tool.examples for code in tools if not (tool := registry.get(code)).is_built_in or as_turns}
+    examples = read_examples(read, tools, written, texts, as_turns=as_turns)
     system, messages = _write_messages(read, texts, variables, conversation, words, examples)
     body: AgentStartedBody = {
         "loop": "agent",

@@ -200,6 +200,12 @@ def test_the_one_without_a_call_is_in_the_language_of_the_others() -> None:
     assert [message["content"] for message in body["examples"]][-1] == "Summer."
 
 
+def test_those_of_built_in_tools_are_for_small_models() -> None:
+    ours = [each for each in default_registry().for_models() if each.code == "http_request"]
+    shown = system(started([*ours, showing("look", STOCK)])).split("Summer.")[1]
+    assert re.findall('"tool":"(.*?)"', shown) == ["look"]
+
+
 BUILT_IN = [(each, example) for each in default_registry().for_models() for example in each.examples]
 
 

@@ -12,7 +12,7 @@ from agent_core import run_agent
 from agent_core.testing import TestModel, assert_called, assert_finish
 from support.optional import needs
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult
-from utools.adapters import from_langchain, from_openai, from_toolset
+from utools.adapters import from_openai
 
 
 class Stay(BaseModel):
@@ -105,6 +105,8 @@ def test_what_describes_no_function_is_refused(description: Any, function: Any, 
 async def test_tools_of_langchain_keep_their_schemas_and_values() -> None:
     from langchain_core.tools import StructuredTool, tool
 
+    from utools.adapters import from_langchain
+
     @tool
     async def book(stay: Stay, notes: list[str] | None = None, smoking: bool = False) -> dict[str, Any]:
         """Book a room."""
@@ -141,6 +143,8 @@ async def test_tools_of_langchain_keep_their_schemas_and_values() -> None:
 async def test_a_sync_tool_of_langchain_runs_in_our_threads_and_an_async_one_in_the_loop() -> None:
     from langchain_core.tools import BaseTool, tool
 
+    from utools.adapters import from_langchain
+
     @tool
     def here() -> str:
         """Name the thread."""
@@ -164,6 +168,8 @@ async def test_a_sync_tool_of_langchain_runs_in_our_threads_and_an_async_one_in_
 @needs("langchain_core")
 async def test_artifacts_go_to_the_host_and_errors_to_the_model() -> None:
     from langchain_core.tools import InjectedToolCallId, ToolException, tool
+
+    from utools.adapters import from_langchain
 
     @tool(response_format="content_and_artifact")
     def draw(title: str) -> tuple[list[dict[str, str]], dict[str, int]]:
@@ -225,6 +231,8 @@ def make_toolset() -> Any:
 
 @needs("pydantic_ai")
 async def test_a_toolset_of_pydantic_ai_gives_its_tools() -> None:
+    from utools.adapters import from_toolset
+
     book, price, draw = await from_toolset(make_toolset(), deps="ann", effect={"price": "read"})
     assert [(each.code, each.effect) for each in (book, price, draw)] == [
         ("book", "write"), ("price", "read"), ("draw", "write"),
@@ -244,6 +252,8 @@ async def test_a_toolset_of_pydantic_ai_gives_its_tools() -> None:
 
 @needs("pydantic_ai")
 async def test_a_date_that_a_schema_does_not_check_is_refused_in_words_for_the_model() -> None:
+    from utools.adapters import from_toolset
+
     (book, *_) = await from_toolset(make_toolset())
     refused = await call(book, stay={"town": "Oslo", "begins": "soon"})
     assert "/stay/begins" in str(refused.error)
@@ -253,6 +263,8 @@ async def test_a_date_that_a_schema_does_not_check_is_refused_in_words_for_the_m
 async def test_a_tool_that_pydantic_ai_does_not_execute_is_refused() -> None:
     from pydantic_ai import ExternalToolset, ToolDefinition
 
+    from utools.adapters import from_toolset
+
     with pytest.raises(
         DefinitionError, match=r"tools\.price: pydantic-ai does not execute it at once, its kind is ext"
     ):
@@ -261,5 +273,7 @@ async def test_a_tool_that_pydantic_ai_does_not_execute_is_refused() -> None:
 
 @needs("pydantic_ai")
 async def test_an_approval_that_pydantic_ai_asks_for_is_not_given() -> None:
+    from utools.adapters import from_toolset
+
     (_, price, _) = await from_toolset(make_toolset().approval_required())
     assert "nothing here continues it; ask a person by `approval`" in str((await call(price, nights=2)).error)
