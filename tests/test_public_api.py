@@ -80,7 +80,7 @@ MAIN = {
     agent_core.SqliteJournal: "append close delete identity load path runs tail threads",
     agent_core.JsonlJournal: "append close delete identity load path runs threads",
     utools.Tool: """awaits cache check code config_schema description effect effect_of examples execute fingerprint
-        foreign idempotent inward node_only output_schema""",
+        foreign idempotent inward is_built_in node_only output_schema""",
     utools.ToolContext: """clean clock deadline_s deps idempotency_key is_let_go language log n progress run_id secret
         strand""",
     utools.ToolResult: "error metadata output success",
