@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
+    from agent_core.audit.repeats import MadeWrite as MadeWrite
     from agent_core.audit.replay import Replay as Replay
     from agent_core.audit.replay import replay as replay
     from agent_core.audit.verify import Verification as Verification
     from agent_core.audit.verify import verify as verify
     from agent_core.config import AgentConfig as AgentConfig
+    from agent_core.config import AllowedTool as AllowedTool
+    from agent_core.config import AnyOf as AnyOf
+    from agent_core.config import Document as Document
+    from agent_core.config import Example as Example
+    from agent_core.config import ExampleCall as ExampleCall
+    from agent_core.config import PlanConfig as PlanConfig
     from agent_core.decisions import Approve as Approve
     from agent_core.decisions import Deny as Deny
     from agent_core.decisions import Done as Done
@@ -17,61 +24,144 @@ if TYPE_CHECKING:
     from agent_core.decisions import Fail as Fail
     from agent_core.decisions import Retry as Retry
     from agent_core.decisions import Skip as Skip
+    from agent_core.errors import Abandoned as Abandoned
+    from agent_core.errors import AgentCoreError as AgentCoreError
     from agent_core.errors import AnswerError as AnswerError
+    from agent_core.errors import Damaged as Damaged
     from agent_core.errors import DecisionError as DecisionError
+    from agent_core.errors import DecisionTaken as DecisionTaken
     from agent_core.errors import DefinitionError as DefinitionError
+    from agent_core.errors import Divergence as Divergence
+    from agent_core.errors import JournalAway as JournalAway
     from agent_core.errors import JournalError as JournalError
+    from agent_core.errors import Lost as Lost
+    from agent_core.errors import NoEventLoop as NoEventLoop
+    from agent_core.journal.control import Decisions as Decisions
+    from agent_core.journal.identity import StoreIdentity as StoreIdentity
     from agent_core.journal.jsonl import JsonlJournal as JsonlJournal
     from agent_core.journal.memory import MemoryJournal as MemoryJournal
+    from agent_core.journal.record import Row as Row
+    from agent_core.journal.record import Tape as Tape
     from agent_core.journal.signature import Keys as Keys
+    from agent_core.journal.source import Source as Source
     from agent_core.journal.sqlite import SqliteJournal as SqliteJournal
+    from agent_core.journal.store import Journal as Journal
+    from agent_core.journal.store import TailedJournal as TailedJournal
+    from agent_core.models.client import Completion as Completion
+    from agent_core.models.client import Delta as Delta
+    from agent_core.models.client import ModelClient as ModelClient
+    from agent_core.models.client import ModelError as ModelError
+    from agent_core.models.client import ModelInfo as ModelInfo
+    from agent_core.models.client import Question as Question
+    from agent_core.models.providers import create_model as create_model
+    from agent_core.models.scripted import ScriptedModel as ScriptedModel
+    from agent_core.outputs import FinishReason as FinishReason
+    from agent_core.outputs import JournalEnd as JournalEnd
+    from agent_core.outputs import PolicyDecision as PolicyDecision
+    from agent_core.outputs import RunError as RunError
+    from agent_core.outputs import RunUsage as RunUsage
+    from agent_core.outputs import TraceAction as TraceAction
+    from agent_core.outputs import TraceStep as TraceStep
+    from agent_core.outputs import UsedTool as UsedTool
+    from agent_core.outputs import WaitingCall as WaitingCall
     from agent_core.protocol.errors import ProtocolError as ProtocolError
     from agent_core.protocol.parse import Action as Action
     from agent_core.protocol.parse import Final as Final
     from agent_core.protocol.parse import Plan as Plan
+    from agent_core.protocol.parse import PlanStep as PlanStep
     from agent_core.protocol.parse import parse as parse
     from agent_core.protocol.step_schema import step_schema as step_schema
     from agent_core.run.agent_output import AgentOutput as AgentOutput
+    from agent_core.run.agent_stream import stream_agent as stream_agent
+    from agent_core.run.agent_tool import agent_tool as agent_tool
     from agent_core.run.events import Event as Event
     from agent_core.run.events import StreamResult as StreamResult
-    from agent_core.run.node import agent_tool as agent_tool
     from agent_core.run.node import run_agent as run_agent
     from agent_core.run.node import run_agent_sync as run_agent_sync
-    from agent_core.run.node import stream_agent as stream_agent
+    from agent_core.run.row_listener import ActListener as ActListener
+    from agent_core.run.row_listener import Observe as Observe
+    from agent_core.run.secrets import Secrets as Secrets
+    from agent_core.statuses import RunStatus as RunStatus
+    from utools.problems import DefinitionErrors as DefinitionErrors
 
 HOMES = {
+    "Abandoned": "agent_core.errors",
+    "ActListener": "agent_core.run.row_listener",
     "Action": "agent_core.protocol.parse",
     "AgentConfig": "agent_core.config",
+    "AgentCoreError": "agent_core.errors",
     "AgentOutput": "agent_core.run.agent_output",
+    "AllowedTool": "agent_core.config",
     "AnswerError": "agent_core.errors",
+    "AnyOf": "agent_core.config",
     "Approve": "agent_core.decisions",
+    "Completion": "agent_core.models.client",
+    "Damaged": "agent_core.errors",
     "DecisionError": "agent_core.errors",
+    "DecisionTaken": "agent_core.errors",
+    "Decisions": "agent_core.journal.control",
     "DefinitionError": "agent_core.errors",
+    "DefinitionErrors": "utools.problems",
+    "Delta": "agent_core.models.client",
     "Deny": "agent_core.decisions",
+    "Divergence": "agent_core.errors",
+    "Document": "agent_core.config",
     "Done": "agent_core.decisions",
     "Edit": "agent_core.decisions",
     "Event": "agent_core.run.events",
+    "Example": "agent_core.config",
+    "ExampleCall": "agent_core.config",
     "Fail": "agent_core.decisions",
     "Final": "agent_core.protocol.parse",
+    "FinishReason": "agent_core.outputs",
+    "Journal": "agent_core.journal.store",
+    "JournalAway": "agent_core.errors",
+    "JournalEnd": "agent_core.outputs",
     "JournalError": "agent_core.errors",
     "JsonlJournal": "agent_core.journal.jsonl",
     "Keys": "agent_core.journal.signature",
+    "Lost": "agent_core.errors",
+    "MadeWrite": "agent_core.audit.repeats",
     "MemoryJournal": "agent_core.journal.memory",
+    "ModelClient": "agent_core.models.client",
+    "ModelError": "agent_core.models.client",
+    "ModelInfo": "agent_core.models.client",
+    "NoEventLoop": "agent_core.errors",
+    "Observe": "agent_core.run.row_listener",
     "Plan": "agent_core.protocol.parse",
+    "PlanConfig": "agent_core.config",
+    "PlanStep": "agent_core.protocol.parse",
+    "PolicyDecision": "agent_core.outputs",
     "ProtocolError": "agent_core.protocol.errors",
+    "Question": "agent_core.models.client",
     "Replay": "agent_core.audit.replay",
     "Retry": "agent_core.decisions",
+    "Row": "agent_core.journal.record",
+    "RunError": "agent_core.outputs",
+    "RunStatus": "agent_core.statuses",
+    "RunUsage": "agent_core.outputs",
+    "ScriptedModel": "agent_core.models.scripted",
+    "Secrets": "agent_core.run.secrets",
     "Skip": "agent_core.decisions",
+    "Source": "agent_core.journal.source",
     "SqliteJournal": "agent_core.journal.sqlite",
+    "StoreIdentity": "agent_core.journal.identity",
     "StreamResult": "agent_core.run.events",
+    "TailedJournal": "agent_core.journal.store",
+    "Tape": "agent_core.journal.record",
+    "TraceAction": "agent_core.outputs",
+    "TraceStep": "agent_core.outputs",
+    "UsedTool": "agent_core.outputs",
     "Verification": "agent_core.audit.verify",
-    "agent_tool": "agent_core.run.node",
+    "WaitingCall": "agent_core.outputs",
+    "agent_tool": "agent_core.run.agent_tool",
+    "create_model": "agent_core.models.providers",
     "parse": "agent_core.protocol.parse",
     "replay": "agent_core.audit.replay",
     "run_agent": "agent_core.run.node",
     "run_agent_sync": "agent_core.run.node",
     "step_schema": "agent_core.protocol.step_schema",
-    "stream_agent": "agent_core.run.node",
+    "stream_agent": "agent_core.run.agent_stream",
     "verify": "agent_core.audit.verify",
 }
 """The public names, each imported from its module when it is first used: `import agent_core` loads no pydantic."""

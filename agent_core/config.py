@@ -98,7 +98,16 @@ OF_ITS_MODEL: Final = (*OF_ENDPOINT, "fallback_models")
 
 
 class AgentConfig(_Strict):
-    """The node's config. `null` or 0 means no limit; the sizes are characters, the times seconds."""
+    """The node's config. `null` or 0 means no limit; the sizes are characters, the times seconds.
+
+    Example:
+        ```python
+        from agent_core import AgentConfig
+
+        config = AgentConfig(model="openai:gpt-4o-mini", max_steps=5, allowed_tools=["stock"], prompt="How many?")
+        assert (config.timeout, config.approval) == (120, "never")
+        ```
+    """
 
     model: str = Field(min_length=1, description="provider:name, e.g. openai:gpt-4o-mini")
     max_steps: Annotated[int, Field(ge=0)] | None = Field(description="Model replies, repairs included")

@@ -35,19 +35,31 @@ __all__ = [
 
 
 class AgentCoreError(Exception):
-    """The root of this package's own exceptions."""
+    """The root of this package's own exceptions.
+
+    What to do: catch it for every error of agent_core.
+    """
 
 
 class JournalError(AgentCoreError):
-    """A journal that cannot be read or written."""
+    """A journal that cannot be read or written.
+
+    What to do: do what the message says: another path, more space, the right to write.
+    """
 
 
 class JournalAway(JournalError):
-    """A journal whose database cannot be reached now, or is busy; what was to be written may be written again."""
+    """A journal whose database cannot be reached now, or is busy; what was to be written may be written again.
+
+    What to do: run again with the same run id: it goes on where its records end.
+    """
 
 
 class Lost(JournalError):
-    """Another driver appended to this strand first."""
+    """Another driver appended to this strand first.
+
+    What to do: let the other driver go on; `run_agent` with the same run id follows its records.
+    """
 
     def __init__(self, path: str, n: int) -> None:
         super().__init__(f"another driver already wrote record {n} of strand {path!r}")
@@ -55,7 +67,10 @@ class Lost(JournalError):
 
 
 class Damaged(JournalError):
-    """A record that is not what its chain says."""
+    """A record that is not what its chain says.
+
+    What to do: restore the journal from a copy; `verify` names the damage.
+    """
 
     def __init__(self, path: str, n: int, why: str) -> None:
         super().__init__(f"record {n} of strand {path!r} is damaged: {why}")
@@ -63,14 +78,20 @@ class Damaged(JournalError):
 
 
 class Abandoned(JournalError):
-    """This process has let go of a run, and writes nothing more into it."""
+    """This process has let go of a run, and writes nothing more into it.
+
+    What to do: resume the run.
+    """
 
     def __init__(self, run: str) -> None:
         super().__init__(f"this process no longer drives run {run!r}; resume it, and it continues from its records")
 
 
 class Divergence(AgentCoreError):
-    """What the loop does now is not what the tape says it did."""
+    """What the loop does now is not what the tape says it did.
+
+    What to do: run the version that wrote the record, or fork the run before the record.
+    """
 
     def __init__(self, strand: str, n: int, recorded: Any, now: Any) -> None:
         super().__init__(f"record {n} of strand {strand!r} says {recorded!r}, but the loop now says {now!r}")
@@ -81,6 +102,8 @@ class DecisionError(AgentCoreError):
     """A decision that names nothing that waits, or that does not fit what waits there.
 
     `where` is the part that is at fault: `at` (the place), `decision`, `args`, or empty.
+
+    What to do: take the place from what waits, and give a decision that fits it.
     """
 
     def __init__(self, message: str, *, where: str = "") -> None:
@@ -89,12 +112,19 @@ class DecisionError(AgentCoreError):
 
 
 class DecisionTaken(DecisionError):
-    """A decision about a call that is decided already, or was cancelled."""
+    """A decision about a call that is decided already, or was cancelled.
+
+    What to do: look at the run: another person has decided.
+    """
 
 
 class AnswerError(AgentCoreError):
     """A run without an answer, or without one of the type that its caller asked for. `output` is the run's, with the
-    answer as JSON."""
+    answer as JSON.
+
+    What to do: look at the `finish_reason` and the `error` of `output`; correct the type, if it refuses what its schema
+    lets through.
+    """
 
     def __init__(self, message: str, output: Any) -> None:
         super().__init__(message)
@@ -105,7 +135,10 @@ class AnswerError(AgentCoreError):
 
 
 class NoEventLoop(AgentCoreError, RuntimeError):
-    """An async function that was called outside an event loop of asyncio."""
+    """An async function that was called outside an event loop of asyncio.
+
+    What to do: call the function that ends in `_sync`, or await it under `asyncio.run`.
+    """
 
     def __init__(self, found: str) -> None:
         super().__init__(

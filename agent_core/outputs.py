@@ -12,6 +12,7 @@ FinishReason = Literal[
     "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",
     "awaiting_approval", "awaiting_event", "in_doubt", "paused",
 ]  # fmt: skip
+"""Why a run ended, or rests; only `final` is a success."""
 
 
 class TokenParts(TypedDict, total=False):
@@ -43,6 +44,9 @@ class RunError(TypedDict):
     kind: str
     message: str
     where: NotRequired[str]
+
+
+"""Why a run ended, or rests; only `final` is a success."""
 
 
 class TraceAction(TypedDict):

@@ -6,32 +6,82 @@ from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
     from engine_shim.builder.builder import AgentBuilder as AgentBuilder
+    from engine_shim.builder.execution import Execution as Execution
+    from engine_shim.builder.graph import AgentGraph as AgentGraph
+    from engine_shim.builder.node import LLMNode as LLMNode
+    from engine_shim.builder.node import NodeConfig as NodeConfig
     from engine_shim.builder.state import AgentState as AgentState
     from engine_shim.builder.state import Chunk as Chunk
+    from engine_shim.builder.state import ExecutionResult as ExecutionResult
+    from engine_shim.builder.state import ExecutionStatus as ExecutionStatus
+    from engine_shim.builder.state import NodeRecord as NodeRecord
+    from engine_shim.builder.state import ToolCallRecord as ToolCallRecord
     from engine_shim.definition.load import Workflow as Workflow
     from engine_shim.definition.load import load_workflow as load_workflow
+    from engine_shim.definition.model import Definition as Definition
+    from engine_shim.definition.model import Edge as Edge
+    from engine_shim.definition.model import EnvName as EnvName
+    from engine_shim.definition.model import Node as Node
+    from engine_shim.definition.model import Retry as Retry
     from engine_shim.errors import DefinitionError as DefinitionError
+    from engine_shim.errors import EngineAway as EngineAway
     from engine_shim.errors import EngineError as EngineError
+    from engine_shim.errors import PageDamaged as PageDamaged
     from engine_shim.errors import RunBusy as RunBusy
     from engine_shim.errors import RunNotFound as RunNotFound
+    from engine_shim.errors import WritesRepeated as WritesRepeated
+    from engine_shim.host.config import TemporalConfig as TemporalConfig
     from engine_shim.runs.drive import RunResult as RunResult
     from engine_shim.runs.engine import Engine as Engine
+    from engine_shim.store.clock import ClockDifference as ClockDifference
+    from engine_shim.store.clock import StoreClock as StoreClock
+    from engine_shim.store.entries import RunEntry as RunEntry
+    from engine_shim.store.entries import RunFilter as RunFilter
+    from engine_shim.store.leases import Leases as Leases
+    from engine_shim.store.run_store import RunStore as RunStore
     from engine_shim.store.run_store import SqliteRunStore as SqliteRunStore
     from engine_shim.store.run_store_memory import MemoryRunStore as MemoryRunStore
+    from engine_shim.telemetry.telemetry import Telemetry as Telemetry
+    from utools.problems import DefinitionErrors as DefinitionErrors
 
 HOMES = {
     "AgentBuilder": "engine_shim.builder.builder",
+    "AgentGraph": "engine_shim.builder.graph",
     "AgentState": "engine_shim.builder.state",
     "Chunk": "engine_shim.builder.state",
+    "ClockDifference": "engine_shim.store.clock",
+    "Definition": "engine_shim.definition.model",
     "DefinitionError": "engine_shim.errors",
+    "DefinitionErrors": "utools.problems",
+    "Edge": "engine_shim.definition.model",
     "Engine": "engine_shim.runs.engine",
+    "EngineAway": "engine_shim.errors",
     "EngineError": "engine_shim.errors",
+    "EnvName": "engine_shim.definition.model",
+    "Execution": "engine_shim.builder.execution",
+    "ExecutionResult": "engine_shim.builder.state",
+    "ExecutionStatus": "engine_shim.builder.state",
+    "LLMNode": "engine_shim.builder.node",
+    "Leases": "engine_shim.store.leases",
     "MemoryRunStore": "engine_shim.store.run_store_memory",
+    "Node": "engine_shim.definition.model",
+    "NodeConfig": "engine_shim.builder.node",
+    "NodeRecord": "engine_shim.builder.state",
+    "PageDamaged": "engine_shim.errors",
+    "Retry": "engine_shim.definition.model",
     "RunBusy": "engine_shim.errors",
+    "RunEntry": "engine_shim.store.entries",
+    "RunFilter": "engine_shim.store.entries",
     "RunNotFound": "engine_shim.errors",
     "RunResult": "engine_shim.runs.drive",
+    "RunStore": "engine_shim.store.run_store",
     "SqliteRunStore": "engine_shim.store.run_store",
+    "StoreClock": "engine_shim.store.clock",
+    "Telemetry": "engine_shim.telemetry.telemetry",
+    "TemporalConfig": "engine_shim.host.config",
+    "ToolCallRecord": "engine_shim.builder.state",
     "Workflow": "engine_shim.definition.load",
+    "WritesRepeated": "engine_shim.errors",
     "load_workflow": "engine_shim.definition.load",
 }
 """The public names, each imported from its module when it is first used: a command loads what it needs."""

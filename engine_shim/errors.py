@@ -29,11 +29,17 @@ __all__ = [
 
 
 class EngineError(Exception):
-    """The root of this package's own exceptions."""
+    """The root of this package's own exceptions.
+
+    What to do: catch it for every error of engine_shim.
+    """
 
 
 class RunNotFound(EngineError):
-    """The store holds no run of this id."""
+    """The store holds no run of this id.
+
+    What to do: correct the id, or the store.
+    """
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"there is no run {run_id!r} in this store")
@@ -41,11 +47,17 @@ class RunNotFound(EngineError):
 
 
 class PageDamaged(EngineError):
-    """What an exported page holds in place of its journal cannot be read."""
+    """What an exported page holds in place of its journal cannot be read.
+
+    What to do: ask for the page anew.
+    """
 
 
 class RunBusy(EngineError):
-    """Another driver drives this run at this moment."""
+    """Another driver drives this run at this moment.
+
+    What to do: wait for its end, or pause or cancel the run.
+    """
 
     def __init__(self, run_id: str, driver: str) -> None:
         host, _, rest = driver.partition(":")
@@ -55,11 +67,17 @@ class RunBusy(EngineError):
 
 
 class EngineAway(EngineError):
-    """What drives the runs, such as a Temporal server, cannot be reached at this moment. The store has the run."""
+    """What drives the runs, such as a Temporal server, cannot be reached at this moment. The store has the run.
+
+    What to do: call again once the server is back.
+    """
 
 
 class WritesRepeated(EngineError):
-    """A fork leaves out writes that were made, and may make them again: the caller has to say that it may."""
+    """A fork leaves out writes that were made, and may make them again: the caller has to say that it may.
+
+    What to do: look at `writes`; pass `repeat_writes=True` if they may be made again.
+    """
 
     def __init__(self, run_id: str, writes: "Sequence[MadeWrite]") -> None:
         shown = ", ".join(map(str, writes[:5])) + (f" and {len(writes) - 5} more" if len(writes) > 5 else "")

@@ -6,23 +6,65 @@ from utools.decorator import tool as tool  # at once: the module utools.tool wou
 from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
+    from utools.callable_tool import FunctionTool as FunctionTool
+    from utools.calls.shared import SharedCalls as SharedCalls
+    from utools.calls.store import CallStore as CallStore
+    from utools.calls.store import Reservation as Reservation
+    from utools.context.store import ContextStore as ContextStore
+    from utools.context.store import Summary as Summary
+    from utools.context.summary import Summarised as Summarised
     from utools.defaults import default_registry as default_registry
+    from utools.document import Document as Document
+    from utools.errors import DatabaseAway as DatabaseAway
+    from utools.errors import DatabaseError as DatabaseError
     from utools.errors import DefinitionError as DefinitionError
+    from utools.errors import NetworkError as NetworkError
+    from utools.errors import ResultError as ResultError
+    from utools.errors import SandboxError as SandboxError
     from utools.errors import ToolError as ToolError
+    from utools.errors import UnknownTool as UnknownTool
+    from utools.errors import UtoolsError as UtoolsError
+    from utools.host_policy import HostPolicy as HostPolicy
+    from utools.problems import DefinitionErrors as DefinitionErrors
+    from utools.problems import Problem as Problem
     from utools.registry import ToolRegistry as ToolRegistry
     from utools.schema.faults import Fault as Fault
+    from utools.secrets.redaction import Redactor as Redactor
+    from utools.threads import Threads as Threads
+    from utools.tool import Progress as Progress
     from utools.tool import Tool as Tool
     from utools.tool import ToolContext as ToolContext
     from utools.tool import ToolResult as ToolResult
 
 HOMES = {
+    "CallStore": "utools.calls.store",
+    "ContextStore": "utools.context.store",
+    "DatabaseAway": "utools.errors",
+    "DatabaseError": "utools.errors",
     "DefinitionError": "utools.errors",
+    "DefinitionErrors": "utools.problems",
+    "Document": "utools.document",
     "Fault": "utools.schema.faults",
+    "FunctionTool": "utools.callable_tool",
+    "HostPolicy": "utools.host_policy",
+    "NetworkError": "utools.errors",
+    "Problem": "utools.problems",
+    "Progress": "utools.tool",
+    "Redactor": "utools.secrets.redaction",
+    "Reservation": "utools.calls.store",
+    "ResultError": "utools.errors",
+    "SandboxError": "utools.errors",
+    "SharedCalls": "utools.calls.shared",
+    "Summarised": "utools.context.summary",
+    "Summary": "utools.context.store",
+    "Threads": "utools.threads",
     "Tool": "utools.tool",
     "ToolContext": "utools.tool",
     "ToolError": "utools.errors",
     "ToolRegistry": "utools.registry",
     "ToolResult": "utools.tool",
+    "UnknownTool": "utools.errors",
+    "UtoolsError": "utools.errors",
     "default_registry": "utools.defaults",
 }
 """The public names, each imported from its module when it is first used."""

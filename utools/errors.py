@@ -21,11 +21,17 @@ ABSENT: Final = object()
 
 
 class UtoolsError(Exception):
-    """The root of the tree; never raised itself."""
+    """The root of the tree; never raised itself.
+
+    What to do: catch it for every error of utools.
+    """
 
 
 class DefinitionError(UtoolsError):
-    """A definition that cannot be used; `where` says which, e.g. `tools.x.config_schema/properties/q`."""
+    """A definition that cannot be used; `where` says which, e.g. `tools.x.config_schema/properties/q`.
+
+    What to do: correct the definition at `where`; the message says what is expected.
+    """
 
     def __init__(self, message: str, *, where: str = "", value: object = ABSENT) -> None:
         self.message = message
@@ -38,7 +44,10 @@ class DefinitionError(UtoolsError):
 
 
 class UnknownTool(UtoolsError, KeyError):
-    """No tool has this code; the message names the codes that come near, or says why the host does not offer it."""
+    """No tool has this code; the message names the codes that come near, or says why the host does not offer it.
+
+    What to do: correct the code, or register the tool.
+    """
 
     def __init__(self, code: str, known: Iterable[str] = (), refusal: str | None = None) -> None:
         codes = sorted(known)
@@ -53,11 +62,17 @@ class UnknownTool(UtoolsError, KeyError):
 
 
 class DatabaseError(UtoolsError):
-    """A database that cannot be used; the message says which, why, and what to do."""
+    """A database that cannot be used; the message says which, why, and what to do.
+
+    What to do: do what the message says, such as installing a newer version.
+    """
 
 
 class DatabaseAway(DatabaseError):
-    """A database that cannot be reached now, or is busy. `in_doubt`: a transaction that it may have committed."""
+    """A database that cannot be reached now, or is busy. `in_doubt`: a transaction that it may have committed.
+
+    What to do: try again later; look first whether a transaction in doubt was committed.
+    """
 
     in_doubt: str | None = None
 
@@ -67,6 +82,13 @@ class ToolError(UtoolsError):
 
     `message` is a template of its values, `ToolError("there is no file {path!r}", path=path)`, so that the model can
     read it in its own language.
+
+    What to do: in a tool, raise it with what the model should know. A host gets it as a failed result.
+
+    Args:
+        message: The template.
+        transient: Whether another try may help.
+        values: The values of the template.
     """
 
     def __init__(self, message: str, /, *, transient: bool = False, **values: object) -> None:
@@ -75,15 +97,24 @@ class ToolError(UtoolsError):
 
 
 class ResultError(ToolError):
-    """Raised by a tool whose call was made, when its result cannot be kept. A read has failed then, a write has not."""
+    """Raised by a tool whose call was made, when its result cannot be kept. A read has failed then, a write has not.
+
+    What to do: do not repeat a write; mend what makes the result.
+    """
 
 
 class SandboxError(ToolError):
-    """A path that is not inside the tool's root, named as the caller gave it."""
+    """A path that is not inside the tool's root, named as the caller gave it.
+
+    What to do: give a path below the root that the host configures.
+    """
 
 
 class NetworkError(ToolError):
-    """A URL that cannot be read, or a host that may not be reached."""
+    """A URL that cannot be read, or a host that may not be reached.
+
+    What to do: correct the URL, or let the operator allow the host.
+    """
 
 
 def _repr(value: object) -> str:

@@ -2,22 +2,26 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from types import SimpleNamespace
-from typing import Annotated, Any, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from utools.callable_tool import ClassTool, FunctionTool, MethodTool
 from utools.errors import DefinitionError, ToolError
 from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
-from utools.tool import Args, Check, Effect, Tool, ToolContext, name_as_words
+from utools.tool import Args, Check, Effect, Execute, Tool, ToolContext, is_async, name_as_words
 from utools.words.catalogue import Words, words_in
 from utools.words.text import error_words
 
+P = ParamSpec("P")
+R = TypeVar("R")
 ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
 PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 WITH_JSON = (
@@ -40,31 +44,77 @@ class ToolOptions(TypedDict, total=False):
 
 
 def from_function(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     *,
     code: str | None = None,
     description: str | None = None,
+    scope: Mapping[str, Any] | None = None,
     **options: Unpack[ToolOptions],
-) -> Tool:
-    """Return the Tool that calls `function`; DefinitionError for a signature that cannot be described."""
-    if not callable(function):
-        raise DefinitionError("@tool goes above a function; give its options by name", where="tools", value=function)
-    code = str(code or getattr(function, "__name__", ""))
-    where = f"tools.{code}"
-    text, about = read_docstring(inspect.getdoc(function) or "")
-    parameters, context_names = _read_parameters(function, where)
+) -> FunctionTool[P, R]:
+    """Return the Tool that calls `function`; DefinitionError for a signature that cannot be described.
+
+    `scope` has the names that its annotations may use beside those of its module.
+    """
+    of_class, is_static = isinstance(function, classmethod), isinstance(function, staticmethod)
+    called: Any = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+    code = str(code or _name_of(called))
+    is_method = of_class or (not is_static and _is_method(called))
+    text, about = read_docstring(_read_doc(called))
+    parameters, context_names = _read_parameters(called, f"tools.{code}", scope or {}, is_method=is_method)
     try:
         model = _make_model(parameters, about)
         schema = _make_schema(model)
     except (PydanticUserError, TypeError) as error:
-        raise _explain_type(parameters, where, error) from None
-    return Tool(
+        raise _explain_type(parameters, f"tools.{code}", error) from None
+    make_execute = partial(_make_execute, model=model, names=list(parameters), context_names=context_names)
+    of_holder: Any = partial(ClassTool if of_class else MethodTool, make_execute=make_execute)
+    kind = of_holder if is_method else FunctionTool
+    made: FunctionTool[P, R] = kind(
         code=code,
         description=description or text or name_as_words(code),
         config_schema=schema,
-        execute=_make_execute(function, model, list(parameters), context_names),
+        execute=make_execute(called),
+        function=called,
         **options,
     )
+    return made
+
+
+def _name_of(function: Any) -> str:
+    """Return the name of a function, of what a partial calls, or of the class of an object that is called."""
+    if not callable(function) or isinstance(function, Tool):
+        is_tool = f"; {function.code} is a Tool already" if isinstance(function, Tool) else ""
+        message = f"@tool goes above a function; give its options by name{is_tool}"
+        raise DefinitionError(message, where="tools", value=function)
+    named = _without_partials(function)
+    name = str(getattr(named, "__name__", type(named).__name__))
+    if name == "<lambda>":
+        line = f"{named.__module__}, line {named.__code__.co_firstlineno}"
+        message = f'a lambda has no name that models could call; give one: tool(code="…")(lambda …), at {line}'
+        raise DefinitionError(message, where="tools")
+    return name
+
+
+def _without_partials(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def _is_method(function: Any) -> bool:
+    """Return whether a function is written in a class, and its first parameter is the instance."""
+    within = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
+    if not within or within.endswith("<locals>") or inspect.ismethod(function) or not hasattr(function, "__get__"):
+        return False
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and (first.name in ("self", "cls") or first.annotation is inspect.Parameter.empty)
+
+
+def _read_doc(function: Any) -> str:
+    named = _without_partials(function)
+    if hasattr(named, "__name__"):
+        return inspect.getdoc(named) or ""
+    return inspect.getdoc(type(named).__call__) or inspect.getdoc(type(named)) or ""
 
 
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
@@ -85,12 +135,18 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     return text.strip(), about
 
 
-def _read_parameters(function: Callable[..., Any], where: str) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
+def _read_parameters(
+    function: Callable[..., Any], where: str, scope: Mapping[str, Any], *, is_method: bool
+) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
     """Annotation and default of each argument, and the names of the parameters that take the context."""
-    hints = _read_hints(function, where)
+    described = [*inspect.signature(function).parameters.values()][1 if is_method else 0 :]
+    if isinstance(function, partial):
+        described = [each for each in described if each.name not in function.keywords]
+    hints = _read_hints(function, where, scope, {each.name for each in described})
     parameters: dict[str, tuple[Any, Any]] = {}
     context_names: list[str] = []
-    for name, each in inspect.signature(function).parameters.items():
+    for each in described:
+        name = each.name
         if each.kind in UNNAMED:
             raise DefinitionError(f"the parameter {_explain_unnamed(each)}", where=f"{where}.{name}")
         if _is_context(hints.get(name)):
@@ -104,19 +160,34 @@ def _read_parameters(function: Callable[..., Any], where: str) -> tuple[dict[str
     return parameters, context_names
 
 
-def _read_hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
-    """Return the types of the parameters. DefinitionError names the first that cannot be read."""
-    try:
-        return get_type_hints(function, include_extras=True)
-    except (NameError, AttributeError, TypeError, SyntaxError) as error:
-        for name, annotation in inspect.get_annotations(function).items():
-            try:
-                get_type_hints(SimpleNamespace(__annotations__={name: annotation}), vars(inspect.getmodule(function)))
-            except (NameError, AttributeError, TypeError, SyntaxError) as fault:
-                of = "result" if name == "return" else f"parameter {name!r}"
-                message = f"the type of the {of} cannot be read: {fault}; import it, or correct it"
-                raise DefinitionError(message, where=f"{where}.{name}") from None
-        raise DefinitionError(f"an annotation cannot be read: {error_words(error)}", where=where) from None
+def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
+    """Return the types of these parameters. DefinitionError names the first that cannot be read."""
+    written = _annotated(function)
+    if inspect.isclass(written):
+        return get_type_hints(written, include_extras=True)
+    known, hints = _names_for(written, scope), dict[str, Any]()
+    for name, annotation in inspect.get_annotations(written).items():
+        if name not in names and name != "return":
+            continue
+        try:
+            hints |= get_type_hints(SimpleNamespace(__annotations__={name: annotation}), known, include_extras=True)
+        except (NameError, AttributeError, TypeError, SyntaxError) as fault:
+            of = "result" if name == "return" else f"parameter {name!r}"
+            message = f"the type of the {of} cannot be read: {error_words(fault)}; import it, or correct it"
+            raise DefinitionError(message, where=f"{where}.{name}") from None
+    return hints
+
+
+def _annotated(function: Any) -> Any:
+    """Return what has the annotations of a function: of a partial its function, of an object its `__call__`."""
+    named = _without_partials(function)
+    return named if hasattr(named, "__annotations__") else getattr(type(named), "__call__", named)  # noqa: B004
+
+
+def _names_for(function: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a function's module; of one that is written in another, or in a class, those there first."""
+    own: dict[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
+    return {**own, **scope} if "." in getattr(function, "__qualname__", "") else {**scope, **own}
 
 
 def _explain_unnamed(parameter: inspect.Parameter) -> str:
@@ -169,8 +240,8 @@ def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exc
 
 
 def _make_execute(
-    function: Callable[..., Any], model: type[BaseModel], names: list[str], context_names: list[str]
-) -> Callable[[Args, ToolContext], Any]:
+    function: Callable[..., Any], *, model: type[BaseModel], names: list[str], context_names: list[str]
+) -> Execute:
     """`execute(args, context)`, async if the function is."""
 
     def arguments(args: Args, context: ToolContext) -> dict[str, Any]:
@@ -182,7 +253,7 @@ def _make_execute(
         values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
         return values | dict.fromkeys(context_names, context)
 
-    if inspect.iscoroutinefunction(function):
+    if is_async(function):
 
         async def execute(args: Args, context: ToolContext) -> Any:
             return await function(**arguments(args, context))

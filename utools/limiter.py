@@ -47,6 +47,11 @@ class Limiter:
         """Return how many wait in a line."""
         return len(self._lines.get(line, ()))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether all slots are taken."""
+        return len(self._taken) >= self.count
+
     async def acquire(self, line: Hashable = None) -> int:
         """Wait for a slot in a line; returns its number."""
         from asyncio import get_running_loop

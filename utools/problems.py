@@ -38,7 +38,10 @@ class Problem:
 
 
 class DefinitionErrors(DefinitionError):
-    """A definition with one problem or more; the text has each on a line."""
+    """A definition with one problem or more; the text has each on a line.
+
+    What to do: correct each of `problems` at its place.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         first, *others = problems

@@ -1,12 +1,14 @@
 """Threads beside an event loop: for sync tools, and for what waits for a network.
 
-An abandoned call keeps its slot, but never the process alive.
+All calls of a process take their threads from one set, and leave them to the next call. An abandoned call keeps its
+slot, but never the process alive.
 """
 
 import contextvars
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 IDLE_S: Final = 10.0
 """How long a thread waits for a further call before it ends."""
+TOOLS_AT_ONCE: Final = 256
+"""How many sync tools of a process run at a time, those that are past their time and cannot be stopped among them."""
+DEPTH: Final = contextvars.ContextVar("DEPTH", default=0)
+"""In how many sync tools a call is made: a tool may run an agent, and wait for it."""
 Calls = SimpleQueue[Callable[[], None]]
 
 
@@ -36,13 +42,15 @@ class Threads(Protocol):
 
 
 class DaemonThreads:
-    """At most `limit` calls at a time, each in a daemon thread; several event loops may share it."""
+    """At most `limit` calls at a time, each in a daemon thread; several event loops may share it.
 
-    def __init__(self, limit: int = 32) -> None:
-        self._limiter = Limiter(limit)
-        self._idle: list[Calls] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
+    With `of_tools` they are also among the `TOOLS_AT_ONCE` calls of the process; those that a tool in a thread makes
+    are counted apart, since it waits for them.
+    """
+
+    def __init__(self, limit: int = 32, *, of_tools: bool = False) -> None:
+        self._limit, self._of_tools = limit, of_tools
+        self._limiter, self._process = Limiter(limit), os.getpid()
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """`function(*args)` in a thread, after waiting for a slot. When the caller is cancelled, the thread goes on."""
@@ -53,26 +61,49 @@ class DaemonThreads:
         cancel."""
         from asyncio import get_running_loop
 
-        slot = await self._limiter.acquire()
-        answer: asyncio.Future[T] = get_running_loop().create_future()
-        call = partial(contextvars.copy_context().run, function, *args)
+        threads, context, held = _threads_of_process(), contextvars.copy_context(), ExitStack()
         try:
-            self._hand_over(partial(self._work, slot, answer, call))
-        except RuntimeError:
-            self._limiter.release(slot)
+            limiter = self._own_limiter()
+            held.callback(limiter.release, await limiter.acquire())
+            if self._of_tools:
+                limiter = threads.limiter_of_tools(context.get(DEPTH, 0))
+                if limiter.is_full:
+                    _warn_of_waiting()
+                held.callback(limiter.release, await limiter.acquire())
+                context.run(DEPTH.set, context.get(DEPTH, 0) + 1)
+            answer: asyncio.Future[T] = get_running_loop().create_future()
+            threads.hand_over(partial(context.run, function, *args), held.close, answer)
+        except BaseException:
+            held.close()
             raise
         return answer
 
-    def _hand_over(self, call: Callable[["Calls"], None]) -> None:
+    def _own_limiter(self) -> Limiter:
+        if self._process != os.getpid():  # a fork has none of the threads that hold a slot
+            self._limiter, self._process = Limiter(self._limit), os.getpid()
+        return self._limiter
+
+
+class _ThreadsOfProcess:
+    """The daemon threads of one process: a call has one to itself, and those that have none wait for the next."""
+
+    def __init__(self) -> None:
+        self._idle: list[Calls] = []
+        self._lock = threading.Lock()
+        self._limiters: dict[int, Limiter] = {}
+
+    def limiter_of_tools(self, depth: int) -> Limiter:
+        """Return the slots of the tools that are called in so many others."""
+        return self._limiters.get(depth) or self._limiters.setdefault(depth, Limiter(TOOLS_AT_ONCE))
+
+    def hand_over(self, call: Callable[[], Any], end: Callable[[], None], answer: "asyncio.Future[Any]") -> None:
         """Give a call to a thread that waits for one, else to a new one. RuntimeError where no thread can be had."""
         with self._lock:
-            if self._process != os.getpid():  # a fork has none of the threads
-                self._process, self._idle = os.getpid(), []
             calls = self._idle.pop() if self._idle else None
         if calls is None:
             calls = SimpleQueue()
             threading.Thread(target=self._serve, args=(calls,), daemon=True).start()
-        calls.put(partial(call, calls))
+        calls.put(partial(self._work, call, end, answer, calls))
 
     def _serve(self, calls: Calls) -> None:
         """Make one call after another, until none comes for a while."""
@@ -88,7 +119,9 @@ class DaemonThreads:
             call()
             del call  # what it holds is not kept for as long as the thread waits
 
-    def _work(self, slot: int, answer: "asyncio.Future[Any]", call: Callable[[], Any], calls: Calls) -> None:
+    def _work(
+        self, call: Callable[[], Any], end: Callable[[], None], answer: "asyncio.Future[Any]", calls: Calls
+    ) -> None:
         result: Any = None
         error: BaseException | None = None
         try:
@@ -103,5 +136,28 @@ class DaemonThreads:
         finally:
             with self._lock:
                 self._idle.append(calls)
-            self._limiter.release(slot)
+            end()
         settle(answer, result, error)
+
+
+def _warn_of_waiting() -> None:
+    import logging
+
+    logging.getLogger("utools").warning(
+        "a call of a sync tool waits: %d of them run in this process, or are past their time and cannot be stopped; "
+        "give what they wait for a time limit, or make them async",
+        TOOLS_AT_ONCE,
+    )
+
+
+_BY_PROCESS: Final[dict[int, _ThreadsOfProcess]] = {}
+
+
+def _threads_of_process() -> _ThreadsOfProcess:
+    """Return the threads of this process: a fork, which has none of its parent's, makes its own."""
+    process = os.getpid()
+    if (found := _BY_PROCESS.get(process)) is None:
+        for parent in _BY_PROCESS.keys() - {process}:
+            _BY_PROCESS.pop(parent, None)
+        found = _BY_PROCESS.setdefault(process, _ThreadsOfProcess())
+    return found

@@ -21,7 +21,6 @@ else:  # typing_extensions would take as long to import as the rest of this pack
 
 Effect = Literal["read", "write", "nested"]
 Args = dict[str, Any]
-Execute = Callable[[Args, "ToolContext[Any]"], Any]
 Check = Callable[[Args], None]
 
 CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
@@ -67,13 +66,41 @@ def _logger() -> "logging.Logger":
 class ToolContext(Generic[Deps]):
     """The surroundings of a call: its run and strand, its deadline, the services of its host.
 
-    `deps` is the object that the program gave for this run, such as a database session: None where it gave none.
-    `secret(name)` returns a secret's value or raises ToolError. `deadline_s` is how many seconds the call may take.
-    `idempotency_key` is the same for every attempt of one call. `clean(text)` returns the text without secrets: a tool
-    that cuts a text, or searches in it, cleans it first, because half a secret is not recognised later. `language` is
-    that of the model which reads the result: en or zh. `clock()` is the time that waits go by, that of the run's
-    store, in seconds since 1970; None where that is this machine's. `is_let_go()` says of a call that is cancelled
-    whether only its process ends: then another attempt comes, and what the call has started elsewhere may go on.
+    A parameter annotated `ToolContext` is given one by the host; no model sees it.
+
+    Attributes:
+        run_id: The run that the call is in.
+        strand: Its strand in the journal.
+        n: The number of the call's record in that strand.
+        deadline_s: How many seconds the call may take; None for any number.
+        idempotency_key: The same for every attempt of one call, for services that recognise repetitions.
+        secret: `secret(name)` returns a secret's value, or raises ToolError if the operator does not allow it.
+        progress: `progress(text, fraction=None)` shows how far the call has come; `fraction` is 0 to 1.
+        clean: `clean(text)` returns the text without secrets. A tool that cuts a text, or searches in it, cleans it
+            first, because half a secret is not recognised later.
+        log: A logger of the call.
+        language: The language of the model that reads the result: en or zh.
+        clock: The time that waits go by, that of the run's store, in seconds since 1970; None for this machine's.
+        is_let_go: `is_let_go()` says of a call that is cancelled whether only its process ends: then another attempt
+            comes, and what the call has started elsewhere may go on.
+        deps: The object that the program gave for this run, such as a database session; None where it gave none.
+
+    Example:
+        ```python
+        import asyncio
+
+        from utools import ToolContext, ToolRegistry, tool
+
+
+        @tool(effect="read")
+        def whoami(context: ToolContext) -> str:
+            '''Say which run this is.'''
+            return context.run_id
+
+
+        result = asyncio.run(ToolRegistry([whoami]).execute("whoami", {}, ToolContext(run_id="r1")))
+        assert result.output == "r1"
+        ```
     """
 
     run_id: str = ""
@@ -91,11 +118,30 @@ class ToolContext(Generic[Deps]):
     deps: Deps = field(default=cast(Any, None), repr=False, compare=False)
 
 
+Execute = Callable[[Args, ToolContext[Any]], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: a JSON `output`, or an `error` text for the model; `metadata` is for the host.
+    """The result of a call.
 
-    Its `usage` ({requests, input_tokens, output_tokens, estimated, cost}) is what a successful call spent on models.
+    A tool may return any JSON value in its place; `execute` of a registry always gives one.
+
+    Attributes:
+        success: Whether the call did what it was asked.
+        output: What the tool gave, as JSON.
+        error: What went wrong, in words that the model reads; None after a success.
+        metadata: For the host, never for the model. Its `usage` ({requests, input_tokens, output_tokens, estimated,
+            cost}) is what a successful call spent on models.
+
+    Example:
+        ```python
+        from utools import ToolResult
+
+        found = ToolResult(output={"pieces": 12})
+        missing = ToolResult(success=False, error="there is no article A-99")
+        assert (found.success, missing.output) == (True, None)
+        ```
     """
 
     success: bool = True
@@ -106,22 +152,52 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """Something a model may call.
+    """Something that a model may call. `@tool` makes one of a typed function.
 
-    `config_schema` is a JSON Schema (2020-12) of the arguments, checked when the tool is registered; with `foreign`
-    it is taken as it is written. `execute(args, context)`, sync or async, returns a ToolResult or any JSON value; a
-    sync one runs in a thread. `effect` is "read", "write" or "nested", a pure function of the args that returns one
-    of these, or that function as data: `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and
-    writes otherwise; with `"default": "load"` it reads as well when `op` is not given.
+    Attributes:
+        code: The name that workflows and models call it by: 1 to 128 of A-Z, a-z, 0-9, `_`, `-`, `.`, `:`.
+        description: What a model reads of it.
+        config_schema: A JSON Schema (2020-12) of the arguments, checked when the tool is registered.
+        execute: `execute(args, context)`, sync or async, returns a ToolResult or any JSON value. A sync one runs in a
+            thread.
+        effect: "read", "write" or "nested"; a pure function of the arguments that returns one of these; or that
+            function as data: `{"argument": "op", "read": ["load"]}` reads when `op` is one of those and writes
+            otherwise; with `"default": "load"` it reads as well when `op` is not given.
+        idempotent: Whether the same call may be made twice without harm.
+        output_schema: A JSON Schema of what it gives; None for anything.
+        foreign: Whether the schema is taken as it is written, where it comes from elsewhere.
+        cache: `{"ttl": seconds}` lets the host cache the answers of reads.
+        fingerprint: Tells versions apart of a definition that was written elsewhere.
+        check: `check(args)` raises DefinitionError, whose `where` is the argument, for what is certain to fail. Before
+            a run it gets those arguments that are known, maybe none.
+        examples: Show a model how the tool is used, in words that a person would use: each is {user, args, output,
+            answer}, so what is asked, the call, what it gives, and the answer that is made of it.
+        inward: Whether the tool only works on what it is given, and keeps it in the run: a workflow's node may give it
+            texts in which secrets are masked, which any other tool would take for values.
+        node_only: Whether only the nodes of workflows call it, and no model ever sees it.
+        awaits: Whether its result is {signal, until}: its node waits for one of the two, and gives what has come.
 
-    `cache` (`{"ttl": seconds}`) lets the host cache the answers of reads. `fingerprint` tells versions of a definition
-    apart that was written elsewhere. `check(args)` raises DefinitionError, whose `where` is the argument, for what is
-    certain to fail; before a run it gets those arguments that are known, maybe none. `examples` show a model how the
-    tool is used, in words that a person would use: each is {user, args, output, answer}: what is asked, the call, what
-    it gives, and the answer that is made of it. An `inward` tool only works on what it is given, and keeps it in the
-    run: a workflow's node may give it texts in which secrets are masked, which any other tool would take for values.
-    A `node_only` tool is called by the nodes of workflows, and no model ever sees it. The result of a tool that
-    `awaits` is {signal, until}: its node waits for one of the two, and gives what has come.
+    Raises:
+        DefinitionError: An attribute that no tool can have; `where` names it.
+
+    Example:
+        ```python
+        from utools import Tool, ToolRegistry
+
+
+        def count(args, context):
+            return {"article": args["article"], "pieces": 12}
+
+
+        stock = Tool(
+            code="stock",
+            description="Count an article.",
+            config_schema={"type": "object", "properties": {"article": {"type": "string"}}, "required": ["article"]},
+            execute=count,
+            effect="read",
+        )
+        assert ToolRegistry([stock]).validate("stock", {}) != []
+        ```
     """
 
     code: str
@@ -164,7 +240,14 @@ class Tool:
         return getattr(self.execute, "__module__", "").startswith("utools.builtin")
 
     def effect_of(self, args: Args) -> Effect:
-        """Return the effect of a call with these args; an effect that cannot be determined counts as a write."""
+        """Return the effect of one call.
+
+        Args:
+            args: The arguments of the call.
+
+        Returns:
+            "read", "write" or "nested"; "write" where the effect cannot be determined.
+        """
         effect: Any = self.effect
         if isinstance(effect, Mapping):
             chosen = args.get(effect["argument"], effect.get("default")) if isinstance(args, dict) else None

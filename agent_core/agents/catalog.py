@@ -32,7 +32,7 @@ class AgentCatalog:
         self.codes = tuple(codes)
         self.left_out: dict[str, tuple[Problem, ...]] = {}
         self._registry = registry
-        self._readers = None if registry is None else frozenset(registry.readers)
+        self._readers = None if registry is None else frozenset(registry._readers)
         self._servers = _servers_of(codes) | (self._readers or frozenset())
         self._bound = {code for code in codes if registry is not None and _needs_author(registry, code)}
         self._agents: dict[str, AgentDefinition] = {}
@@ -92,7 +92,7 @@ class AgentCatalog:
             self.register(document.data)
         except DefinitionError as error:
             problems = tuple(_in_file(each, document) for each in problems_in(error))
-            if self._registry is None or not all(map(self._registry.is_due_to_left_out, map(_message, problems))):
+            if self._registry is None or not all(map(self._registry._is_due_to_left_out, map(_message, problems))):
                 yield from problems
             else:
                 self.left_out[str(document.data["name"])] = problems
@@ -103,7 +103,7 @@ class AgentCatalog:
         named = [(f"servers/{index}", name) for index, name in enumerate(policy.servers or ())]
         named += [(f"resources/{index}/server", each.server) for index, each in enumerate(policy.resources)]
         named += [(f"prompts/{index}/server", each.server) for index, each in enumerate(policy.prompts)]
-        for each in self._registry.left_out if self._registry is not None else ():
+        for each in self._registry._left_out if self._registry is not None else ():
             yield from (
                 Problem(f"mcp_policy/{where}", f"{each.name} cannot be used: {each.why}")
                 for where, name in named
@@ -129,8 +129,8 @@ class AgentCatalog:
         registry = self._registry
         if registry is None or code is None:
             return None
-        refusal = registry.refusal_for_models(code)
-        is_told = refusal is not None and (code in registry or registry.is_due_to_left_out(refusal))
+        refusal = registry._refusal_for_models(code)
+        is_told = refusal is not None and (code in registry or registry._is_due_to_left_out(refusal))
         return refusal if is_told else None
 
 
@@ -168,7 +168,7 @@ def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | N
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:
     """Return whether a tool has a required argument that no model can set."""
-    schema = registry.schema(code).schema
+    schema = registry._schema(code).schema
     return any(name in author_keys(schema) for name in schema.get("required", ()))
 
 

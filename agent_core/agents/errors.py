@@ -17,7 +17,10 @@ if TYPE_CHECKING:  # what raises these without a result loads no more
 
 
 class AgentError(AgentCoreError):
-    """The root of these. `result` is the conversation as far as it came, None if nothing ran."""
+    """The root of these. `result` is the conversation as far as it came, None if nothing ran.
+
+    What to do: catch it for every error of a conversation with an agent.
+    """
 
     def __init__(self, message: str, result: "ConversationResult | None" = None) -> None:
         super().__init__(message)
@@ -25,7 +28,10 @@ class AgentError(AgentCoreError):
 
 
 class AgentNotFound(AgentError):
-    """A name that no agent has; `why` is given for one that cannot be used here."""
+    """A name that no agent has; `why` is given for one that cannot be used here.
+
+    What to do: correct the name, or write the agent's file.
+    """
 
     def __init__(self, name: str, names: Sequence[str], *, why: str = "") -> None:
         if why:
@@ -51,8 +57,14 @@ class _Unanswered(AgentError):
 
 
 class MaxStepsExceeded(_Unanswered):
-    """The steps were used up before there was an answer."""
+    """The steps were used up before there was an answer.
+
+    What to do: look at `result`; give the agent more `max_steps`, or a narrower task.
+    """
 
 
 class ModelCallFailed(_Unanswered):
-    """No model gave a reply."""
+    """No model gave a reply.
+
+    What to do: look at the message for the model's fault; ask again, or name `fallback_models`.
+    """

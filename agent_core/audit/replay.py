@@ -27,12 +27,16 @@ _MODEL_ANSWERED = beginning("answered", reply="said")
 class Replay:
     """The result of a replay.
 
-    `identical` when every decision, the finish reason and the output were the same byte for byte; under another
-    policy, when no decision changed. `divergence` is {strand, n, recorded, now} of the first difference;
-    `tape_ended` names the strand whose tape ends before the run does; `outputs` are the replayed outcomes by strand;
-    `steps` counts model replies. `decisions`, under another policy, are those about each call: what comes after the
-    first change is counterfactual, since the run would not have come there. `why` says what made the first difference:
-    of a policy, the rule with its key and value.
+    Attributes:
+        identical: Whether every decision, the finish reason and the output were the same byte for byte; under another
+            policy, whether no decision changed.
+        divergence: {strand, n, recorded, now} of the first difference.
+        tape_ended: The strand whose tape ends before the run does.
+        outputs: The replayed outcomes, by strand.
+        steps: The number of model replies.
+        decisions: Under another policy, those about each call. What comes after the first change is counterfactual,
+            since the run would not have come there.
+        why: What made the first difference; of a policy, the rule with its key and value.
     """
 
     identical: bool
@@ -57,12 +61,33 @@ def replay(
     strand: str | None = None,
     loops: Loops = AGENT_LOOPS,
 ) -> Replay:
-    """Replay a recorded run: a path, a journal, or rows. Needs no registry: the schemas are in the journal.
+    """Replay a recorded run: the real loop on the recorded answers, offline. Needs no registry.
 
-    With a `policy` the run is judged as if it had been in force, up to the first decision that changes; with a `strand`
-    too, in the agent of that strand alone. `loops` says
-    which kinds of run can be replayed; of a workflow, the agents in it. Raises JournalError for a source that cannot
-    be read, or that is damaged, and DefinitionError for a policy that no run can have.
+    Args:
+        source: The path of a JSONL or SQLite file, a journal, or the rows of a run.
+        run_id: The run's id; needed for rows, and where the source holds several runs.
+        policy: Keys of an agent's config, such as `max_steps` or `deny_tools`: the run is judged as if they had been in
+            force, up to the first decision that changes.
+        strand: The strand of the one agent that the policy is for; by default all of them.
+        loops: Which kinds of run are replayed; by default agents, in a workflow too.
+
+    Returns:
+        Whether everything was decided the same again, and what was not.
+
+    Raises:
+        JournalError: A source that cannot be read, or that is damaged.
+        DefinitionError: A policy that no run can have.
+
+    Example:
+        ```python
+        from agent_core import replay, run_agent_sync
+        from agent_core.models import ScriptedModel
+
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+        run_agent_sync(config, registry=[], model=model, journal="run.jsonl")
+        assert replay("run.jsonl").identical
+        ```
     """
     run, tape = load_run(source, run_id)
     return replay_tape(run, tape, policy=policy, strand=strand, loops=loops)

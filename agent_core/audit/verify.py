@@ -18,11 +18,17 @@ NOT_READ: Final = "seal not checked: a record is damaged"
 class Verification:
     """The result of `verify`.
 
-    `first_bad` is {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
-    `head` (hex) and `count` (rows) are those of the run, or of one strand as its node emits them: without its
-    `run_finished`. `why` says in a sentence why the run is not ok. `seal` says what was checked of its signature:
-    `sealed by KEY`, `sealed by KEY, which names no store` (an older one, of a run in a store), `sealed by KEY, not
-    checked: no key here`, `sealed by KEY, which does not hold`, `not sealed`, or NOT_READ.
+    Attributes:
+        ok: Whether the run is intact, and proven to be whole.
+        complete: Whether the run is finished.
+        torn: Whether the last line of a file was cut off as its writer died.
+        first_bad: {"strand", "n", "line"} of the first damage, each None where unknown (only JSONL has lines).
+        head: The head (hex) of the run, or of one strand as its node emits it: without its `run_finished`.
+        count: The number of rows under that head.
+        why: A sentence that says why the run is not ok.
+        seal: What was checked of its signature: `sealed by KEY`, `sealed by KEY, which names no store` (an older one,
+            of a run in a store), `sealed by KEY, not checked: no key here`, `sealed by KEY, which does not hold`,
+            `not sealed`, or `seal not checked: a record is damaged`.
     """
 
     ok: bool
@@ -44,12 +50,34 @@ def verify(
     count: int | None = None,
     keys: Keys | None = None,
 ) -> Verification:
-    """Return whether a run is intact, and finished or at the `head` that a node or a workflow emitted.
+    """Check that a recorded run is as it was written, and that all of it is there. Damage is reported, never raised.
 
-    `strand` limits it to that strand and those below. With `keys` the whole run must be signed by one of them, as it
-    is, in the store that it is in; that also proves a run that waits or is paused, which is then ok and not complete.
-    Damage is reported, never raised. Raises `DefinitionError` for keys that are no Keys, `JournalError` when there is
-    no such source or run, or when several runs are there and `run_id` names none.
+    Args:
+        source: The path of a JSONL or SQLite file, a journal, or the rows of a run.
+        run_id: The run's id; needed for rows, and where the source holds several runs.
+        strand: Limits the check to that strand and those below.
+        head: The head (hex) that a node or a workflow emitted: the run has to be at it.
+        count: The number of rows that was emitted with it.
+        keys: The whole run must be signed by one of them, as it is, in the store that it is in. That also proves a run
+            that waits or is paused, which is then ok and not complete.
+
+    Returns:
+        Whether the run is intact, and finished or at the head; else where and why not.
+
+    Raises:
+        JournalError: No such source or run, or several runs and no `run_id`.
+        DefinitionError: Keys that are no Keys.
+
+    Example:
+        ```python
+        from agent_core import run_agent_sync, verify
+        from agent_core.models import ScriptedModel
+
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+        output = run_agent_sync(config, registry=[], model=model, journal="run.jsonl")
+        assert verify("run.jsonl", head=output.journal["head"]).ok
+        ```
     """
     Keys.check(keys)
     contents = open_source(source, run_id)

@@ -30,10 +30,30 @@ class JsonlJournal:
 
     A write that died half-way leaves a torn last line: reading leaves it out, the next append cuts it off. Nothing
     stays open between calls.
+
+    Args:
+        path: The file.
+        patience: Seconds to wait for other writers.
+
+    Attributes:
+        path: The file.
+
+    Example:
+        ```python
+        from agent_core import JsonlJournal, run_agent_sync, verify
+        from agent_core.models import ScriptedModel
+
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+        run_agent_sync(config, registry=[], model=model, journal=JsonlJournal("run.jsonl"))
+        assert verify("run.jsonl").ok
+        ```
     """
 
     threads: Threads | None = None
+    """Its verbs are called in the event loop itself: they wait for no network."""
     identity: StoreIdentity | None = None
+    """It is no store that others could take for another."""
 
     def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE_S) -> None:
         check_file(path, where="journal")
@@ -43,9 +63,27 @@ class JsonlJournal:
         self._mutex = Lock()
 
     def load(self, run: str) -> Tape:
+        """Return the rows of a run by strand; empty for an unknown run.
+
+        Args:
+            run: The run's id.
+        """
         return by_path(row for of, row in self._rows() if of == run)
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
+        """Append all rows or none, as `Journal.append` says.
+
+        Args:
+            run: The run's id.
+            rows: Rows, each for the end of its strand.
+
+        Returns:
+            Whether the last row is new.
+
+        Raises:
+            Lost: Another row is in the place of one.
+            JournalError: The rows cannot be written.
+        """
         if not rows:
             return False
         with self._mutex, _open_locked(self.path, _APPEND, fcntl.LOCK_EX, self._patience) as fd:
@@ -64,10 +102,18 @@ class JsonlJournal:
         return is_last_new(rows, new)
 
     def runs(self) -> list[str]:
+        """Return the ids of the runs, oldest first."""
         return list(dict.fromkeys(run for run, _ in self._rows()))
 
     def delete(self, run: str) -> bool:
-        """Drop the run and leave an empty file, since another process may be waiting to write to this very one."""
+        """Delete the run, and leave an empty file, since another process may wait to write to this very one.
+
+        Args:
+            run: The run's id. It should have ended: a driver at work would begin it anew.
+
+        Returns:
+            Whether there was such a run.
+        """
         if not os.path.exists(self.path):
             return False
         with self._mutex, _open_locked(self.path, os.O_RDWR, fcntl.LOCK_EX, self._patience) as fd:
@@ -80,7 +126,7 @@ class JsonlJournal:
         return True
 
     def close(self) -> None:
-        """Nothing is open between calls."""
+        """Do nothing: nothing is open between calls."""
 
     def _rows(self) -> Iterator[tuple[str, Row]]:
         return _whole_rows(read_file(self.path), 1, self.path)

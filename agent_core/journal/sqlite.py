@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
@@ -21,12 +21,34 @@ from utools.threads import Threads
 class SqliteJournal:
     """A `Journal` of any number of runs in one file, opened at its first use.
 
-    With durability "process" what is appended survives the death of the process, with "power" that of the
-    machine as well, at the price of a sync to disk for each append. It waits up to `patience` seconds for other
-    writers. A `keeper` keeps what is in the further tables of `layout`. An object must not be carried across a fork.
+    An object must not be carried across a fork.
+
+    Args:
+        path: The file.
+        durability: With "process" what is appended survives the death of the process, with "power" that of the machine
+            as well, at the price of a sync to disk for each append.
+        patience: Seconds to wait for other writers.
+
+    Attributes:
+        path: The file.
+
+    Example:
+        ```python
+        from agent_core import SqliteJournal, run_agent_sync
+        from agent_core.models import ScriptedModel
+
+        journal = SqliteJournal("runs.db")
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        for run in ("r1", "r2"):
+            model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+            run_agent_sync(config, registry=[], model=model, journal=journal, run_id=run)
+        assert journal.runs() == ["r1", "r2"]
+        journal.close()
+        ```
     """
 
     threads: Threads | None = None
+    """Its verbs are called in the event loop itself: they wait for no network."""
 
     def __init__(
         self,
@@ -34,23 +56,48 @@ class SqliteJournal:
         *,
         durability: Literal["process", "power"] = "process",
         patience: float = PATIENCE_S,
-        layout: Layout = LAYOUT,
-        keeper: Keeper | None = None,
     ) -> None:
-        self.path, self._patience, self._keeper = Path(path), patience, keeper
+        self.path, self._patience = Path(path), patience
+        self._keeper: Keeper | None = None
         synchronous: Literal["NORMAL", "FULL"] = "FULL" if durability == "power" else "NORMAL"
-        self._file = SqliteFile(self.path, layout, busy_seconds=patience, synchronous=synchronous)
+        self._file = SqliteFile(self.path, LAYOUT, busy_seconds=patience, synchronous=synchronous)
+
+    @classmethod
+    def _beside(cls, path: Path, *, patience: float, layout: Layout, keeper: Keeper) -> Self:
+        """Return the journal in the file of a store, whose further tables the `keeper` keeps."""
+        journal = cls(path, patience=patience)
+        journal._file, journal._keeper = SqliteFile(path, layout, busy_seconds=patience), keeper
+        return journal
 
     @property
     def identity(self) -> StoreIdentity:
+        """Which store the rows are in, read anew."""
         with self._explained("read"):
             return read_identity(self._file.select)
 
     def load(self, run: str) -> Tape:
+        """Return the rows of a run by strand; empty for an unknown run.
+
+        Args:
+            run: The run's id.
+        """
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
         return by_path(map(_read_row, rows))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
+        """Append all rows or none, as `Journal.append` says.
+
+        Args:
+            run: The run's id.
+            rows: Rows, each for the end of its strand.
+
+        Returns:
+            Whether the last row is new.
+
+        Raises:
+            Lost: Another row is in the place of one.
+            JournalError: The rows cannot be written.
+        """
         if not rows:
             return False
         with self._explained("write to"), self._file.writing() as db:
@@ -64,17 +111,34 @@ class SqliteJournal:
         return is_last_new(rows, new)
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:
-        """Return the rows of a run that were appended after a position, in the order of appending, each with its
-        position."""
+        """Return the rows of a run that were appended after a position, in the order of appending.
+
+        Args:
+            run: The run's id.
+            after: The position of the last row that is known; 0 for all rows.
+
+        Returns:
+            Each row with its position.
+        """
         index = "NOT INDEXED" if after else ""  # few rows of any run are newer than what was read a moment ago
         query = f"SELECT seq, strand, n, hash, data FROM rows {index} WHERE run = ? AND seq > ? ORDER BY seq"
         return [(seq, _read_row(row)) for seq, *row in self._select(query, run, after)]
 
     def runs(self) -> list[str]:
+        """Return the ids of the runs, oldest first."""
         return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
 
     def delete(self, run: str) -> bool:
-        """Drop a run; its pages are overwritten with zeros and used again, but the file does not shrink."""
+        """Delete all rows of a run, and leave every other run alone.
+
+        The pages are overwritten with zeros and used again, but the file does not shrink.
+
+        Args:
+            run: The run's id. It should have ended: a driver at work would begin it anew.
+
+        Returns:
+            Whether there was such a run.
+        """
         if not os.path.exists(self.path):
             return False
         with self._explained("write to"), self._file.writing() as db:
@@ -84,6 +148,7 @@ class SqliteJournal:
             return db.execute("DELETE FROM rows WHERE run = ?", (run,)).rowcount > 0
 
     def close(self) -> None:
+        """Close the file; a later call opens it again."""
         self._file.close()
 
     def _select(self, query: str, *values: str | int) -> list[Any]:

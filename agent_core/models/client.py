@@ -100,6 +100,9 @@ class ModelError(Exception):
 
     `overflow` is set where the question is too long: {room, counted}, the tokens that it may have and that it has by
     the vendor's count, None each where that is unknown.
+
+    What to do: raise it in a client of your own; a run records it, and asks the next of
+    `fallback_models`.
     """
 
     def __init__(
@@ -120,7 +123,9 @@ class ModelClient(Protocol):
         """Return the reply's text as it is written, and last the whole reply, the same as `complete` gives."""
         ...
 
-    def info(self) -> ModelInfo: ...
+    def info(self) -> ModelInfo:
+        """Return what is known of the model: its window, its prices, what it can do."""
+        ...
 
     async def close(self) -> None:
         """Close connections; closing twice is fine."""

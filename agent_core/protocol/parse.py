@@ -58,6 +58,8 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
+    """A step of a plan: a tool with its parameters."""
+
     step: int
     description: str
     tool: str
@@ -85,12 +87,29 @@ def parse(
     words: Words = ENGLISH,
     rules: int = EARLIEST["replies"],
 ) -> Step | ProtocolError:
-    """Return the one step that a model's reply is, or why it is none. It never raises, on any input.
+    """Read the one step that a model's reply is. JSON inside prose is never looked for.
 
-    `tolerant` also takes a leading byte order mark, a leading `<think>` block, one code fence around the object, and
-    the first of several objects if that is an action. JSON inside prose is never looked for. An error's message is in
-    `words`, the texts of a language. By the second `rules` for replies (agent_core/rules.py), which runs follow, the
-    beginning of the think block may be missing.
+    Args:
+        text: The reply.
+        mode: "strict", or "tolerant", which also takes a leading byte order mark, a leading `<think>` block, one code
+            fence around the object, and the first of several objects if that is an action.
+        finish_reason: Why the model stopped; after "length" the reply is cut off.
+        any_answer: Whether the answer may be any JSON value, where it has a schema; else it is a text.
+        words: The texts of the language of an error; English by default.
+        rules: The version of the rules for replies (agent_core/rules.py). By the second, which runs follow, the
+            beginning of the think block may be missing.
+
+    Returns:
+        The Action, Final or Plan; or the ProtocolError that says why the reply is none. It is returned, never raised.
+
+    Example:
+        ```python
+        from agent_core import Action, Final, ProtocolError, parse
+
+        assert parse('{"type":"final","answer":"42"}') == Final("42")
+        assert parse('{"type":"action","tool":"stock","args":{"q":"A-17"}}') == Action("stock", {"q": "A-17"})
+        assert isinstance(parse("The answer is 42."), ProtocolError)
+        ```
     """
     reply = text if isinstance(text, str) else ""
     error = _check_size(reply, finish_reason, words)

@@ -23,10 +23,35 @@ Answer = TypeVar("Answer", default=Any)
 
 
 class AgentOutput(BaseModel, Generic[Answer]):
-    """The node's outputs (see the README for each); `model_dump()` is the node's output as JSON.
+    """What a run of an agent gives; `model_dump()` is the node's output as JSON.
 
-    `final_answer` is of the type that was asked for by `answer_schema`, else a text; None unless the `finish_reason` is
-    `final`. `answer` is the same, without the None.
+    Attributes:
+        final_answer: The answer: a text, or what `answer_schema` asks for; None unless the `finish_reason` is `final`.
+        answer: The same, without the None; AnswerError if there is none.
+        trace: The steps: what the model said, called and read.
+        used_tools: How often each tool was called, and how it went, by its code.
+        finish_reason: Why the run ended; only `final` is a success.
+        usage: Tokens, requests, calls and cost (USD).
+        messages_json: The messages of the run, to go on from.
+        run_id: The run's id.
+        journal: The strand, the head (hex) and the count of its records, for `verify`.
+        waiting: What waits for a person, each call with its (strand, n), for `decisions` of the next call.
+        total_ms: How long the run was active, in milliseconds.
+        started_at: When it began, ISO 8601.
+        ended_at: When it ended, ISO 8601.
+        error: {kind, message} of a run that failed, else None.
+        plan: With `mode: plan`, its steps with their status.
+
+    Example:
+        ```python
+        from agent_core import AgentOutput, run_agent_sync
+        from agent_core.models import ScriptedModel
+
+        config = {"model": "scripted", "max_steps": 2, "allowed_tools": [], "prompt": "What is an oasis?"}
+        model = ScriptedModel(['{"type":"final","answer":"A spring in the desert."}'])
+        output: AgentOutput = run_agent_sync(config, registry=[], model=model)
+        assert (output.status, output.final_answer) == ("completed", "A spring in the desert.")
+        ```
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,7 +85,7 @@ class AgentOutput(BaseModel, Generic[Answer]):
         """How the run is, by its finish reason: completed, failed, cancelled, waiting or paused. Not in the JSON."""
         return status_of_stop(self.finish_reason)
 
-    def with_answer(self, answer: Any) -> "AgentOutput[Any]":
+    def _with_answer(self, answer: Any) -> "AgentOutput[Any]":
         """Return the output with an object that was made of the answer. Its JSON is the same as before."""
         made = self.model_copy(update={"final_answer": answer})
         made._answer_json = self.final_answer

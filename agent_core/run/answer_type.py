@@ -70,7 +70,7 @@ class AnswerReader:
         """Return the output with its answer as an object, where it has one. Raises what `make` does."""
         if self.adapter is None or output.finish_reason != "final":
             return output
-        return output.with_answer(self.make(output.final_answer, output.run_id, output))
+        return output._with_answer(self.make(output.final_answer, output.run_id, output))
 
     def make(self, answer: Any, run: str, output: Any) -> Any:
         """Return the object that an answer is of. AnswerError, with the output, for one that fits the schema, and that

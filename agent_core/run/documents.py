@@ -22,7 +22,7 @@ async def read_documents(config: Any, registry: ToolRegistry) -> Any:
 async def _read(named: Any, index: int, registry: ToolRegistry) -> Any:
     if not isinstance(named, Mapping) or named.get("text") is not None or _is_faulty(named):
         return named
-    read = registry.readers.get(str(named.get("server")))
+    read = registry._readers.get(str(named.get("server")))
     if read is None:
         return named
     try:

@@ -152,6 +152,7 @@ Event = (
     StepStarted | ThoughtDelta | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress
     | Observation | Repair | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
 )  # fmt: skip
+"""What `on_event` is called with: one of these, told apart by its `event`."""
 
 Given = TypeVar("Given", default=Any)
 

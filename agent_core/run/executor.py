@@ -84,7 +84,7 @@ class Executor:
     async def admit(self, op: Act) -> Admission | None:
         """Wait until an act may be asked, where `call_to_admit` says so."""
         call = call_to_admit(op)
-        return await admit(self.registry.calls.store, call) if call else None
+        return await admit(self.registry._calls.store, call) if call else None
 
     async def act(self, op: Act, admission: Admission | None = None) -> ActReply:
         """Act once, within its time, and say how it went. Only cancellation is raised."""
@@ -214,16 +214,16 @@ class Executor:
             return await self._call_with_retries(call, op, start, context)
         key = [call.config, *call.fills] if call.fills else call.config
         make = partial(self._call_with_retries, call, op, start)
-        return await self.registry.calls.answers.answer(tool, key, context, make, self.redactor.redact_truncated_value)
+        return await self.registry._calls.answers.answer(tool, key, context, make, self.redactor.redact_truncated_value)
 
     async def _call_with_retries(self, call: ToolCall, op: Act, start: float, context: ToolContext) -> ToolResult:
         """Return the call, repeated after a transient failure where it may happen twice.
 
         Judge has validated the arguments, but not the secrets in them.
         """
-        validated, store = not call.fills, self.registry.calls.store
+        validated, store = not call.fills, self.registry._calls.store
         # judge went by the schema that the run began with: by now the host may have bound the tool further
-        validated = validated and not self.registry.policy.presets.get(call.tool)
+        validated = validated and not self.registry._policy.presets.get(call.tool)
         config = fill_secrets(call.config, call.fills, context.secret)
         if call_to_admit(op) is None and (refusal := await wait_for_rate_limit(store, call, start)):
             return ToolResult(False, error=refusal)

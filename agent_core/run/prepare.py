@@ -157,9 +157,9 @@ def _read_parts(
 
 def _unknown_servers(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
     """Yield the documents that no server of this host has."""
-    known = ", ".join(sorted(registry.readers)) or "none"
+    known = ", ".join(sorted(registry._readers)) or "none"
     for index, document in enumerate(config.documents):
-        if document.server not in registry.readers:
+        if document.server not in registry._readers:
             what = f"this host has no such MCP server; there are {known}"
             yield Problem(f"documents/{index}/server", str(DefinitionError(what, value=document.server)))
 

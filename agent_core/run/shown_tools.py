@@ -59,7 +59,7 @@ def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -
     if change is None:
         return decision
     if isinstance(decision, Edit) and _has(registry, tool):
-        return replace(decision, schema=registry.schema(tool).schema)
+        return replace(decision, schema=registry._schema(tool).schema)
     way = "edit its arguments: they are then judged by the tool as it is now"
     if not _has(registry, tool) and tool != PLAN:
         way = "approve it where the tool is there"
@@ -98,7 +98,7 @@ def _change_of(tools: Tools, tool: str, registry: ToolRegistry) -> str | None:
         return None
     if not _has(registry, tool):
         return f"The tool {tool!r} is gone from this host"
-    before, now = _shown(shown["schema"]), _shown(registry.schema(tool).schema)
+    before, now = _shown(shown["schema"]), _shown(registry._schema(tool).schema)
     if before == now:
         return None
     changes = "; ".join(_differences(before, now)) or "other rules for its arguments"

@@ -31,7 +31,7 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
     problems += [problem for problem in unknown if problem.where not in refused]
     policies: dict[str, ToolPolicy] = {}
     for code, (allowed, where) in selected.items():
-        if code == allowed.tool or not _missing_presets(registry.schema(code).schema, allowed):
+        if code == allowed.tool or not _missing_presets(registry._schema(code).schema, allowed):
             filled = _fills_of_preset(fills, where)
             problems += _binding_problems(registry, code, allowed, where, filled)
             policies[code] = _policy(registry, code, allowed, config, filled)
@@ -51,11 +51,11 @@ def _position(problem: Problem) -> tuple[str, int]:
 def _refused_entries(config: AgentConfig, registry: ToolRegistry) -> Iterator[Problem]:
     """Tools that the host refuses, and denials that would deny nothing."""
     for index, entry in enumerate(config.allowed_tools):
-        if refusal := registry.refusal_for_models(entry if isinstance(entry, str) else entry.tool):
+        if refusal := registry._refusal_for_models(entry if isinstance(entry, str) else entry.tool):
             yield Problem(f"allowed_tools/{index}", refusal)
     codes = [*(tool.code for tool in registry.all()), READ_OBSERVATION]
     for index, code in enumerate(config.deny_tools):
-        if not has_wildcard(code) and code not in codes and registry.refusal(code) is None:
+        if not has_wildcard(code) and code not in codes and registry._refusal(code) is None:
             yield Problem(f"deny_tools/{index}", str(UnknownTool(code, codes)))
 
 
@@ -68,7 +68,7 @@ def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
 def _policy(
     registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, fills: Sequence[Json]
 ) -> ToolPolicy:
-    tool, schema = registry.get(code), registry.schema(code).schema
+    tool, schema = registry.get(code), registry._schema(code).schema
     hidden = sorted(author_keys(schema) | set(allowed.preset))
     policy: ToolPolicy = {
         "description": translate_description(tool.description, config.language),
@@ -97,7 +97,7 @@ def _binding_problems(
     registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
 ) -> Iterator[Problem]:
     """Yield how an entry binds a tool otherwise than the tool can be bound."""
-    schema = registry.schema(code).schema
+    schema = registry._schema(code).schema
     yield from _preset_problems(registry, code, allowed, where, fills)
     if missing := _missing_presets(schema, allowed):
         message = f"the author must set {', '.join(missing)}: no model can"
@@ -134,7 +134,7 @@ def _preset_problems(
     for fault in without_filled(fills, registry.validate(code, allowed.preset)):
         if fault.pointer.split("/")[1:2] and fault.pointer.split("/")[1] in allowed.preset:
             key = fault.pointer.split("/")[1]
-            message = fault.message + registry.policy.describe_preset(code, key)
+            message = fault.message + registry._policy.describe_preset(code, key)
             yield Problem(f"{where}/preset{fault.pointer}", message)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
+    from agent_core.models.recorded import RecordedModel as RecordedModel
     from agent_core.models.scripted import ScriptedModel as ScriptedModel
     from agent_core.testing.assertions import assert_called as assert_called
     from agent_core.testing.assertions import assert_finish as assert_finish
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 HOMES = {
     "FunctionModel": "agent_core.testing.function_model",
     "OfferedTool": "agent_core.testing.stand_in",
+    "RecordedModel": "agent_core.models.recorded",
     "ScriptedModel": "agent_core.models.scripted",
     "TestModel": "agent_core.testing.schema_model",
     "assert_called": "agent_core.testing.assertions",

@@ -29,6 +29,7 @@ class FunctionModel(StandIn):
         self._function = function
 
     async def answer(self, question: Question) -> Reply:
+        """Return what the function gives."""
         messages = [orjson.loads(message) for message in question.messages]
         reply = self._function(messages, offered_tools(question))
         return await reply if inspect.isawaitable(reply) else reply

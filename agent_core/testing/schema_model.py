@@ -32,6 +32,7 @@ class TestModel(StandIn):
         self._args, self._answer = args or {}, answer
 
     async def answer(self, question: Question) -> Reply:
+        """Return the next call, a plan of all calls, or the answer; raises ModelError."""
         tools = {code: tool for code, tool in question.tools.items() if code != READ_OBSERVATION}
         self._check_args(question.strand, tools)
         if must_answer(question) or question.index >= (1 if _plans(question) and tools else len(tools)):

@@ -40,7 +40,26 @@ INPUTS = {
 
 
 class AgentBuilder:
-    """Builds a graph. All methods but `build` return the builder; nothing is checked before `build`."""
+    """Builds a graph of agents. All methods but `build` return the builder; nothing is checked before `build`.
+
+    Args:
+        name: The graph's name.
+
+    Example:
+        ```python
+        from engine_shim import AgentBuilder, AgentState, Engine
+        from agent_core.models import ScriptedModel
+
+        model = ScriptedModel(['{"type":"final","answer":"Order 17 is on its way."}'])
+        graph = (
+            AgentBuilder("support-desk")
+            .add_llm_node("answer", "Answers customers", "scripted", max_steps=3)
+            .set_entry_point("answer")
+            .build(Engine([], store="runs.db", model=model))
+        )
+        assert graph.entries == ("answer",)
+        ```
+    """
 
     def __init__(self, name: str) -> None:
         self._name, self._description = name, ""
@@ -51,16 +70,29 @@ class AgentBuilder:
         self._ends: list[str] | None = None
 
     def set_description(self, description: str) -> Self:
+        """Set what the graph is for.
+
+        Args:
+            description: A sentence for people.
+        """
         self._description = description
         return self
 
     def set_max_iterations(self, visits: int) -> Self:
-        """Return how many node visits an execution may have in all."""
+        """Set how many node visits an execution may have in all.
+
+        Args:
+            visits: The number; 50 by default.
+        """
         self._max_iterations = visits
         return self
 
     def set_timeout(self, milliseconds: int) -> Self:
-        """Return how long an execution may be active, in milliseconds; 0: unlimited."""
+        """Set how long an execution may be active.
+
+        Args:
+            milliseconds: The time; 60,000 by default, 0 is unlimited.
+        """
         self._timeout_ms = milliseconds
         return self
 
@@ -75,31 +107,58 @@ class AgentBuilder:
         retry: Mapping[str, Any] | None = None,
         **config: Unpack[NodeConfig],
     ) -> Self:
-        """Add an agent. `config` are other keys of an agent's config, such as max_steps; `retry` is as in a definition:
-        {max_attempts, delay, backoff}."""
+        """Add an agent.
+
+        Args:
+            key: Its id in the graph.
+            description: What it does, for people.
+            model: `provider:name`.
+            tools: Codes, globs or objects, as in `AgentConfig.allowed_tools`.
+            system_prompt: Its instructions.
+            retry: {max_attempts, delay, backoff}, as in a definition.
+            config: Other keys of an agent's config, such as `max_steps`.
+        """
         self._nodes.append(LLMNode(key, description, model, tuple(tools), system_prompt, retry, config))
         return self
 
     def add_edge(self, source: str, target: str) -> Self:
-        """`target` runs after `source`. Several plain edges out of one node run in parallel; beside edges with a
-        condition they are the default."""
+        """Let one node run after another. Several plain edges out of one node run in parallel; beside edges with a
+        condition they are the default.
+
+        Args:
+            source: The node before.
+            target: The node after.
+        """
         self._edges.append((source, target, None))
         return self
 
     def add_conditional_edge(self, source: str, target: str, sentence: str) -> Self:
-        """`target` runs after `source` if the source's model says that the sentence is true of its output."""
+        """Let one node run after another if a sentence is true.
+
+        Args:
+            source: The node before.
+            target: The node after.
+            sentence: What the source's model has to say is true of its output.
+        """
         self._edges.append((source, target, sentence))
         return self
 
     def set_entry_point(self, key: str) -> Self:
-        """Return a node that an execution may start at. Each call adds one."""
+        """Name a node that an execution may start at. Each call adds one.
+
+        Args:
+            key: The node's id.
+        """
         self._entries.append(key)
         return self
 
     def set_end_points(self, keys: Sequence[str]) -> Self:
-        """Return the nodes that an execution may end at; without them, those without outgoing edges.
+        """Name the nodes that an execution may end at; by default those without outgoing edges.
 
         One that has edges with a condition ends where none of them holds.
+
+        Args:
+            keys: The nodes' ids.
         """
         self._ends = list(keys)
         return self
@@ -113,10 +172,18 @@ class AgentBuilder:
     def build(
         self, engine: Engine | None = None, *, answer_schema: AnswerType[Any] | Mapping[str, Any] | None = None
     ) -> AgentGraph[Any]:
-        """Return the graph, which cannot be changed any more. DefinitionErrors for all that is wrong with it.
+        """Return the graph, which cannot be changed any more.
 
-        Executions run on `engine`; without it, on the host that the command line finds. `answer_schema` is the type of
-        what the end points answer, as of `run_agent`: the results of executions have it as `final_answer`.
+        Args:
+            engine: Where its executions run; by default on the host that the command line finds.
+            answer_schema: The type of what the end points answer, as of `run_agent`: the results of executions have it
+                as `final_answer`.
+
+        Returns:
+            The graph.
+
+        Raises:
+            DefinitionErrors: All that is wrong with the graph.
         """
         problems: list[Problem] = []
         answer, definition = AnswerReader.of(answer_schema), dict[str, Any]()

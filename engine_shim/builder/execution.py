@@ -65,10 +65,12 @@ class Execution(Generic[Answer]):
 
     @property
     def start_time(self) -> datetime:
+        """When it began."""
         return datetime.fromisoformat(read_run(self._tape(), ROOT).at)
 
     @property
     def has_ended(self) -> bool:
+        """Whether it has ended, for better or worse."""
         return self.status() in ENDED
 
     def status(self) -> ExecutionStatus:

@@ -22,8 +22,8 @@ from engine_shim.definition.model import read_definition
 from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import OnEvent
+from engine_shim.runs.driving import check_reachable
 from engine_shim.runs.engine import Engine
-from engine_shim.runs.steering import check_reachable
 from utools.schema.faults import hint
 
 
@@ -108,7 +108,7 @@ class AgentGraph(Generic[Answer]):
     def _begin(self, entry: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
         require_asyncio()
         if deps is not None:
-            check_reachable(has_workers=self.engine.has_workers)
+            check_reachable(has_workers=self.engine._has_workers)
         external = {"history": _finished_turns(state.history), "context": list(state.context)}
         if not (external["history"] or external["context"]):
             raise DefinitionError("has no message to answer", where="state/context")

@@ -97,4 +97,5 @@ class ExecutionResult(Generic[Answer]):
 
     @property
     def success(self) -> bool:
+        """Whether it has completed."""
         return self.status is ExecutionStatus.COMPLETED

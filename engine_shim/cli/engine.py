@@ -21,7 +21,7 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
     entry = store.entry(run) if run is not None else None
     if entry is not None and entry.host and options.config is None and not os.environ.get(VARIABLE):
         file = recorded_host_config(entry.host, entry.run)
-    return Engine.of_host(with_engine(open_host(file), options), store=store)
+    return Engine._of_host(with_engine(open_host(file), options), store=store)
 
 
 def with_engine(config: HostConfig, options: Options) -> HostConfig:

@@ -43,7 +43,7 @@ def _fault_of(use: ToolUse, registry: ToolRegistry) -> Problem | None:
 
 def _unreachable(use: ToolUse, registry: ToolRegistry) -> Problem | None:
     """Return a URL, fixed up to its path at least, that http_request may not reach as it is configured."""
-    config = {**registry.policy.presets.get(use.tool, {}), **use.config}
+    config = {**registry._policy.presets.get(use.tool, {}), **use.config}
     origin, cidrs = ORIGIN.match(str(config.get("url"))), config.get("allow_cidrs", [])
     if use.tool != NETWORK or origin is None or any(True for _ in read_placeholders(cidrs)):
         return None

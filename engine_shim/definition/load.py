@@ -41,6 +41,7 @@ class Workflow:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
+        """The nodes by their ids."""
         return {node.id: node for node in self.definition.nodes}
 
     def as_json(self) -> dict[str, Any]:
@@ -64,10 +65,26 @@ def load_workflow(
     base: str | os.PathLike[str] | None = None,
     shown: str | None = None,
 ) -> Workflow:
-    """Return a workflow from a JSON or YAML file, read or not, or from its parsed form. DefinitionError names each
-    place at fault.
+    """Load a workflow from a JSON or YAML file, or from its parsed form.
 
-    `shown` is the file's name in errors, where its path is not for the reader.
+    Args:
+        source: The file's path, the file as it was read, or the definition as a mapping.
+        base: The directory that relative paths of the definition start from; by default that of the file.
+        shown: The file's name in errors, where its path is not for the reader.
+
+    Returns:
+        The workflow, for `Engine.run`.
+
+    Raises:
+        DefinitionErrors: Each place at fault, with its line.
+
+    Example:
+        ```python
+        from engine_shim import load_workflow
+
+        flow = load_workflow({"id": "sum", "nodes": [{"id": "add", "tool": "calculator", "config": {}}]})
+        assert list(flow.nodes) == ["add"]
+        ```
     """
     workflow, problems = load_parts(source, base=base, shown=shown)
     refuse(problems)

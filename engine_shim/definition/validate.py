@@ -261,8 +261,8 @@ class _Checker:
             return
         unknown = list(unknown_references(workflow.definition, where, nodes))
         later = {each.where for each in workflow.definition.placeholders_by_value[where]}
-        schema = self._registry.schema(node.tool)
-        describe = partial(self._registry.policy.describe_preset, node.tool)
+        schema = self._registry._schema(node.tool)
+        describe = partial(self._registry._policy.describe_preset, node.tool)
         faults = [*unknown, *faults_beside_placeholders(schema, node.config, where, later, describe)]
         yield from faults
         if node.tool == AGENT:

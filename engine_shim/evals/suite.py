@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.config import OF_ITS_MODEL, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.prompts.render import templates
-from agent_core.run.node import agent_tool
+from agent_core.run.agent_tool import agent_tool
 from engine_shim.definition.inputs import external_of
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT, Definition, Node
@@ -96,7 +96,7 @@ class Suite:
                 unknown = f"{self.explain_unknown(code, offered)}; one that is made up needs a config_schema"
                 raise DefinitionError(unknown, where=f"canned/{code}")
             offered[code] = canned_tool(code, each, offered.get(code))
-        registry = ToolRegistry(calls=self.tools.calls if self.tools else None)
+        registry = ToolRegistry(calls=self.tools._calls if self.tools else None)
         for code, tool in offered.items():
             registry.register(tool, known_good=code not in canned)
         if self.tools is not None and AGENT not in offered:
@@ -105,7 +105,7 @@ class Suite:
 
     def explain_unknown(self, code: str, known: Iterable[str]) -> str:
         """Return why there is no tool of this code, and which there are."""
-        return str(UnknownTool(code, known, self.tools.refusal(code) if self.tools else None))
+        return str(UnknownTool(code, known, self.tools._refusal(code) if self.tools else None))
 
     def config_for(self, case: Case, registry: ToolRegistry) -> dict[str, Any]:
         """Return the agent's config for a case, the model aside: the workflow's, then what the case says."""

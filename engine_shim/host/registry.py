@@ -26,13 +26,14 @@ from utools.defaults import host_registry
 from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.left_out import LeftOut
-from utools.registry import ReadDocument, ToolRegistry
+from utools.registry import ToolRegistry
 from utools.sources.loaded import Loaded
 from utools.sources.manifest import manifest_tools
 from utools.sources.mcp.servers import McpServers
 from utools.sources.openapi import load_openapi
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
+from utools.tool_lookup import ReadDocument
 
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
@@ -69,15 +70,15 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
         try:
             for tool in tools():
                 _register(tool, registry, where)
-                registry.origins[tool.code] = origin
+                registry._origins[tool.code] = origin
         except DefinitionError as error:
             problems += problems_in(error)
     pinned = pinned_sources(config)
     for where, name, loaded in _load_sources(config, pinned):
         _take(loaded, registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
-        registry.readers.update(_admitted(source.readers(), registry) if isinstance(source, McpServers) else {})
-    for each in registry.left_out:
+        registry._readers.update(_admitted(source.readers(), registry) if isinstance(source, McpServers) else {})
+    for each in registry._left_out:
         log.warning("left out: %s", each)
     problems += _unknown_tools(config, registry)
     refuse(problems)
@@ -86,7 +87,7 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
 
 def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
     """Ask the sources that are left out once more, and register the tools of those that are back; whether any is."""
-    away = {each.name for each in registry.left_out}
+    away = {each.name for each in registry._left_out}
     servers = {name: each for name, each in config.mcp_servers.items() if f"mcp.{name}" in away}
     hosts = {name: each for name, each in config.remote.items() if name in away}
     documents = {name: each for name, each in config.openapi.items() if name in away}
@@ -94,14 +95,14 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
     pinned, asked = pinned_sources(part), {*(f"mcp.{name}" for name in servers), *hosts, *documents}
     loaded = list(_load_sources(part, pinned))
     still = {each.name for _, _, found in loaded for each in found.left_out}
-    registry.left_out[:] = [each for each in registry.left_out if each.name in still or each.name not in asked]
+    registry._left_out[:] = [each for each in registry._left_out if each.name in still or each.name not in asked]
     for where, name, found in loaded:
         own = [each for each in found.left_out if each.name not in away]
         _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
         if isinstance(source, McpServers):
             back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
-            registry.readers.update(_admitted(back, registry))
+            registry._readers.update(_admitted(back, registry))
             if not back:
                 source.close()
     for name in sorted(asked - still):
@@ -111,7 +112,7 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
 
 def _admitted(readers: Mapping[str, ReadDocument], registry: ToolRegistry) -> dict[str, ReadDocument]:
     """Return what reads the documents of servers, of those whose tools the policy admits."""
-    return {name: each for name, each in readers.items() if registry.policy.admits(f"mcp.{name}.documents")}
+    return {name: each for name, each in readers.items() if registry._policy.admits(f"mcp.{name}.documents")}
 
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
@@ -134,13 +135,13 @@ def _load_sources(config: HostConfig, pinned: Sequence[McpServers | RemoteHosts]
 
 def _take(loaded: Loaded, registry: ToolRegistry, where: str, origin_of: Callable[[str], str]) -> None:
     """Register tools from elsewhere; one that cannot be is left out."""
-    registry.left_out += loaded.left_out
+    registry._left_out += loaded.left_out
     for tool in loaded.tools:
         try:
             registry.register(tool)
-            registry.origins[tool.code] = origin_of(tool.code)
+            registry._origins[tool.code] = origin_of(tool.code)
         except DefinitionError as error:
-            registry.left_out.append(LeftOut(tool.code, f"{where}: {error.where}", error.message))
+            registry._left_out.append(LeftOut(tool.code, f"{where}: {error.where}", error.message))
 
 
 def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> Iterator[Source]:
@@ -176,13 +177,13 @@ def _unknown_tools(config: HostConfig, registry: ToolRegistry) -> Iterator[Probl
     """Presets for tools that this host does not have, and denials that would deny nothing."""
     known = [tool.code for tool in registry.all()]
     for index, code in enumerate(config.deny_tools):
-        if not has_wildcard(code) and code not in (*known, AGENT, INVOKE) and registry.refusal(code) is None:
+        if not has_wildcard(code) and code not in (*known, AGENT, INVOKE) and registry._refusal(code) is None:
             yield Problem(config.at(f"deny_tools/{index}"), str(UnknownTool(code, known)))
     for code in config.presets:
         where = config.at(f"presets/{code}")
         if code in (AGENT, INVOKE):
             yield Problem(where, f"{code} is a run of its own; preset the tools that it uses")
-        elif code not in known and registry.refusal(code) is None:
+        elif code not in known and registry._refusal(code) is None:
             yield Problem(where, str(UnknownTool(code, known)))
 
 

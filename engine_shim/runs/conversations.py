@@ -68,13 +68,13 @@ class HostConversations:
     """
 
     def __init__(self, engine: Engine, config: HostConfig, store: DatabaseRunStore, model: str | None = None) -> None:
-        if engine.grants.turns is None:
+        if engine._grants.turns is None:
             raise DefinitionError("conversations need an engine by a host's configuration", where="engine")
         self.engine, self._config, self._runs = engine, config, store
-        self.catalog = _choose_agents(engine.agents or AgentCatalog(engine.registry), engine.registry, model)
+        self.catalog = _choose_agents(engine._agents or AgentCatalog(engine.registry), engine.registry, model)
         self.store: ContextStore = host_context_store(config.tenant, database=shared_database(store))
         self._base = Path() if model is not None else config.base
-        self._grant: Grant = engine.grants.turns
+        self._grant: Grant = engine._grants.turns
         self._make = lru_cache(MAX_KINDS)(self._define)
 
     @property
@@ -135,12 +135,12 @@ class HostConversations:
 
     async def delete(self, conversation: str) -> bool:
         """Delete a conversation once no turn of it is driven; whether there was one. The records of its runs stay."""
-        async with self.engine.turn_order.holding(conversation):
+        async with self.engine._turn_order.holding(conversation):
             return await self.store.clear(conversation)
 
     async def undo(self, conversation: str) -> Turn:
         """Take back the last stored turn and return it; return no message if there is none. Its run stays."""
-        async with self.engine.turn_order.holding(conversation):
+        async with self.engine._turn_order.holding(conversation):
             return await undo_turn(self.store, conversation)
 
     def find_waiting(self, conversation: str) -> str | None:

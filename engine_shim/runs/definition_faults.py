@@ -33,7 +33,7 @@ def find_faults(workflow: Workflow, faults: Sequence[Problem], check: HostCheck,
     found = examine(workflow, registry, catalog)
     workflow = found.workflow
     problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
-    unbounded = find_warnings(workflow.definition, check.models.is_priced(workflow.base), registry.policy.presets)
+    unbounded = find_warnings(workflow.definition, check.models.is_priced(workflow.base), registry._policy.presets)
     doubts = [*map(workflow.locate, unbounded), *found.warnings, *check.warnings(workflow, found.invoked)]
     undescribed = [Problem("tools", each) for each in undescribed_tools(registry)]
     return Faults(problems, [*undescribed, *by_line(doubts)], found)

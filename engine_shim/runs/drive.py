@@ -37,11 +37,30 @@ _NOT_IN_JSON = ("messages", "nodes", "declared")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `status` is completed, failed, cancelled, waiting or paused.
+    """The result of a run of a workflow.
 
-    `outputs` are those of the nodes by their ids, and those that the definition declares, which come first where they
-    are called alike. `nodes` are the former alone, `declared` the latter, None where none are declared. `messages` are
-    those that its agents have added to the conversation. Its JSON leaves these three to the outputs.
+    Attributes:
+        run_id: The run's id.
+        status: completed, failed, cancelled, waiting or paused.
+        outputs: The outputs of the nodes by their ids, and those that the definition declares, which come first where
+            they are called alike.
+        path: The ids of the nodes that were visited, in their order.
+        waiting: What it waits for: calls with their (strand, n), for the decisions of `Engine.resume`.
+        journal: The head (hex) and the count of its records.
+        error: {kind, message, …} of a run that failed, else None.
+        messages: The messages that its agents have added to the conversation.
+        nodes: The outputs of the nodes alone.
+        declared: The outputs that the definition declares alone; None if it declares none.
+
+    Example:
+        ```python
+        from engine_shim import Engine, RunResult
+
+        flow = {"id": "sum", "nodes": [{"id": "add", "tool": "calculator", "config": {"expression": "2 + 3"}}]}
+        result = Engine(store="runs.db").run_sync(flow)
+        assert isinstance(result, RunResult)
+        assert (result.status, result.path) == ("completed", ["add"])
+        ```
     """
 
     run_id: str
@@ -56,7 +75,7 @@ class RunResult:
     declared: dict[str, Any] | None = field(default=None, repr=False)
 
     @classmethod
-    def from_ended(cls, ended: Ended) -> "RunResult":
+    def _from_ended(cls, ended: Ended) -> "RunResult":
         """Return the result of a run that came to rest."""
         assert isinstance(ended.outcome, FlowOutcome)
         journal = {key: ended.journal[key] for key in ("head", "count")}
@@ -70,6 +89,7 @@ class RunResult:
         )
 
     def as_json(self) -> Json:
+        """Return the result as JSON, without `messages`, `nodes` and `declared`, which the outputs have."""
         return {name: getattr(self, name) for name in self.__slots__ if name not in _NOT_IN_JSON}
 
 
@@ -201,4 +221,4 @@ class RunDriver:
             inbox=inbox,
             patience=self._patience,
         )
-        return RunResult.from_ended(ended)
+        return RunResult._from_ended(ended)

@@ -1,4 +1,4 @@
-"""Forking: begins runs from the past of other runs."""
+"""Forking: begins runs from the past of another run."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,15 +11,16 @@ from agent_core.run.control import StopSignal
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import Job, OnEvent, RunResult
+from engine_shim.runs.driving import OnTaken, check_reachable
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.fork import make_fork
-from engine_shim.runs.steering import OnTaken, Steering, check_reachable
+from engine_shim.runs.steering import Steering
 
 OnBegin = Callable[[str], None] | None
 
 
 class Forking(Steering):
-    """What `Engine` begins with the past of a run that is there."""
+    """The runs of a store on one host, and new ones that begin with the past of these."""
 
     async def fork(
         self,
@@ -34,19 +35,37 @@ class Forking(Steering):
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """Return a new run with the past of this one up to record n of a strand, `at` (strand, n), and on from there.
+        """Run a new run with the past of another one up to a record, and on from there.
 
         What was answered before is not asked again; the record, and whatever followed from it, is done anew. Approvals
-        of what is done anew are asked again. The run itself does not change. RunNotFound when the store holds no such
-        run, Damaged when its records are not whole, DefinitionError when there is no such record, when the past cannot
-        be rewritten for another run id, or when this host lacks what the run needs. WritesRepeated when the run made
-        writes after the record, unless `repeat_writes` says that they may be made again. `deps` are as of `run`.
+        of what is done anew are asked again. The run itself does not change.
+
+        Args:
+            run_id: The run that has the past.
+            at: (strand, n) of the record.
+            new_id: The new run's id, by default one that is made.
+            repeat_writes: Whether writes that were made after the record may be made again.
+            submitter: Who submitted the new run: servers drive it on after a restart.
+            deps: What the tools of the new run get as `context.deps`, as of `run`.
+            on_begin: Called with the new id before anything is written.
+            on_taken: Called once all is written, and the run is driven.
+            on_event: Called with each event, in the event loop.
+
+        Returns:
+            The result of the new run.
+
+        Raises:
+            RunNotFound: The store holds no such run.
+            Damaged: Its records are not whole.
+            DefinitionError: No such record; a past that cannot be rewritten for another id; or a host that lacks what
+                the run needs.
+            WritesRepeated: The run made writes after the record, and `repeat_writes` is not set.
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
         require_asyncio()
         if deps is not None:
-            check_reachable(has_workers=self.has_workers)
+            check_reachable(has_workers=self._has_workers)
         hooks = (on_begin, on_taken, on_event)
         return await self._fork(run_id, lambda tape: [at], new_id, submitter, deps, hooks, repeat_writes=repeat_writes)
 
@@ -61,15 +80,27 @@ class Forking(Steering):
         on_taken: OnTaken = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """Return a fork of a failed run at the questions and reads over which it failed, which are done anew.
+        """Fork a failed run at the questions and reads over which it failed, which are done anew.
 
-        The failed run does not change. The new one is called `RUN-retry`, so that no run is tried again twice. Raises
-        what `fork` does, and DecisionError for a run that has not failed, or that failed by what would be the same
-        again, or over a write.
+        Args:
+            run_id: The failed run, which does not change.
+            new_id: The new run's id, by default `RUN-retry`, so that no run is tried again twice.
+            submitter: Who submitted the new run: servers drive it on after a restart.
+            deps: What the tools of the new run get as `context.deps`, as of `run`.
+            on_begin: Called with the new id before anything is written.
+            on_taken: Called once all is written, and the run is driven.
+            on_event: Called with each event, in the event loop.
+
+        Returns:
+            The result of the new run.
+
+        Raises:
+            DecisionError: A run that has not failed, that failed by what would be the same again, or over a write.
+            EngineError: What `fork` raises.
         """
         require_asyncio()
         if deps is not None:
-            check_reachable(has_workers=self.has_workers)
+            check_reachable(has_workers=self._has_workers)
         new = new_id or f"{run_id}-retry"
         if new_id is None and await self._runs.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")
@@ -93,7 +124,7 @@ class Forking(Steering):
         new = new_run_id() if new_id is None else check_run_id(new_id)
         on_begin, on_taken, on_event = hooks
 
-        make = partial(make_fork, self._index, self.grants, run_id, find_places, new)
+        make = partial(make_fork, self._index, self._grants, run_id, find_places, new)
         fork = await self._runs.run_blocking(make, repeat_writes=repeat_writes, retry=retry)
 
         def write(stop: StopSignal) -> Job:

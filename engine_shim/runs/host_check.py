@@ -70,7 +70,7 @@ class HostCheck:
         """Values of recorded runs that the host's presets, as they are now, do not allow."""
         for path, run in runs.items():
             for code, tool in run.tools.items():
-                bound = self.registry.policy.presets.get(code, {})
+                bound = self.registry._policy.presets.get(code, {})
                 given = [tool.get("preset", {}), _presets(tool["schema"])]
                 given += [node.get("config", {}) for node in _nodes(run) if node["tool"] == code]
                 for config in given:
@@ -82,7 +82,7 @@ class HostCheck:
             return
         for fault in self.registry.validate(code, {key: value}):
             if fault.pointer.split("/")[1:2] == [key]:
-                yield Problem(path, f"{code}: {fault.message}{self.registry.policy.describe_preset(code, key)}")
+                yield Problem(path, f"{code}: {fault.message}{self.registry._policy.describe_preset(code, key)}")
 
     def _missing_secrets_of(self, runs: Mapping[str, RecordedRun], base: Path) -> Iterator[Problem]:
         for path, run in runs.items():
@@ -94,7 +94,7 @@ class HostCheck:
     def _missing_tools(self, runs: Mapping[str, RecordedRun], not_needed: Set[str]) -> Iterator[Problem]:
         needed = {code for run in runs.values() for code in run.tools} - not_needed
         for code in sorted(code for code in needed if code not in self.registry):
-            why = self.registry.refusal(code) or "was the run started with another configuration?"
+            why = self.registry._refusal(code) or "was the run started with another configuration?"
             yield Problem("host configuration", f"this host has no tool {code!r}, which the run needs; {why}")
 
     def _unaskable_agents(self, runs: Mapping[str, RecordedRun], base: Path) -> Iterator[Problem]:
@@ -140,7 +140,7 @@ class HostCheck:
 
     def _missing_secrets(self, workflow: Workflow) -> Iterator[tuple[str, Problem]]:
         """Yield the secrets that tools cannot get, by name: not allowed, or allowed and not set."""
-        schemas = {tool.code: self.registry.schema(tool.code).schema for tool in self.registry.all()}
+        schemas = {tool.code: self.registry._schema(tool.code).schema for tool in self.registry.all()}
         for where, name in secret_refs(workflow.definition, schemas):
             try:
                 self.grant.secrets(name)

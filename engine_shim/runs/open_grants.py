@@ -41,7 +41,7 @@ def open_grants(
     others = find_homes_of_others(config)
     own_bounds = Bounds(False, find_home(config), others, is_saved) if bounded else UNBOUND
     http_bounds = Bounds(True, [config.base / config.workflows], others)
-    lent = registry if of_tenant else registry.stricter(lend_tools(config.policy()))
+    lent = registry if of_tenant else registry._stricter(lend_tools(config.policy()))
     own_models, http_models = open_models(own_reach(config, bounded=bounded)), open_models(http_reach(config))
     return Grants(
         Grant(registry, secrets, own_models, list_variables(config, others=not of_tenant), own_bounds),
@@ -68,7 +68,7 @@ def open_turn_grant(
         reach=agents_reach(config) if model is None else None,
     )
     conversations = host_context_store(config.tenant, database=shared_database(store))
-    return Grant(registry.with_private(turn_tool(conversations, store.journal)), config.secrets(), models)
+    return Grant(registry._with_private(turn_tool(conversations, store.journal)), config.secrets(), models)
 
 
 def _reached_of(config: HostConfig) -> HowReached:

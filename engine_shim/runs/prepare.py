@@ -17,8 +17,8 @@ from agent_core.outputs import Json
 from agent_core.records import TurnNote
 from agent_core.rules import CURRENT
 from agent_core.run.agent_drive import agent_preparer
+from agent_core.run.agent_tool import agent_tool
 from agent_core.run.clock import now
-from agent_core.run.node import agent_tool
 from agent_core.run.prepare import Prepare, installed_version
 from agent_core.run.tool_policies import effect_as_data
 from engine_shim.definition.check_agents import find_prompt_files
@@ -152,7 +152,7 @@ class Preparer:
     def _describe_tool(self, code: str) -> Json:
         tool = self._registry.get(code)
         within = None if tool.effect == "nested" else SINGLE_CALL_TIMEOUT
-        schema = self._registry.schema(code).schema
+        schema = self._registry._schema(code).schema
         known = {"schema": schema, "effect": effect_as_data(tool), "idempotent": tool.idempotent, "within": within}
         if tool.awaits:
             known["awaits"] = True
@@ -181,7 +181,7 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
     """Return the registry with the tools in it that are runs themselves: agents, and other workflows."""
     known = {tool.code for tool in registry.all()}
     for tool in (agent_tool(registry, model), invoke_tool()):
-        if tool.code not in known and registry.refusal(tool.code) is None:
+        if tool.code not in known and registry._refusal(tool.code) is None:
             registry.register(tool)
     return registry
 

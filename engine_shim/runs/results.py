@@ -33,14 +33,14 @@ def read_result(run: str, tape: Tape, now: str) -> RunResult | None:
     except _GoesOn:
         return None
     assert isinstance(ended, Ended)
-    return RunResult.from_ended(ended)
+    return RunResult._from_ended(ended)
 
 
 def read_paused(run: str, tape: Tape) -> RunResult:
     """Return the result of a run that was paused: what it would do next is what it waits with."""
     ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), _suspend)
     assert isinstance(ended, Ended)
-    return RunResult.from_ended(ended)
+    return RunResult._from_ended(ended)
 
 
 def _suspend(operation: Operation) -> Any:

@@ -50,12 +50,12 @@ class HostDefinitions:
 def open_definitions(config: HostConfig, engine: Engine, model: str | None) -> HostDefinitions:
     """Return the definitions of a host, whose engine has a store in a database."""
     assert isinstance(engine.store, DatabaseRunStore)
-    has_agents = model is not None or bool(engine.agents and engine.agents.list())
+    has_agents = model is not None or bool(engine._agents and engine._agents.list())
     conversations = HostConversations(engine, config, engine.store, model) if has_agents else None
     return HostDefinitions(open_catalog(config, engine), conversations)
 
 
 def open_catalog(config: HostConfig, engine: Engine) -> WorkflowCatalog:
     """Return the workflows of a host or tenant, which are read when one is asked for."""
-    check_file = partial(read_checked, grants=engine.grants, agents=engine.agents)
-    return WorkflowCatalog(config.base / config.workflows, check_file, engine.registry.is_due_to_left_out)
+    check_file = partial(read_checked, grants=engine._grants, agents=engine._agents)
+    return WorkflowCatalog(config.base / config.workflows, check_file, engine.registry._is_due_to_left_out)

@@ -153,7 +153,7 @@ class DrivenRuns:
             _, late = await asyncio.wait(late, timeout=until - monotonic())
         if late:
             log.warning("%d runs are left in the middle of a call; the next start resumes them", len(late))
-            self._engine.abandon()
+            self._engine._abandon()
             for task in late:
                 task.cancel()
             await asyncio.wait(late)

@@ -40,16 +40,16 @@ class HostTools:
     def describe(self) -> list[Json]:
         """Return all tools, as a list shows them."""
         registry: ToolRegistry = self.engine.registry
-        users, agents = find_users(self.workflows.list(), registry), _find_agents(self.engine.agents)
+        users, agents = find_users(self.workflows.list(), registry), _find_agents(self.engine._agents)
         return [
             {
                 "code": tool.code,
                 "description": tool.description,
                 "effect": tool.effect if isinstance(tool.effect, str) else "depends",
                 "executable": self._may_execute(tool),
-                "config_schema": registry.schema(tool.code).schema,
+                "config_schema": registry._schema(tool.code).schema,
                 "output_schema": tool.output_schema,
-                "source": registry.origins.get(tool.code, BUILT_IN),
+                "source": registry._origins.get(tool.code, BUILT_IN),
                 "idempotent": tool.idempotent,
                 "pinned": tool.fingerprint is not None,
                 "used_by": users.get(tool.code, []),
@@ -60,7 +60,7 @@ class HostTools:
 
     def describe_left_out(self) -> list[Json]:
         """Return the sources, and single tools of them, that this host has to do without, and why."""
-        return [{"name": each.name, "why": each.why} for each in self.engine.registry.left_out]
+        return [{"name": each.name, "why": each.why} for each in self.engine.registry._left_out]
 
     async def execute(
         self,
@@ -97,7 +97,7 @@ class HostTools:
         return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}
 
     def _argument_problems(self, code: str, args: Mapping[str, Any]) -> Iterator[Problem]:
-        for name in sorted(author_keys(self.engine.registry.schema(code).schema) & args.keys()):
+        for name in sorted(author_keys(self.engine.registry._schema(code).schema) & args.keys()):
             yield Problem(f"args/{name}", "only the operator sets this, in presets of agent-core.yaml")
         for fault in self.engine.registry.validate(code, args):
             yield problem_of(fault, "args")

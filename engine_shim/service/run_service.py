@@ -61,12 +61,12 @@ class RunService:
     """
 
     def __init__(self, engine: Engine, *, share: Share | None = None, tenant: str | None = None) -> None:
-        passing = passing_events_of(engine.store) if engine.has_workers else None
+        passing = passing_events_of(engine.store) if engine._has_workers else None
         self.engine, self.feeds = engine, Feeds(engine.store, passing)
         self.store = AsyncRunStore(engine.store)
         self.driven = DrivenRuns(engine, self.feeds, share or Share("runs", MOST_RUNS, error=TooManyRuns), tenant)
         self.recovery, self.orphans = Recovery(engine, self.store, self.drives), Orphans()
-        engine.watch(self.feeds.watch)
+        engine._watch(self.feeds.watch)
 
     # ── beginning and going on ────────────────────────────────────────────────────────────────────
 
@@ -105,7 +105,7 @@ class RunService:
                 await asyncio.sleep(BEGIN_INTERVAL_S)  # somebody begins it at this moment
             else:
                 return run, True
-        if not await self.store.run_blocking(self.engine.has_begun_with, run, workflow, external=external):
+        if not await self.store.run_blocking(self.engine._has_begun_with, run, workflow, external=external):
             raise KeyReused(key)
         if callback is not None:
             await self.store.run_blocking(callback.replace, run, by)
@@ -118,7 +118,7 @@ class RunService:
         for what fits nothing that waits."""
         if await self.store.run_blocking(self.engine.store.entry, run) is None:
             await self.check_exists(run)
-            store, secrets = self.engine.store, self.engine.grants.own.secrets
+            store, secrets = self.engine.store, self.engine._grants.own.secrets
             await self.store.run_blocking(record_decisions, store, secrets, run, decisions, by=by)
             return
         await self._go_on(run, partial(self._resume, run, by, decisions), is_followed, by)
@@ -166,7 +166,7 @@ class RunService:
         """Return who handed in a run that begins, the caller's span that its own lie under, and whom it notifies."""
 
         def note(run: str) -> None:
-            self.engine.telemetry.keep_parent(run, trace)
+            self.engine._telemetry.keep_parent(run, trace)
             if callback is not None:
                 callback.note(run)
 
@@ -289,7 +289,7 @@ class RunService:
 
     def _forget(self, run: str) -> None:
         """Forget a run whose beginning could not be written: no caller was told of it."""
-        if self.engine.forget_unbegun(run):
+        if self.engine._forget_unbegun(run):
             log.warning("run %s was submitted, and could not begin; it is forgotten", run)
 
     def let_go(self) -> None:

@@ -150,7 +150,7 @@ class Service:
         yield self._recover_forever
         yield self.watch.run_forever
         for tenant in self.tenants.values():
-            if tenant.engine.registry.left_out:
+            if tenant.engine.registry._left_out:
                 yield partial(_take_up_forever, tenant)
             yield tenant.triggers.run_forever
             yield Timers(tenant.runs).run_forever
@@ -180,6 +180,6 @@ class Service:
 
 async def _take_up_forever(tenant: Tenant) -> None:
     """Take up the sources that are back, with the workflows that need them. Agents that need them need a restart."""
-    while tenant.engine.registry.left_out:
+    while tenant.engine.registry._left_out:
         await asyncio.sleep(SOURCE_INTERVAL_S)
         await asyncio.to_thread(tenant.take_up_again)

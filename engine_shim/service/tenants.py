@@ -204,13 +204,13 @@ def open_tenant(
     store.database.prepare()
     store.clock.measure()
     store.note_tenant(config.tenant)
-    engine = Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
+    engine = Engine._of_host(config, store=store, model=model, telemetry=telemetry, is_served=True, slots=shared.slots)
 
     directory, workflows = _workflows_of(config), open_catalog(config, engine)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
     workflows.load()
-    has_agents = model is not None or bool(engine.agents and engine.agents.list())
+    has_agents = model is not None or bool(engine._agents and engine._agents.list())
     runs = RunService(engine, share=shared.runs, tenant=config.tenant)
     conversations = ConversationService(HostConversations(engine, config, store, model), runs) if has_agents else None
     tools = HostTools(engine, runs, config.execute_tools, workflows)
@@ -226,7 +226,7 @@ def open_tenant(
     )
     triggers.load()
     source = Source(store.database, runs.read, store.clock.read, shared.links, config.tenant)
-    drafts = Drafts(directory, engine.grants.http, engine.agents or AgentCatalog(()))
+    drafts = Drafts(directory, engine._grants.http, engine._agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
     parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool())
     senders = open_senders(config, source)

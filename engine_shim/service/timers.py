@@ -45,6 +45,6 @@ class Timers:
 
     def _find_due(self) -> list[str]:
         engine, driven = self.runs.engine, self.runs.driven
-        now = engine.store.clock.write_now(LATE_S if engine.has_workers else 0.0)
+        now = engine.store.clock.write_now(LATE_S if engine._has_workers else 0.0)
         due = engine.store.list_due(engine.host, now)
         return [run for run in due if run not in driven and driven.backoff.is_due(run)]

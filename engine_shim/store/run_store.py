@@ -61,10 +61,14 @@ class RunStore(Protocol):
     """Runs by id. The journal is the truth; the entries can be lost without losing a run."""
 
     @property
-    def journal(self) -> "Journal": ...
+    def journal(self) -> "Journal":
+        """The records of its runs."""
+        ...
 
     @property
-    def leases(self) -> Leases: ...
+    def leases(self) -> Leases:
+        """Which process drives which run."""
+        ...
 
     @property
     def clock(self) -> StoreClock:
@@ -316,7 +320,7 @@ class SqliteRunStore(DatabaseRunStore):
             from agent_core.journal.sqlite import SqliteJournal
             from engine_shim.store.ledger import LedgerKeeper
 
-            return SqliteJournal(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
+            return SqliteJournal._beside(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
 
         super().__init__(database, open_journal, clock=clock)
 

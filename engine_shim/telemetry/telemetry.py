@@ -72,6 +72,7 @@ class Telemetry:
 
     @property
     def wants_content(self) -> bool:
+        """Return whether spans have what was asked, answered and called."""
         return is_wanted(os.environ) if self._content is None else self._content
 
     def _once(self, provider: object, make: Callable[[], T]) -> T:

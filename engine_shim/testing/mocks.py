@@ -34,7 +34,7 @@ def mock_host(
 
     A node that waits takes one of the `signals`, by name; without one its time has come at once.
     """
-    found, sent = MockedHost(workflow, ToolRegistry(calls=tools.calls)), Counter(signals)
+    found, sent = MockedHost(workflow, ToolRegistry(calls=tools._calls)), Counter(signals)
     for tool in tools.all():
         mocked = _mocked(tool, workflow, mocks, tools, found.unmocked)
         found.tools.register(_without_time(mocked, sent) if mocked.awaits else mocked, known_good=True)

@@ -464,9 +464,9 @@ def needed_presets(registry: ToolRegistry, code: str) -> dict[str, Any]:
         "max_steps": 2,
         "allowed_tools": [],
     }
-    required = registry.schema(code).schema.get("required", ())
+    required = registry._schema(code).schema.get("required", ())
     return {
-        name: given[name] for name in required if name in given and name in author_keys(registry.schema(code).schema)
+        name: given[name] for name in required if name in given and name in author_keys(registry._schema(code).schema)
     }
 
 

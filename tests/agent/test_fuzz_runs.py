@@ -19,7 +19,7 @@ from agent_core import Approve, Deny, Edit, Fail, MemoryJournal, Retry, Skip, re
 from agent_core.errors import DecisionError
 from agent_core.journal.record import Row
 from agent_core.models.client import Completion, ModelError, ModelInfo, Question
-from agent_core.run.node import agent_tool
+from agent_core.run.agent_tool import agent_tool
 from support.examples import examples
 from utools import Tool, ToolRegistry, ToolResult
 from utools.context.turns import last_turn

@@ -113,7 +113,7 @@ def test_a_server_that_the_host_does_not_have_is_told_at_load(policy: dict[str, 
         return ""
 
     registry = default_registry()
-    registry.readers["docs"] = read
+    registry._readers["docs"] = read
     with pytest.raises(DefinitionError) as raised:
         AgentCatalog(registry).register(agent(mcp_policy=policy, skill_policy={"allow": ["red_file"]}))
     server, tool = raised.value.problems  # type: ignore[attr-defined]

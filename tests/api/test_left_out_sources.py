@@ -54,7 +54,7 @@ def test_source_that_is_back_is_taken_up_with_the_workflows_of_it(tmp_path: Path
     with served(tmp_path) as host:
         tenant = host.service.tenants[None]
         tenant.take_up_again()
-        assert [each.name for each in tenant.engine.registry.left_out] == ["mcp.late"]
+        assert [each.name for each in tenant.engine.registry._left_out] == ["mcp.late"]
         install(program)
         tenant.take_up_again()
         assert host.client.get("/tools").json()["left_out"] == []

@@ -92,7 +92,7 @@ async def work_as_ours(folder: Path, config: TemporalConfig) -> None:
 async def submit_as_ours(folder: Path, config: TemporalConfig, runs: int) -> None:
     host = engine(folder, config)
     running = [asyncio.create_task(host.run(chain(), run_id=run_id(number))) for number in range(runs)]
-    while not all(host.has_begun(run_id(number)) for number in range(runs)):
+    while not all(host._has_begun(run_id(number)) for number in range(runs)):
         await asyncio.sleep(0.1)
     print("begun", flush=True)
     await asyncio.gather(*running)

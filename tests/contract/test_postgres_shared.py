@@ -68,13 +68,13 @@ async def load(registry: ToolRegistry) -> Any:
 
 async def test_engines_of_one_store_share_conversations_limits_and_answers(url: str, tmp_path: Path) -> None:
     config = HostConfig(store=url)
-    one, other = Engine.of_host(config), Engine.of_host(config)
+    one, other = Engine._of_host(config), Engine._of_host(config)
     await persist(one.registry)
     assert await load(other.registry) == TURN
-    await one.registry.calls.store.put("k", "kept", 60)
-    assert await other.registry.calls.store.get("k") == "kept"
-    assert (await one.registry.calls.store.reserve("k", 1, 3600, 0)).ticket is not None
-    assert (await other.registry.calls.store.reserve("k", 1, 3600, 0)).ticket is None
+    await one.registry._calls.store.put("k", "kept", 60)
+    assert await other.registry._calls.store.get("k") == "kept"
+    assert (await one.registry._calls.store.reserve("k", 1, 3600, 0)).ticket is not None
+    assert (await other.registry._calls.store.reserve("k", 1, 3600, 0)).ticket is None
     for each in (one, other):
         await each.close()
     assert not list(tmp_path.rglob("context.db"))
@@ -83,8 +83,8 @@ async def test_engines_of_one_store_share_conversations_limits_and_answers(url: 
 @pytest.mark.parametrize("tools", [None, []], ids=["built-in tools", "tools of a program"])
 async def test_engines_that_a_program_makes_share_them_too(url: str, tools: list[Any] | None) -> None:
     one, other = Engine(tools, store=url), Engine(tools, store=url)
-    await one.registry.calls.store.put("k", "kept", 60)
-    assert await other.registry.calls.store.get("k") == "kept"
+    await one.registry._calls.store.put("k", "kept", 60)
+    assert await other.registry._calls.store.get("k") == "kept"
     if tools is None:
         await persist(one.registry)
         assert await load(other.registry) == TURN
@@ -95,11 +95,11 @@ async def test_engines_that_a_program_makes_share_them_too(url: str, tools: list
 async def test_tenants_have_their_own_in_one_database(url: str) -> None:
     config = HostConfig.model_validate({"store": url, "tenants": {"acme": {}}})
     with closing(open_store(url, tenant="acme")) as store:
-        host, tenant = Engine.of_host(config), Engine.of_host(config.for_tenant("acme"), store=store)
+        host, tenant = Engine._of_host(config), Engine._of_host(config.for_tenant("acme"), store=store)
         await persist(tenant.registry)
-        await tenant.registry.calls.store.put("k", "kept", 60)
+        await tenant.registry._calls.store.put("k", "kept", 60)
         assert await load(host.registry) == []
-        assert await host.registry.calls.store.get("k") is None
+        assert await host.registry._calls.store.get("k") is None
         await host.close()
         await tenant.close()
 
@@ -108,9 +108,9 @@ async def test_redis_wins_where_it_is_configured(
     url: str, redis_server: RealServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_server.url)
-    engine = Engine.of_host(HostConfig(store=url))
+    engine = Engine._of_host(HostConfig(store=url))
     await persist(engine.registry)
-    await engine.registry.calls.store.put("k", "kept", 60)
+    await engine.registry._calls.store.put("k", "kept", 60)
     await engine.close()
     assert {key.split(b":")[1] for key in redis_server.client.scan_iter()} == {b"context", b"calls"}
 
@@ -119,7 +119,7 @@ async def test_conversations_are_where_the_environment_says(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENT_CORE_CONTEXT_DB", str(tmp_path / "talks.db"))
-    engine = Engine.of_host(HostConfig(store=url))
+    engine = Engine._of_host(HostConfig(store=url))
     await persist(engine.registry)
     await engine.close()
     assert await SqliteContextStore(tmp_path / "talks.db").turns("s") == [TURN]
@@ -145,7 +145,7 @@ def test_doctor_says_where_they_are(url: str, monkeypatch: pytest.MonkeyPatch) -
         return {each.name: each.message for each in findings if each.name in ("conversations", "Redis")}
 
     assert found()["conversations"].endswith("tables are made when they are first needed")
-    asyncio.run(Engine(store=url).registry.calls.store.get("k"))
+    asyncio.run(Engine(store=url).registry._calls.store.get("k"))
     assert found()["conversations"].endswith(", 0 conversations")
     assert found()["Redis"].endswith("cached answers and rate limits are shared through the database of the store")
     monkeypatch.setenv("AGENT_CORE_CONTEXT_DB", url.replace("127.0.0.1", "nowhere.invalid"))
@@ -227,7 +227,7 @@ import asyncio, sys
 from engine_shim import Engine
 async def main():
     engine = Engine([], store=sys.argv[1])
-    store = engine.registry.calls.store
+    store = engine.registry._calls.store
     taken = await asyncio.gather(*(store.reserve("k", 5, 3600, 1) for _ in range(25)))
     print(sum(each.ticket is not None for each in taken), await store.get("k"))
     await engine.close()
@@ -238,7 +238,7 @@ asyncio.run(main())
 @pytest.mark.exhaustive
 def test_processes_share_one_limit_and_a_kept_answer(url: str) -> None:
     engine = Engine([], store=url)
-    asyncio.run(engine.registry.calls.store.put("k", "kept", 60))
+    asyncio.run(engine.registry._calls.store.put("k", "kept", 60))
     engine.store.close()
     command = [sys.executable, "-c", TAKER, url]
     takers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

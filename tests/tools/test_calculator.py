@@ -139,7 +139,7 @@ def test_what_is_no_whole_form_is_refused_by_the_schema(args: dict[str, Any], to
 
 def constraint() -> dict[str, Any]:
     """What a constrained model is held to when it calls the calculator."""
-    schema = ToolRegistry([calculator()]).schema("calculator").schema
+    schema = ToolRegistry([calculator()])._schema("calculator").schema
     return cast(dict[str, Any], step_schema([("calculator", schema)])["anyOf"][0]["properties"]["args"])
 
 

@@ -198,8 +198,8 @@ async def test_host_with_redis_url_keeps_its_conversations_and_shares_its_calls_
     told = {"op": "persist", "session_id": "s", "turn_id": "t", "user_message": "hi", "final_answer": "hello"}
     assert (await one.execute("context_manager", told)).success
     assert len((await other.execute("context_manager", {"op": "load", "session_id": "s"})).output) == 2
-    await one.calls.store.put("k", "x", 60)
-    assert await other.calls.store.get("k") == "x"
+    await one._calls.store.put("k", "x", 60)
+    assert await other._calls.store.get("k") == "x"
     assert {key.split(b":")[1] for key in redis_server.client.scan_iter()} == {b"context", b"calls"}
 
 
@@ -214,10 +214,10 @@ async def test_a_program_keeps_its_conversations_and_shares_its_calls_there_too(
     told = {"op": "persist", "session_id": "s", "turn_id": "t", "user_message": "hi", "final_answer": "hello"}
     assert (await one.execute("context_manager", told)).success
     assert len((await other.execute("context_manager", {"op": "load", "session_id": "s"})).output) == 2
-    await one.calls.store.put("k", "x", 60)
-    assert await other.calls.store.get("k") == "x"
+    await one._calls.store.put("k", "x", 60)
+    assert await other._calls.store.get("k") == "x"
     own = Engine(registry=[echo()], store=MemoryRunStore()).registry
-    assert await own.calls.store.get("k") == "x"
+    assert await own._calls.store.get("k") == "x"
 
 
 def test_host_whose_redis_url_is_none_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def registry(tmp_path: Path) -> Iterator[ToolRegistry]:
     own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], timeout=5)
     servers = McpServers({"own": own}, lock=tmp_path / "lock.json", base=tmp_path)
     registry = default_registry(tmp_path)
-    registry.readers.update(servers.readers())
+    registry._readers.update(servers.readers())
     yield registry
     servers.close()
 
@@ -72,7 +72,7 @@ async def test_a_run_that_goes_on_does_not_read_again(registry: ToolRegistry, tm
     replies = [action("calculator", operation="sum", numbers=[1, 2]), final()]
     waiting = await run_agent(config, registry=registry, model=ScriptedModel(replies), journal=journal, run_id="r")
     assert waiting.finish_reason == "awaiting_approval"
-    registry.readers.clear()
+    registry._readers.clear()
     call = waiting.waiting[0]
     decisions = {(call["strand"], call["n"]): Approve()}
     model = ScriptedModel(replies)
@@ -149,7 +149,7 @@ async def test_a_node_whose_server_does_not_answer_fails_and_says_which(tmp_path
     own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], timeout=0.5)
     servers = McpServers({"own": own}, lock=tmp_path / "lock.json", base=tmp_path)
     registry = default_registry(tmp_path)
-    registry.readers.update(servers.readers())
+    registry._readers.update(servers.readers())
     config = {**CONFIG, "documents": [{"server": "own", "uri": "doc:hang"}]}
     try:
         host = Engine(registry, store=MemoryRunStore(), model=ScriptedModel([final("Fine.")]))

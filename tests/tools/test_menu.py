@@ -1,4 +1,4 @@
-"""The public names of utools, its default registry, and the example of its README."""
+"""The menu of utools, its default registry, and the example of its README."""
 
 import re
 from pathlib import Path
@@ -13,18 +13,7 @@ README = Path(utools.__file__).parent / "README.md"
 DATA = Path(__file__).parents[2] / "fixtures"
 
 
-def test_public_names_are_pinned() -> None:
-    assert utools.__all__ == [
-        "DefinitionError",
-        "Fault",
-        "Tool",
-        "ToolContext",
-        "ToolError",
-        "ToolRegistry",
-        "ToolResult",
-        "default_registry",
-        "tool",
-    ]
+def test_tool_is_the_decorator_and_not_its_module() -> None:
     assert callable(utools.tool)
 
 

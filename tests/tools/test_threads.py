@@ -10,7 +10,7 @@ import weakref
 
 import pytest
 
-from utools.threads import DaemonThreads
+from utools.threads import TOOLS_AT_ONCE, DaemonThreads
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -47,6 +47,24 @@ from utools.threads import DaemonThreads
 threads = DaemonThreads()
 assert asyncio.run(threads.run(lambda: 1)) == 1
 child = os.fork()
+if not child:
+    os._exit(0 if asyncio.run(asyncio.wait_for(threads.run(lambda: 2), 20)) == 2 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_fork_has_the_slots_that_its_parent_had_taken() -> None:
+    program = """
+import asyncio, os, sys, threading
+from utools.threads import DaemonThreads
+threads, started, ended = DaemonThreads(1, of_tools=True), threading.Event(), threading.Event()
+async def fork_while_one_is_stuck():
+    asyncio.ensure_future(threads.run(lambda: (started.set(), ended.wait())))
+    while not started.is_set():
+        await asyncio.sleep(0)
+    return os.fork()
+child = asyncio.run(fork_while_one_is_stuck())
 if not child:
     os._exit(0 if asyncio.run(asyncio.wait_for(threads.run(lambda: 2), 20)) == 2 else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -176,3 +194,72 @@ asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
     assert done.stdout == "left\n"
+
+
+# ── the tools of a process ───────────────────────────────────────────────────────────────────────
+
+CALLS = """
+import asyncio, threading
+from agent_core import run_agent
+from agent_core.models import ScriptedModel
+from utools import tool
+
+@tool(effect="read")
+def look(q: str) -> str:
+    return q
+
+async def run(_=0):
+    replies = ['{"type":"action","tool":"look","args":{"q":"a"}}', '{"type":"final","answer":"ok"}']
+    config = {"model": "scripted", "max_steps": 2, "prompt": "x", "allowed_tools": ["look"]}
+    output = await run_agent(config, registry=[look], model=ScriptedModel(replies))
+    assert output.finish_reason == "final", output.error
+
+async def main():
+    for _ in range(400):
+        await run()
+    print(threading.active_count())
+    await asyncio.gather(*map(run, range(400)))
+    print(threading.active_count())
+
+asyncio.run(main())
+"""
+
+
+def test_calls_with_lists_of_tools_share_the_threads_of_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=120, check=True)
+    one_by_one, at_once = map(int, done.stdout.split())
+    assert one_by_one <= 3  # the main thread, the tool's, and one that is about to take its next call
+    assert at_once <= 1 + TOOLS_AT_ONCE
+
+
+@pytest.fixture
+def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools of this process run two at a time."""
+    monkeypatch.setattr("utools.threads._BY_PROCESS", {})
+    monkeypatch.setattr("utools.threads.TOOLS_AT_ONCE", 2)
+
+
+@pytest.mark.usefixtures("two_at_once")
+async def test_tools_of_all_registries_are_counted_together(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+    stuck = [asyncio.create_task(DaemonThreads(of_tools=True).run(ended.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    third = asyncio.create_task(DaemonThreads(of_tools=True).run(lambda: "ran"))
+    assert not (await asyncio.wait([third], timeout=0.05))[0]
+    assert "a call of a sync tool waits: 2 of them run in this process" in caplog.text
+    assert await DaemonThreads().run(lambda: "no tool") == "no tool"
+    ended.set()
+    assert await third == "ran"
+    await asyncio.gather(*stuck)
+
+
+@pytest.mark.usefixtures("two_at_once")
+async def test_tools_that_wait_for_tools_of_their_own_do_not_wait_for_each_other() -> None:
+    meet = threading.Barrier(2)
+
+    def nested() -> str:
+        meet.wait()  # both slots are taken now
+        return asyncio.run(asyncio.wait_for(DaemonThreads(of_tools=True).run(lambda: "inner"), 20))
+
+    threads = DaemonThreads(of_tools=True)
+    assert await asyncio.gather(threads.run(nested), threads.run(nested)) == ["inner", "inner"]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
+from support.signatures import read_section
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
 
 
@@ -222,7 +223,7 @@ def test_signature_that_cannot_be_described_names_its_parameter(function: Callab
 
 def test_decorator_shows_its_options() -> None:
     options = {*inspect.signature(tool).parameters} - {"function", "unknown"}
-    documented = {line.split(":")[0].strip() for line in inspect.getdoc(tool).rsplit("Args:", 1)[1].splitlines()}
+    documented = read_section(inspect.getdoc(tool) or "", "Args").keys()
     known = {"code", "description", "effect", "idempotent", "output_schema", "cache", "check", "examples", "node_only"}
     assert options == known <= documented
 

@@ -446,7 +446,7 @@ async def a_graph_without_a_type_answers_in_texts_piece_by_piece() -> None:
 
 
 async def tools_are_called_by_a_registry(directory: Path) -> None:
-    assert_type(stock, Tool)
+    assert_type(await stock("A-17", ToolContext(deps=SHOP)), dict[str, str])
     registry = ToolRegistry([stock, order, Tool("look", "Looks.", {"type": "object"}, lambda args, context: "seen")])
     assert_type(registry.validate("stock", {}), list[Fault])
     result = await registry.execute("stock", {"article": "A-17"}, ToolContext(deps=SHOP))

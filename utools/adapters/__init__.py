@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from utools.lazy_menu import lazy_menu
 
 if TYPE_CHECKING:
+    from utools.adapters.foreign import ForeignOptions as ForeignOptions
     from utools.adapters.langchain import from_langchain as from_langchain
     from utools.adapters.openai import from_openai as from_openai
     from utools.adapters.pydantic_ai import from_toolset as from_toolset
 
 HOMES = {
+    "ForeignOptions": "utools.adapters.foreign",
     "from_langchain": "utools.adapters.langchain",
     "from_openai": "utools.adapters.openai",
     "from_toolset": "utools.adapters.pydantic_ai",

@@ -157,7 +157,7 @@ def _load_python(entry: _Entry) -> Tool | None:
     if not callable(found):
         raise DefinitionError("must name a function or a Tool", where=where, value=found)
     try:
-        function = from_function(found, code=entry.manifest.code)
+        function: Tool = from_function(found, code=entry.manifest.code)
     except DefinitionError as error:
         raise DefinitionError(f"{reference}: {error.message}", where=where) from None
     return function if getdoc(found) else replace(function, description="")

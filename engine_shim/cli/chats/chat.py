@@ -33,7 +33,7 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
     config = load_host_config(options.config)
     store = open_named_store(options.store, options.config)
     try:
-        engine = Engine.of_host(config, store=store, model=model)
+        engine = Engine._of_host(config, store=store, model=model)
         host = HostConversations(engine, config, store, model)
         with exporting(), asyncio.Runner() as runner:
             try:

@@ -54,7 +54,7 @@ def check_definitions(config: HostConfig) -> Iterator[Finding]:
         return
     yield Finding(part("tools"), "ok", output.count(len(registry.all()), "tool"))
     pinned = {*(f"mcp.{name}" for name in config.mcp_servers), *config.remote}  # check_sources tells of these
-    for left_out in registry.left_out if config.tenant is None else ():
+    for left_out in registry._left_out if config.tenant is None else ():
         if left_out.name not in pinned:
             yield Finding(left_out.name, "problem", f"left out: {left_out.where}: {left_out.why}")
     catalog: AgentCatalog | None = None
@@ -82,7 +82,7 @@ def _load_workflows(
 ) -> tuple[list[Finding], WorkflowCatalog]:
     part, directory = Parts(config.tenant)("workflows"), config.base / config.workflows
     check_file = partial(read_checked, grants=open_grants(config, registry, is_served=True), agents=catalog)
-    workflows = WorkflowCatalog(directory, check_file, registry.is_due_to_left_out)
+    workflows = WorkflowCatalog(directory, check_file, registry._is_due_to_left_out)
     if "workflows" in config.model_fields_set and not directory.is_dir():
         return [Finding(part, "problem", f"{config.at('workflows')}: there is no directory {directory}")], workflows
     try:

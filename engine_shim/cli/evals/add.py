@@ -60,7 +60,7 @@ def _outputs_of_nodes(run: str, tape: Tape) -> Mapping[str, Any]:
 def _known_tools(suite: Suite) -> dict[str, KnownTool]:
     registry = suite.build_registry({})
     return {
-        tool.code: KnownTool(registry.schema(tool.code).schema, is_pure=tool.code in PURE) for tool in registry.all()
+        tool.code: KnownTool(registry._schema(tool.code).schema, is_pure=tool.code in PURE) for tool in registry.all()
     }
 
 

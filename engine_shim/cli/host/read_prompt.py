@@ -33,7 +33,7 @@ class Prompt(NamedTuple):
 
 def show_tool_as_read(code: str, registry: ToolRegistry) -> int:
     """Write what a model reads of a tool under protocol: json, where the author binds nothing."""
-    schema = registry.schema(code).schema
+    schema = registry._schema(code).schema
     shown: Described = {
         "visible": visible(schema, author_keys(schema)),
         "description": registry.get(code).description,

@@ -51,7 +51,7 @@ def show_tool(code: str, config: Path | None, *, as_read: bool) -> int:
     fields = {"code": tool.code, "description": tool.description, **_effect_as_data(tool)}
     more = {"output_schema": tool.output_schema, "fingerprint": tool.fingerprint}
     known = {key: value for key, value in more.items() if value is not None}
-    output.document({**fields, "config_schema": registry.schema(code).schema, **known})
+    output.document({**fields, "config_schema": registry._schema(code).schema, **known})
     return output.OK
 
 

@@ -107,7 +107,7 @@ def _resuming(engine: Engine, run_id: str, decisions: Decisions, due: str | None
 def on_interrupt(engine: Engine, run_id: str, options: Options) -> Callable[[], None]:
     """Return what writes, when a person interrupts this run, how to resume it, or to follow workers that go on with
     it."""
-    how = "its workers continue the run; to follow it" if engine.has_workers else "to continue"
+    how = "its workers continue the run; to follow it" if engine._has_workers else "to continue"
     message = f"interrupted; {how}: {options.command('resume', run_id)}"
     where = run_id if options.as_json else ""
     return lambda: output.error(message, kind="interrupted", where=where, as_json=options.as_json)

@@ -89,7 +89,7 @@ def record_decision(run_id: str, decision: Decision | None, at: str | None, opti
     """Decide on a call that waits in an agent's run that another program drives, which goes on with it there."""
     engine = open_engine(options)
     calls = calls_for_person(waiting_calls(engine.store.journal.load(run_id)))
-    store, secrets = engine.store, engine.grants.own.secrets
+    store, secrets = engine.store, engine._grants.own.secrets
     record_decisions(store, secrets, run_id, _make_decisions(at, decision, calls), by=output.user())
     store.close()
     if options.as_json:

@@ -59,7 +59,7 @@ def open_worker_engine(config: HostConfig, address: StoreAddress, model: str | N
     """Return the engine of a host or tenant, which drives runs itself."""
     store = open_store(address, tenant=config.tenant)
     store.note_tenant(config.tenant)
-    return Engine.of_host(config, store=store, model=model, telemetry=telemetry, is_worker=True)
+    return Engine._of_host(config, store=store, model=model, telemetry=telemetry, is_worker=True)
 
 
 async def _work_until_told(

@@ -60,7 +60,7 @@ class BeginRun:
         if self._definitions is None:
             raise DefinitionError("this worker knows no definitions; start it with `agent-core worker`", where="worker")
         workflow, inputs = self._definitions.find(_read_request(told))
-        if self._engine.has_begun(run):
+        if self._engine._has_begun(run):
             self._check_same(run, workflow, inputs)
             return
         refuse(unlisted_inputs(workflow.definition, inputs))
@@ -69,7 +69,7 @@ class BeginRun:
     def _check_same(self, run: str, workflow: CheckedWorkflow, inputs: Json) -> None:
         """DefinitionError for a run of another workflow, or of other inputs."""
         known = self._engine.workflow(run).definition.id
-        if known != workflow.definition.id or not self._engine.has_begun_with(run, workflow, external=inputs):
+        if known != workflow.definition.id or not self._engine._has_begun_with(run, workflow, external=inputs):
             what = f"run {run!r} began as another one, of {known!r}; give the child workflow another id"
             raise DefinitionError(what, where="run_id")
 

@@ -56,7 +56,7 @@ def make_worker(
     tasks = TASKS_A_CORE * count_cores()
 
     def open_executor(run: str) -> Executor:
-        return replace(engine.executor(run), is_let_go=activity.is_worker_shutdown)
+        return replace(engine._executor(run), is_let_go=activity.is_worker_shutdown)
 
     activities = RunActivities(engine.store, RunHosts(open_executor), signing_keys(), heart, passing)
     return Worker(

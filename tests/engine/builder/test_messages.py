@@ -95,7 +95,7 @@ def test_a_message_from_another_engine_on_the_store_reaches_the_run() -> None:
         execution = chain(host, "a", "b").execute("a", asks())
         await until(execution.get_tool_calls)
         other.add_message(execution.id, "In German, please.", by="ann")
-        driven = host.engine.lease_keeper._driven[execution.id]
+        driven = host.engine._lease_keeper._driven[execution.id]
         await until(lambda: driven.stop.has_messages)
         host.gates["gate"].set()
         await execution

@@ -122,7 +122,7 @@ async def test_engine_from_config_does_without_the_source(home: Path, write: Wri
     engine = Engine.from_config(home / "agent-core.yaml", store=home / "runs.db")
     try:
         assert (await engine.run(PLAIN)).status == "completed"
-        assert [each.name for each in engine.registry.left_out] == ["mcp.b"]
+        assert [each.name for each in engine.registry._left_out] == ["mcp.b"]
     finally:
         await engine.close()
 

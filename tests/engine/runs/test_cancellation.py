@@ -425,7 +425,7 @@ def test_loop_of_trio_is_refused_in_words_and_the_sync_twin_works_in_it(tmp_path
                 await refused()
         with pytest.raises(NoEventLoop, match="trio"):
             graph.execute("a", asks())
-        assert not engine.has_begun("r")
+        assert not engine._has_begun("r")
         assert run_agent_sync(config, registry=[], model=ScriptedModel([final("x")])).final_answer == "x"
         assert engine.run_sync(flow).status == "completed"
 
@@ -450,7 +450,7 @@ async def test_call_knows_whether_its_run_is_cancelled_or_only_its_process_ends(
     running = asyncio.create_task(engine.run({"id": "w", "nodes": [{"tool": "linger"}]}, run_id="r"))
     await begun.wait()
     if is_abandoned:
-        engine.abandon()
+        engine._abandon()
         running.cancel()
     else:
         assert await engine.cancel("r") == "cancelled"

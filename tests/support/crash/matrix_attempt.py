@@ -35,7 +35,7 @@ class Attempts:
         self.case, self._world = case, World()
         self._registry, self._model = build_registry(self._world), Model(case.scripts, self._world)
         for tool in self._registry.all():  # compiled once for all, as it takes most of a small run's time
-            compile_schema(self._registry.schema(tool.code).schema)
+            compile_schema(self._registry._schema(tool.code).schema)
         gc.freeze()  # else each child copies every page that its collector looks at
 
     def engine(

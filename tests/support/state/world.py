@@ -375,7 +375,7 @@ class Host:
         self.world, self.loop, self.notices = world, Loop(), notices
         self.line = Line(self, is_remote=is_remote)
         self.engine = Engine(tools(), store=self.line, model=self, max_running=places)
-        self.steering = self.engine.lease_keeper = Still(self.line, clock=self.clock)
+        self.steering = self.engine._lease_keeper = Still(self.line, clock=self.clock)
 
     def clock(self) -> float:
         return self.world.passed if self.notices else 0.0

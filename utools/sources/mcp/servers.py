@@ -13,7 +13,6 @@ from typing import Any
 from utools.command import check_program
 from utools.errors import DefinitionError, ResultError, ToolError
 from utools.left_out import LeftOut
-from utools.registry import ReadDocument
 from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection import McpConnection
@@ -24,6 +23,7 @@ from utools.sources.pinned_source import PinnedSource, UsableTool
 from utools.sources.tool_codes import assign_codes, plain_form
 from utools.sources.tool_lock_file import Change, Definition
 from utools.tool import Args, Check, Execute, Tool, ToolContext, ToolResult
+from utools.tool_lookup import ReadDocument
 from utools.words.text import Text, error_words, translate
 
 __all__ = ["Change", "McpServer", "McpServers"]
