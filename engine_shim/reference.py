@@ -5,6 +5,7 @@
 
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass
@@ -294,7 +295,6 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m engine_shim.reference DIR")
-    for file in write_reference(Path(sys.argv[1])):
-        sys.stdout.write(f"{file}\n")
+    parser = ArgumentParser("python -m engine_shim.reference", description="Write the API reference, in Markdown.")
+    parser.add_argument("directory", type=Path, help="where the pages go; it is made if it is missing")
+    sys.stdout.writelines(f"{file}\n" for file in write_reference(parser.parse_args().directory))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from utools.net.decompress import PIECE, Damaged, Decompressor
+from utools.net.decompress import PIECE, CorruptBody, Decompressor
 
 TEXT = b"hello world" * 10
 WAYS: dict[str, tuple[str, bytes, bytes]] = {
@@ -40,7 +40,7 @@ def test_a_body_is_the_same_whole_and_byte_by_byte(encoding: str, packed: bytes,
 @pytest.mark.parametrize("packed", [gzip.compress(TEXT), zlib.compress(TEXT)], ids=["gzip", "deflate"])
 def test_a_body_that_is_cut_anywhere_is_damaged(packed: bytes) -> None:
     for size in range(1, len(packed)):
-        with pytest.raises(Damaged):
+        with pytest.raises(CorruptBody):
             list(unpacked("deflate", [packed[:size]]))
 
 
@@ -49,7 +49,7 @@ FURTHER = {"begun": gzip.compress(TEXT)[:9], "cut": gzip.compress(TEXT)[:-1], "n
 
 @pytest.mark.parametrize("more", FURTHER.values(), ids=FURTHER)
 def test_a_further_member_that_does_not_end_is_damaged(more: bytes) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(CorruptBody):
         list(unpacked("gzip", [gzip.compress(TEXT) + more]))
 
 
@@ -64,7 +64,7 @@ BEHIND: dict[str, tuple[str, bytes]] = {
 def test_a_body_that_goes_on_after_its_end_is_damaged(encoding: str, packed: bytes) -> None:
     single = [packed[at : at + 1] for at in range(len(packed))]
     for parts in ([packed], single):
-        with pytest.raises(Damaged):
+        with pytest.raises(CorruptBody):
             list(unpacked(encoding, parts))
 
 

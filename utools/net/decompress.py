@@ -15,7 +15,7 @@ MAGIC = b"\x1f\x8b"
 PADDING = b"\0\r\n"
 
 
-class Damaged(Exception):
+class CorruptBody(Exception):
     """A body that is not compressed as it says, is not complete, or continues after its end."""
 
 
@@ -38,16 +38,16 @@ class Decompressor:
         """Yield what the next bytes of the body hold, in pieces, some of them empty: the caller may pause between
         them."""
         if self._refusal and data:
-            raise Damaged(self._refusal)
+            raise CorruptBody(self._refusal)
         try:
             yield from self._inflate(data) if self._compressed else (data,)
         except zlib.error as error:
-            raise Damaged(str(error)) from None
+            raise CorruptBody(str(error)) from None
 
     def finish(self) -> None:
-        """Damaged if the body ended before its content did."""
+        """CorruptBody if the body ended before its content did."""
         if self._head or (self._stream and not self._stream.eof):
-            raise Damaged(Text("it ends too early"))
+            raise CorruptBody(Text("it ends too early"))
 
     def _inflate(self, data: bytes) -> Iterator[bytes]:
         if self._stream is None:
@@ -62,7 +62,7 @@ class Decompressor:
                 if not data:
                     return
                 if not self._is_gzip:
-                    raise Damaged(Text("it goes on after its end"))
+                    raise CorruptBody(Text("it goes on after its end"))
                 self._stream = zlib.decompressobj(GZIP)
             yield from _pieces(self._stream, data)
             data = self._stream.unused_data

@@ -16,7 +16,7 @@ import httpx2
 
 from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
-from utools.net.decompress import Damaged, Decompressor
+from utools.net.decompress import CorruptBody, Decompressor
 from utools.net.guard import NetworkGuard
 from utools.net.proxies import note_unused
 from utools.net.trace_headers import TRACE_HEADERS
@@ -143,7 +143,7 @@ async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
         ) from None
     try:
         yield response
-    except Damaged as error:
+    except CorruptBody as error:
         raise ToolError("the answer of {host} is damaged: {error}", host=host, error=error) from None
     except httpx2.TransportError as error:
         raise ConnectionResetError(
