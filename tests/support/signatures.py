@@ -103,7 +103,13 @@ def _names_of(module: ModuleType) -> dict[str, Any]:
 
 
 def _get(module: str, name: str) -> Any:
-    return getattr(import_module(module), name)
+    """A name of a module; Any where the module needs an extra that is not installed."""
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] in PACKAGES:
+            raise
+        return Any
 
 
 # ── the attributes of a class, and what its docstring says of them ───────────────────────────────

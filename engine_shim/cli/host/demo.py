@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from functools import partial
-from importlib.resources import as_file
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from engine_shim.cli.host.demo_stories import (
     count_bookings,
     make_registry,
 )
+from engine_shim.cli.host.init import read_files, write_files
 from engine_shim.cli.output import Options
 from engine_shim.cli.records.audit import describe_replay
 from engine_shim.cli.runs.live import drive
@@ -66,7 +66,11 @@ def show_demo(
 
 
 def _show(story: Story, chosen: str | None, runs: DatabaseRunStore, options: Options, *, on_temporal: bool) -> int:
-    with as_file(story.files) as directory:
+    with tempfile.TemporaryDirectory() as copied:
+        directory = Path(
+            copied
+        )  # installed files may be hard links into an installer's cache, which no file tool reads
+        write_files(directory, dict(read_files(story.files)))
         workflow = load_workflow(directory / "workflow.yaml")
         if chosen:
             workflow = with_model(workflow, chosen, _limits_for(chosen))

@@ -1,11 +1,14 @@
 """The command demo: it needs no key and asks no model unless one is named, and the command that it ends with works."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import typer
 
+from engine_shim.cli.host.demo_stories import STORIES
+from engine_shim.cli.host.init import read_files
 from engine_shim.cli.output import Options
 from support.by_hand import final
 from support.command import Cli, Write
@@ -35,6 +38,20 @@ def test_process_that_is_killed_after_a_write_is_gone_on_with_and_writes_nothing
 def test_process_that_is_to_be_killed_takes_no_model(cli: Cli) -> None:
     ran = cli("demo", "crash", "--model", "openai:gpt-4o-mini")
     assert (ran.code, "crash is shown with recorded replies" in ran.err) == (2, True)
+
+
+def test_demo_reads_its_files_where_an_installer_linked_them(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = STORIES["trip"]
+    for name, content in read_files(trip.files):
+        (tmp_path / "cache" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "installed" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cache" / name).write_bytes(content)
+        (tmp_path / "installed" / name).hardlink_to(tmp_path / "cache" / name)
+    monkeypatch.setitem(STORIES, "trip", replace(trip, files=tmp_path / "installed"))
+    ran = cli("demo")
+    assert (ran.code, "896.35 euros" in ran.out) == (0, True)
 
 
 # ── what is said twice, and what is said where a name belongs ────────────────────────────────────
