@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-from loops import ours
+from ours import ours
 
 from agent_core import MemoryJournal
 from agent_core.models.endpoint.connections import Transport
