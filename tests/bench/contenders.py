@@ -10,7 +10,6 @@ tool, native function calls and one client for all runs; nothing is traced or lo
 
 import asyncio
 import gc
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +18,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
+from resident import resident
 from task import CALLS, PROMPT, echo_tool
 
 Transport = Literal["aiohttp", "httpx2"]
@@ -171,11 +171,6 @@ async def hold(contender: Contender, count: int, calls: int) -> None:
     del run, playing
     gc.collect()
     print(highest - before, len(gc.get_objects()) - objects)
-
-
-def resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def main() -> None:
