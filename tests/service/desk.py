@@ -1,0 +1,177 @@
+"""The refund desk of one tenant: verdicts, cases that pay, and conversations."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from agent_core import (
+    AgentConfig,
+    AgentOutput,
+    Approve,
+    DecisionError,
+    Decisions,
+    Deny,
+    Event,
+    ModelClient,
+    SqliteJournal,
+    StreamResult,
+    run_agent,
+    stream_agent,
+)
+from agent_core.agents import AgentCatalog, AgentExecutor, ChatReply, ConversationResult, Conversations
+from engine_shim import Engine, RunNotFound, RunResult, SqliteRunStore
+from utools import SqliteContextStore, ToolRegistry
+
+from .shop import Deps, ReturnPolicy, Shop, find_order, pay_refund
+
+LIMIT_CENTS = 50_00
+"""A refund above it is paid once a person has approved."""
+
+
+class Verdict(BaseModel):
+    """What is to become of a complaint."""
+
+    decision: Literal["refund", "reject"]
+    cents: int = Field(ge=0)
+    reason: str
+
+
+class Reply(TypedDict):
+    """An answer in a conversation, and the order that it is about."""
+
+    text: str
+    order: str | None
+
+
+JUDGE: dict[str, Any] = {
+    "max_steps": 6,
+    "total_token_budget": 20_000,
+    "allowed_tools": ["find_order", "may_return"],
+    "system_prompt": "You judge complaints of a shop's customers. Look the order up first.",
+}
+CLERK = {
+    "name": "clerk",
+    "description": "Answers customers",
+    "system_prompt": "You answer customers of a shop.",
+    "skill_policy": {"allow": ["find_order", "may_return"]},
+    "runtime_policy": {"max_steps": 6},
+}
+PAYMENT = {"number": "{{external.number}}", "cents": "{{nodes.judge.final_answer.cents}}"}
+REFUNDED = "output.final_answer.decision == 'refund' && output.final_answer.cents"
+
+
+def _define_case(model: str) -> dict[str, Any]:
+    config = {"model": model, **JUDGE, "prompt": "Order {{external.number}}: {{external.complaint}}"}
+    text = {"type": "string"}
+    return {
+        "id": "refund",
+        "inputs": {
+            "type": "object",
+            "properties": {"number": text, "complaint": text},
+            "required": ["number", "complaint"],
+        },
+        "nodes": [
+            {"id": "judge", "tool": "agent_core", "config": {**config, "answer_schema": Verdict.model_json_schema()}},
+            {"id": "pay", "tool": "pay_refund", "config": PAYMENT},
+            {"id": "pay_large", "tool": "pay_refund", "config": PAYMENT, "approval": "always"},
+        ],
+        "edges": [
+            {"from": "judge", "to": "pay", "when": f"{REFUNDED} <= `{LIMIT_CENTS}`"},
+            {"from": "judge", "to": "pay_large", "when": f"{REFUNDED} > `{LIMIT_CENTS}`"},
+        ],
+        "ends": ["judge", "pay", "pay_large"],
+        "outputs": {"verdict": "{{nodes.judge.final_answer}}"},
+    }
+
+
+class Desk:
+    """The desk of one tenant, whose data are all below `directory`. It is used in one event loop."""
+
+    def __init__(self, directory: Path, *, model: ModelClient, policy: ReturnPolicy, name: str = "openai:gpt-4o-mini"):
+        self.model = model
+        self.model_name = name
+        self.shop = Shop(directory / "shop.db")
+        self.tools = ToolRegistry([find_order, pay_refund, policy.may_return])
+        self.journal = SqliteJournal(directory / "agents.db")
+        self.engine = Engine(self.tools, store=SqliteRunStore(directory / "cases.db"), model=model)
+        catalog = AgentCatalog(self.tools)
+        catalog.register({**CLERK, "model": name})
+        self.executor = AgentExecutor(catalog, tools_at=lambda root: self.tools, model=model, journal=self.journal)
+        self.conversations = Conversations(self.executor, SqliteContextStore(directory / "chats.db"))
+
+    async def judge(self, user: str, number: str, complaint: str) -> Verdict:
+        """Return a verdict; AnswerError if the agent gives none."""
+        output = await run_agent(
+            self._judge_config(number, complaint),
+            registry=self.tools,
+            answer_schema=Verdict,
+            model=self.model,
+            journal=self.journal,
+            deps=Deps(self.shop, user),
+        )
+        return output.answer
+
+    def stream_verdict(
+        self, user: str, number: str, complaint: str
+    ) -> AsyncGenerator[Event | StreamResult[AgentOutput[Verdict]], None]:
+        """Yield what the judge does, and the output."""
+        return stream_agent(
+            self._judge_config(number, complaint),
+            registry=self.tools,
+            answer_schema=Verdict,
+            model=self.model,
+            journal=self.journal,
+            deps=Deps(self.shop, user),
+        )
+
+    def _judge_config(self, number: str, complaint: str) -> AgentConfig:
+        return AgentConfig(model=self.model_name, **JUDGE, prompt=f"Order {number}: {complaint}")
+
+    def stream_chat(
+        self, user: str, conversation: str, message: str
+    ) -> AsyncGenerator[Event | StreamResult[ChatReply[Reply]], None]:
+        """Yield what the clerk does in a conversation of the user, and the reply."""
+        return self.conversations.stream_chat(
+            message, f"{user}/{conversation}", answer_schema=Reply, deps=Deps(self.shop, user)
+        )
+
+    def stream_answer(
+        self, user: str, question: str
+    ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Reply]], None]:
+        """Yield what the clerk does about a question that is of no conversation, and the result."""
+        return self.executor.stream_conversation("clerk", question, answer_schema=Reply, deps=Deps(self.shop, user))
+
+    def open_case(
+        self, user: str, number: str, complaint: str, *, case: str
+    ) -> AsyncGenerator[Event | StreamResult[RunResult], None]:
+        """Yield what becomes of a case: it is judged, and paid at once, or once a person has approved."""
+        self.shop.add_case(case, user)
+        return self.engine.stream(
+            _define_case(self.model_name),
+            external={"number": number, "complaint": complaint},
+            run_id=case,
+            deps=Deps(self.shop, user),
+        )
+
+    def find_case(self, case: str, user: str | None = None) -> str:
+        """Return whose case it is; RunNotFound if there is none, or not of this user."""
+        customer = self.shop.find_customer(case)
+        if customer is None or user not in (None, customer):
+            raise RunNotFound(case)
+        return customer
+
+    async def decide(self, case: str, decision: Approve | Deny, *, by: str) -> RunResult:
+        """Go on with a case by a decision on its payment; DecisionError if it waits for none."""
+        deps = Deps(self.shop, self.find_case(case))
+        result = self.engine.result(case)
+        if result is None or not result.waiting:
+            raise DecisionError(f"the case {case} waits for no decision")
+        decisions: Decisions = {(call["strand"], call["n"]): decision for call in result.waiting}
+        return await self.engine.resume(case, decisions=decisions, by=by, deps=deps)
+
+    async def close(self) -> None:
+        await self.engine.close()
+        self.journal.close()
