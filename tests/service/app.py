@@ -14,9 +14,8 @@ from pydantic import BaseModel
 from agent_core import AgentCoreError, AgentOutput, AnswerError, Approve, DecisionError, Deny, Event, StreamResult
 from agent_core.agents import ChatReply, ConversationResult
 from engine_shim import EngineError, RunBusy, RunNotFound, RunResult
+from service.desk import Desk, Reply, Verdict
 from utools import UtoolsError
-
-from .desk import Desk, Reply, Verdict
 
 Given = TypeVar("Given")
 STATUSES: dict[type[Exception], int] = {RunNotFound: 404, DecisionError: 409, RunBusy: 409, AnswerError: 502}

@@ -23,9 +23,8 @@ from agent_core import (
 )
 from agent_core.agents import AgentCatalog, AgentExecutor, ChatReply, ConversationResult, Conversations
 from engine_shim import Engine, RunNotFound, RunResult, SqliteRunStore
+from service.shop import Deps, ReturnPolicy, Shop, find_order, pay_refund
 from utools import SqliteContextStore, ToolRegistry
-
-from .shop import Deps, ReturnPolicy, Shop, find_order, pay_refund
 
 LIMIT_CENTS = 50_00
 """A refund above it is paid once a person has approved."""

@@ -5,10 +5,7 @@ from typing import Any
 
 from agent_core import Final
 from agent_core.testing import FunctionModel, ScriptedModel
-
-from .conftest import ADA, BOB, EVE, MAX, OpenDesk, Serve, read_sse
-
-LOOK_UP = {"type": "action", "tool": "find_order", "args": {"number": "17"}}
+from service.serving import ADA, BOB, EVE, LOOK_UP, MAX, OpenDesk, Serve, read_sse
 
 
 def judge_with(cents: int) -> ScriptedModel:
@@ -108,7 +105,7 @@ async def test_of_two_decisions_one_is_taken(serve: Serve, open_desk: OpenDesk) 
 
 
 async def test_a_case_is_seen_by_its_customer_and_the_managers_of_its_tenant_alone(serve: Serve) -> None:
-    async with serve(judge_with(600_00)) as client:
+    async with serve(judge_with(600_00), "acme", "evil") as client:
         response = await client.post("/cases", json=complain("18"), headers=ADA)
         case = response.headers["location"]
         seen = {
@@ -142,7 +139,7 @@ async def test_a_conversation_is_remembered_after_a_restart(serve: Serve) -> Non
 
 async def test_a_conversation_is_of_one_user(serve: Serve) -> None:
     model = Listening()
-    async with serve(FunctionModel(model)) as client:
+    async with serve(FunctionModel(model), "acme", "evil") as client:
         await client.post("/chats/c1", json={"text": "I am Ada."}, headers=ADA)
         for who in (BOB, EVE):
             await client.post("/chats/c1", json={"text": "Who am I?"}, headers=who)

@@ -4,12 +4,10 @@ import pytest
 
 from agent_core import AnswerError, create_model, replay
 from agent_core.testing import ScriptedModel, TestModel, assert_called, assert_finish, recorded
-
-from .conftest import OpenDesk
-from .desk import Verdict
+from service.desk import Verdict
+from service.serving import LOOK_UP, OpenDesk
 
 REFUND = Verdict(decision="refund", cents=15_00, reason="it is new")
-LOOK_UP = {"type": "action", "tool": "find_order", "args": {"number": "17"}}
 
 
 def scripted() -> ScriptedModel:

@@ -6,8 +6,7 @@ import pytest
 
 from agent_core import verify
 from agent_core.testing import FunctionModel, assert_finish
-
-from .conftest import ADA, OpenDesk, Serve
+from service.serving import ADA, OpenDesk, Serve
 
 
 class Hanging:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from service.serving import LAMP
+from service.shop import Deps, ReturnPolicy, Shop, find_order, pay_refund
 from utools import ToolContext, ToolError, ToolRegistry
-
-from .shop import Deps, Order, ReturnPolicy, Shop, find_order, pay_refund
-
-LAMP = Order("17", "ada", "a lamp", 40_00, date(2026, 5, 1))
 
 
 @pytest.fixture
