@@ -152,7 +152,9 @@ Event = (
     StepStarted | ThoughtDelta | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress
     | Observation | Repair | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
 )  # fmt: skip
-"""What `on_event` is called with: one of these, told apart by its `event`."""
+"""What `on_event` is called with: one of these, told apart by its `event`. Two values of it are of two types each:
+`action` of an agent has a `step`, that of a plain node has none; `finished` of an agent has a `finish_reason`, that of
+a workflow a `status`."""
 
 Given = TypeVar("Given", default=Any)
 

@@ -104,7 +104,7 @@ class Desk:
     async def judge(self, user: str, number: str, complaint: str) -> Verdict:
         """Return a verdict; AnswerError if the agent gives none."""
         output = await run_agent(
-            self._judge_config(number, complaint),
+            self.judge_config(number, complaint),
             registry=self.tools,
             answer_schema=Verdict,
             model=self.model,
@@ -118,7 +118,7 @@ class Desk:
     ) -> AsyncGenerator[Event | StreamResult[AgentOutput[Verdict]], None]:
         """Yield what the judge does, and the output."""
         return stream_agent(
-            self._judge_config(number, complaint),
+            self.judge_config(number, complaint),
             registry=self.tools,
             answer_schema=Verdict,
             model=self.model,
@@ -126,7 +126,7 @@ class Desk:
             deps=Deps(self.shop, user),
         )
 
-    def _judge_config(self, number: str, complaint: str) -> AgentConfig:
+    def judge_config(self, number: str, complaint: str) -> AgentConfig:
         return AgentConfig(model=self.model_name, **JUDGE, prompt=f"Order {number}: {complaint}")
 
     def stream_chat(

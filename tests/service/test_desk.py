@@ -3,9 +3,10 @@
 import pytest
 
 from agent_core import AnswerError, create_model, replay
-from agent_core.testing import ScriptedModel, TestModel, assert_called, assert_finish, recorded
+from agent_core.testing import RecordedRuns, ScriptedModel, TestModel, assert_called, assert_finish, recorded
 from service.desk import Verdict
 from service.serving import LOOK_UP, OpenDesk
+from service.shop import Deps
 
 REFUND = Verdict(decision="refund", cents=15_00, reason="it is new")
 
@@ -27,6 +28,13 @@ async def test_recorded_replies_drive_the_code_of_today(open_desk: OpenDesk) -> 
     today = open_desk(recorded(desk.journal), "evil")
     assert await today.judge("ada", "17", "it came broken") == REFUND
     assert_called(today.journal, "find_order", args={"number": "17"}, times=1)
+
+
+async def test_the_judge_does_what_was_recorded(open_desk: OpenDesk, recorded_run: RecordedRuns) -> None:
+    desk = open_desk(scripted())
+    config, deps = desk.judge_config("17", "it came broken"), Deps(desk.shop, "ada")
+    output = await recorded_run(config, registry=desk.tools, answer_schema=Verdict, model=desk.model, deps=deps)
+    assert output.answer == REFUND
 
 
 async def test_the_judge_may_call_what_looks_and_nothing_that_pays(open_desk: OpenDesk) -> None:
