@@ -20,9 +20,9 @@ from support.signatures import is_ours, named_classes, public_attributes, raised
 
 NAMES: dict[ModuleType, str] = {
     utools: """CallStore ContextStore DatabaseAway DatabaseError DefinitionError DefinitionErrors Document Fault
-        FunctionTool HostPolicy MemoryContextStore NetworkError Problem Progress Redactor Reservation ResultError SandboxError
-        SharedCalls SqliteContextStore Summarised Summary Threads Tool ToolContext ToolError ToolRegistry ToolResult UnknownTool UtoolsError
-        default_registry tool""",
+        FunctionTool HostPolicy MemoryContextStore NetworkError Problem Progress Redactor Reservation ResultError
+        SandboxError SharedCalls SqliteContextStore Summarised Summary Threads Tool ToolContext ToolError ToolRegistry
+        ToolResult UnknownTool UtoolsError default_registry tool""",
     utools.adapters: "ForeignOptions from_langchain from_openai from_toolset",
     agent_core: """Abandoned ActListener Action AgentConfig AgentCoreError AgentOutput AllowedTool AnswerError AnyOf
         Approve Completion Damaged DecisionError DecisionTaken Decisions DefinitionError DefinitionErrors Delta Deny
