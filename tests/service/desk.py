@@ -21,7 +21,15 @@ from agent_core import (
     run_agent,
     stream_agent,
 )
-from agent_core.agents import AgentCatalog, AgentExecutor, ChatReply, ConversationResult, Conversations
+from agent_core.agents import (
+    AgentCatalog,
+    AgentDefinition,
+    AgentExecutor,
+    ChatReply,
+    ConversationResult,
+    Conversations,
+    SkillPolicy,
+)
 from engine_shim import Engine, RunNotFound, RunResult, SqliteRunStore
 from service.shop import Deps, ReturnPolicy, Shop, find_order, pay_refund
 from utools import SqliteContextStore, ToolRegistry
@@ -45,35 +53,40 @@ class Reply(TypedDict):
     order: str | None
 
 
-JUDGE: dict[str, Any] = {
-    "max_steps": 6,
-    "total_token_budget": 20_000,
-    "allowed_tools": ["find_order", "may_return"],
-    "system_prompt": "You judge complaints of a shop's customers. Look the order up first.",
-}
-CLERK = {
-    "name": "clerk",
-    "description": "Answers customers",
-    "system_prompt": "You answer customers of a shop.",
-    "skill_policy": {"allow": ["find_order", "may_return"]},
-    "runtime_policy": {"max_steps": 6},
-}
+LOOKS = ["find_order", "may_return"]
+CLERK = AgentDefinition(
+    name="clerk",
+    description="Answers customers",
+    model="openai:gpt-4o-mini",
+    system_prompt="You answer customers of a shop.",
+    skill_policy=SkillPolicy(allow=[*LOOKS]),
+    runtime_policy={"max_steps": 6},
+)
 PAYMENT = {"number": "{{external.number}}", "cents": "{{nodes.judge.final_answer.cents}}"}
 REFUNDED = "output.final_answer.decision == 'refund' && output.final_answer.cents"
 
 
-def _define_case(model: str) -> dict[str, Any]:
-    config = {"model": model, **JUDGE, "prompt": "Order {{external.number}}: {{external.complaint}}"}
-    text = {"type": "string"}
+def configure_judge(number: str, complaint: str) -> AgentConfig:
+    """Return the agent that judges a complaint about an order."""
+    return AgentConfig(
+        model=CLERK.model,
+        max_steps=6,
+        total_token_budget=20_000,
+        allowed_tools=[*LOOKS],
+        system_prompt="You judge complaints of a shop's customers. Look the order up first.",
+        prompt=f"Order {number}: {complaint}",
+    )
+
+
+def define_case() -> dict[str, Any]:
+    """Return the workflow of a case: it is judged, and what the verdict grants is paid, if need be once approved."""
+    judge = configure_judge("{{external.number}}", "{{external.complaint}}").model_dump(exclude_unset=True)
+    inputs = {"number": {"type": "string"}, "complaint": {"type": "string"}}
     return {
         "id": "refund",
-        "inputs": {
-            "type": "object",
-            "properties": {"number": text, "complaint": text},
-            "required": ["number", "complaint"],
-        },
+        "inputs": {"type": "object", "properties": inputs, "required": list(inputs)},
         "nodes": [
-            {"id": "judge", "tool": "agent_core", "config": {**config, "answer_schema": Verdict.model_json_schema()}},
+            {"id": "judge", "tool": "agent_core", "config": {**judge, "answer_schema": Verdict.model_json_schema()}},
             {"id": "pay", "tool": "pay_refund", "config": PAYMENT},
             {"id": "pay_large", "tool": "pay_refund", "config": PAYMENT, "approval": "always"},
         ],
@@ -89,22 +102,21 @@ def _define_case(model: str) -> dict[str, Any]:
 class Desk:
     """The desk of one tenant, whose data are all below `directory`. It is used in one event loop."""
 
-    def __init__(self, directory: Path, *, model: ModelClient, policy: ReturnPolicy, name: str = "openai:gpt-4o-mini"):
+    def __init__(self, directory: Path, *, model: ModelClient, policy: ReturnPolicy) -> None:
         self.model = model
-        self.model_name = name
         self.shop = Shop(directory / "shop.db")
         self.tools = ToolRegistry([find_order, pay_refund, policy.may_return])
         self.journal = SqliteJournal(directory / "agents.db")
         self.engine = Engine(self.tools, store=SqliteRunStore(directory / "cases.db"), model=model)
         catalog = AgentCatalog(self.tools)
-        catalog.register({**CLERK, "model": name})
+        catalog.register(CLERK)
         self.executor = AgentExecutor(catalog, tools_at=lambda root: self.tools, model=model, journal=self.journal)
         self.conversations = Conversations(self.executor, SqliteContextStore(directory / "chats.db"))
 
     async def judge(self, user: str, number: str, complaint: str) -> Verdict:
         """Return a verdict; AnswerError if the agent gives none."""
         output = await run_agent(
-            self.judge_config(number, complaint),
+            configure_judge(number, complaint),
             registry=self.tools,
             answer_schema=Verdict,
             model=self.model,
@@ -118,16 +130,13 @@ class Desk:
     ) -> AsyncGenerator[Event | StreamResult[AgentOutput[Verdict]], None]:
         """Yield what the judge does, and the output."""
         return stream_agent(
-            self.judge_config(number, complaint),
+            configure_judge(number, complaint),
             registry=self.tools,
             answer_schema=Verdict,
             model=self.model,
             journal=self.journal,
             deps=Deps(self.shop, user),
         )
-
-    def judge_config(self, number: str, complaint: str) -> AgentConfig:
-        return AgentConfig(model=self.model_name, **JUDGE, prompt=f"Order {number}: {complaint}")
 
     def stream_chat(
         self, user: str, conversation: str, message: str
@@ -149,7 +158,7 @@ class Desk:
         """Yield what becomes of a case: it is judged, and paid at once, or once a person has approved."""
         self.shop.add_case(case, user)
         return self.engine.stream(
-            _define_case(self.model_name),
+            define_case(),
             external={"number": number, "complaint": complaint},
             run_id=case,
             deps=Deps(self.shop, user),

@@ -4,7 +4,7 @@ import pytest
 
 from agent_core import AnswerError, create_model, replay
 from agent_core.testing import RecordedRuns, ScriptedModel, TestModel, assert_called, assert_finish, recorded
-from service.desk import Verdict
+from service.desk import Verdict, configure_judge
 from service.serving import LOOK_UP, OpenDesk
 from service.shop import Deps
 
@@ -32,7 +32,7 @@ async def test_recorded_replies_drive_the_code_of_today(open_desk: OpenDesk) -> 
 
 async def test_the_judge_does_what_was_recorded(open_desk: OpenDesk, recorded_run: RecordedRuns) -> None:
     desk = open_desk(scripted())
-    config, deps = desk.judge_config("17", "it came broken"), Deps(desk.shop, "ada")
+    config, deps = configure_judge("17", "it came broken"), Deps(desk.shop, "ada")
     output = await recorded_run(config, registry=desk.tools, answer_schema=Verdict, model=desk.model, deps=deps)
     assert output.answer == REFUND
 

@@ -25,11 +25,13 @@ class Hanging:
 
 @pytest.mark.parametrize("path", ["/cases", "/verdicts/events", "/chats/c1", "/questions"])
 async def test_a_client_that_goes_away_cancels_its_run(path: str, serve: Serve, open_desk: OpenDesk) -> None:
-    hanging = Hanging()
+    hanging, before = Hanging(), asyncio.all_tasks()
     async with serve(FunctionModel(hanging)) as client:
         async with client.stream("POST", path, json={"number": "17", "text": "broken"}, headers=ADA) as response:
             first = await anext(response.aiter_lines())
-        await hanging.cancelled.wait()
+        async with asyncio.timeout(60):
+            await hanging.cancelled.wait()
+    assert asyncio.all_tasks() == before
     desk = open_desk(FunctionModel(hanging))
     journal = desk.engine.store.journal if path == "/cases" else desk.journal
     assert first == "event: step_started"
