@@ -165,7 +165,7 @@ class Conversations:
     ) -> AsyncGenerator[Event | StreamResult[ChatReply[Any]], None]:
         """Yield the events of `chat` as they happen, and last `{"event": "result", "result": …}` with the reply.
 
-        To stop iterating cancels the turn, as with `stream_agent`.
+        To stop iterating cancels the turn, as with `stream_agent`. What `chat` raises, the iteration raises.
         """
         return stream_events(
             lambda hear: self.chat(

@@ -194,7 +194,8 @@ class AgentExecutor:
     ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Any]], None]:
         """Yield the events of `execute_conversation` as they happen, and last `{"event": "result", "result": …}`.
 
-        To stop iterating cancels the run, as with `stream_agent`.
+        To stop iterating cancels the run, as with `stream_agent`. What `execute_conversation` raises, the iteration
+        raises: a turn without an answer too.
         """
         return stream_events(
             lambda hear: self.execute_conversation(
