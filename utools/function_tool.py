@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
@@ -60,13 +60,13 @@ def from_function(
     code = str(code or _name_of(called))
     is_method = of_class or (not is_static and _is_method(called))
     text, about = read_docstring(_read_doc(called))
-    parameters, context_names = _read_parameters(called, f"tools.{code}", scope or {}, is_method=is_method)
+    parameters, contexts = _read_parameters(called, f"tools.{code}", scope or {}, is_method=is_method)
     try:
         model = _make_model(parameters, about)
         schema = _make_schema(model)
     except (PydanticUserError, TypeError) as error:
         raise _explain_type(parameters, f"tools.{code}", error) from None
-    make_execute = partial(_make_execute, model=model, names=list(parameters), context_names=context_names)
+    make_execute = partial(_make_execute, model=model, names=list(parameters), contexts=contexts)
     of_holder: Any = partial(ClassTool if of_class else MethodTool, make_execute=make_execute)
     kind = of_holder if is_method else FunctionTool
     made: FunctionTool[P, R] = kind(
@@ -137,27 +137,27 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 def _read_parameters(
     function: Callable[..., Any], where: str, scope: Mapping[str, Any], *, is_method: bool
-) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
-    """Annotation and default of each argument, and the names of the parameters that take the context."""
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
+    """Annotation and default of each argument, and the annotation of each parameter that takes the context."""
     described = [*inspect.signature(function).parameters.values()][1 if is_method else 0 :]
     if isinstance(function, partial):
         described = [each for each in described if each.name not in function.keywords]
     hints = _read_hints(function, where, scope, {each.name for each in described})
     parameters: dict[str, tuple[Any, Any]] = {}
-    context_names: list[str] = []
+    contexts: dict[str, Any] = {}
     for each in described:
         name = each.name
         if each.kind in UNNAMED:
             raise DefinitionError(f"the parameter {_explain_unnamed(each)}", where=f"{where}.{name}")
         if _is_context(hints.get(name)):
-            context_names.append(name)
+            contexts[name] = hints[name]
         elif name not in hints:
             message = f"the parameter {name!r} needs a type, such as {name}: str"
             raise DefinitionError(message, where=f"{where}.{name}")
         else:
             default = ... if each.default is inspect.Parameter.empty else each.default
             parameters[name] = (hints[name], default)
-    return parameters, context_names
+    return parameters, contexts
 
 
 def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
@@ -209,6 +209,15 @@ def _is_context(hint: Any) -> bool:
     return ToolContext in (hint, origin) or (origin is not None and any(map(_is_context, get_args(hint))))
 
 
+def _needs_deps(hint: Any) -> bool:
+    """Return whether a context's annotation names a class that None is none of."""
+    if get_origin(hint) is ToolContext:
+        kind = get_args(hint)[0]
+        may_be_none = kind in (Any, object, NoneType) or NoneType in get_args(kind)
+        return inspect.isclass(get_origin(kind) or kind) and not may_be_none
+    return any(map(_needs_deps, get_args(hint)))
+
+
 def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -> type[BaseModel]:
     """Return a model that has the names as aliases: as fields they could collide with pydantic's own (`json`,
     `copy`)."""
@@ -240,9 +249,10 @@ def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exc
 
 
 def _make_execute(
-    function: Callable[..., Any], *, model: type[BaseModel], names: list[str], context_names: list[str]
+    function: Callable[..., Any], *, model: type[BaseModel], names: list[str], contexts: dict[str, Any]
 ) -> Execute:
     """`execute(args, context)`, async if the function is."""
+    needs_deps = any(map(_needs_deps, contexts.values()))
 
     def arguments(args: Args, context: ToolContext) -> dict[str, Any]:
         try:
@@ -250,8 +260,10 @@ def _make_execute(
         except ValidationError as error:
             words = words_in(context.language)
             raise ToolError(words.invalid_arguments.format(faults=list_model_faults(error, words))) from None
+        if needs_deps and context.deps is None:
+            raise ToolError("the tool takes what the program gives its run as deps=, and this run was given nothing")
         values = {name: getattr(typed, f"p{index}") for index, name in enumerate(names)}
-        return values | dict.fromkeys(context_names, context)
+        return values | dict.fromkeys(contexts, context)
 
     if is_async(function):
 

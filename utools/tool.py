@@ -67,7 +67,8 @@ class ToolContext(Generic[Deps]):
     """The surroundings of a call: its run and strand, its deadline, the services of its host.
 
     A parameter annotated `ToolContext` is given one by the host; no model sees it. `ToolContext[Deps]` says of which
-    type `deps` is: `context.deps.shop` is then checked by type checkers. What a run is given for it is not checked.
+    type `deps` is: type checkers then check `context.deps.shop`, and a call fails in a run that was given none. The
+    type of what is given is not checked.
 
     Attributes:
         run_id: The run that the call is in.

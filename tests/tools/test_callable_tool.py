@@ -350,3 +350,38 @@ def test_type_checkers_know_the_parameters_and_the_result(checker: str, tmp_path
         command = [Path(sys.executable).with_name(program), *options, tmp_path / name]
         done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
         assert done.stdout.count("error: ") == faults, done.stdout
+
+
+# ── what the program gives its run ───────────────────────────────────────────────────────────────
+
+
+@tool(effect="read")
+def of_desk(context: ToolContext[Desk]) -> str:
+    """Name a desk."""
+    return type(context.deps).__name__
+
+
+@tool(effect="read")
+def of_desk_or_none(context: ToolContext[Desk | None], other: ToolContext[Any] | None = None) -> str:
+    """Name a desk, if there is one."""
+    return type(context.deps).__name__
+
+
+@tool(effect="read")
+def of_anything(context: ToolContext) -> str:
+    """Name anything."""
+    return type(context.deps).__name__
+
+
+@pytest.mark.parametrize("each", [of_desk_or_none, of_anything])
+async def test_tool_that_takes_no_certain_deps_needs_none(each: Tool) -> None:
+    assert (await ToolRegistry([each]).execute(each.code, {})).output == "NoneType"
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "was given nothing"), ("zh", "没有得到任何对象")])
+async def test_tool_that_needs_deps_says_so_where_there_are_none(language: str, said: str) -> None:
+    registry = ToolRegistry([of_desk])
+    result = await registry.execute("of_desk", {}, ToolContext(language=language))
+    assert not result.success
+    assert said in str(result.error)
+    assert (await registry.execute("of_desk", {}, ToolContext(deps=object()))).output == "object"
