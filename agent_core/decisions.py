@@ -14,7 +14,10 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Refuse the waiting call; the model reads `message`. `at` is when, as a journal has it."""
+    """Refuse the waiting call: the model of an agent reads `message`, a plain node of a workflow fails with it.
+
+    `at` is when, as a journal has it.
+    """
 
     message: str = ""
     at: str = field(default="", compare=False, repr=False, kw_only=True)

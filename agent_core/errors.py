@@ -119,8 +119,9 @@ class DecisionTaken(DecisionError):
 
 
 class AnswerError(AgentCoreError):
-    """A run without an answer, or without one of the type that its caller asked for. `output` is the run's, with the
-    answer as JSON.
+    """A run without an answer, or without one of the type that its caller asked for.
+
+    `output` is its `AgentOutput`, of a graph its `ExecutionResult`, with the answer as JSON.
 
     What to do: look at the `finish_reason` and the `error` of `output`; correct the type, if it refuses what its schema
     lets through.

@@ -20,9 +20,9 @@ from support.signatures import is_ours, named_classes, public_attributes, raised
 
 NAMES: dict[ModuleType, str] = {
     utools: """CallStore ContextStore DatabaseAway DatabaseError DefinitionError DefinitionErrors Document Fault
-        FunctionTool HostPolicy NetworkError Problem Progress Redactor Reservation ResultError SandboxError SharedCalls
-        Summarised Summary Threads Tool ToolContext ToolError ToolRegistry ToolResult UnknownTool UtoolsError
-        default_registry tool""",
+        FunctionTool HostPolicy MemoryContextStore NetworkError Problem Progress Redactor Reservation ResultError
+        SandboxError SharedCalls SqliteContextStore Summarised Summary Threads Tool ToolContext ToolError ToolRegistry
+        ToolResult UnknownTool UtoolsError default_registry tool""",
     utools.adapters: "ForeignOptions from_langchain from_openai from_toolset",
     agent_core: """Abandoned ActListener Action AgentConfig AgentCoreError AgentOutput AllowedTool AnswerError AnyOf
         Approve Completion Damaged DecisionError DecisionTaken Decisions DefinitionError DefinitionErrors Delta Deny
@@ -38,7 +38,7 @@ NAMES: dict[ModuleType, str] = {
     agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
     agent_core.testing: """FunctionModel OfferedTool RecordedModel ScriptedModel TestModel assert_called assert_finish
         assert_not_called assert_refused check_context_store check_journal check_model_client no_real_models
-        recorded""",
+        RecordedRuns recorded""",
     engine_shim: """AgentBuilder AgentGraph AgentState Chunk ClockDifference Definition DefinitionError
         DefinitionErrors Edge Engine EngineAway EngineError EnvName Execution ExecutionResult ExecutionStatus LLMNode
         Leases MemoryRunStore Node NodeConfig NodeRecord PageDamaged Retry RunBusy RunEntry RunFilter RunNotFound

@@ -20,6 +20,7 @@ import engine_shim
 import engine_shim.testing
 import utools
 import utools.adapters
+from agent_core.testing import pytest_plugin
 from support.optional import needs
 from support.signatures import public_functions, read_example, read_section
 
@@ -32,7 +33,7 @@ MAIN: list[Any] = [
 ]
 """The names that users meet first."""
 MENUS = (
-    *(agent_core, agent_core.models, agent_core.agents, agent_core.testing),
+    *(agent_core, agent_core.models, agent_core.agents, agent_core.testing, pytest_plugin),
     *(utools, utools.adapters, engine_shim, engine_shim.testing),
 )
 LINK = re.compile(r"\]\(([\w.]+\.md)(?:#([\w.]+))?\)")
@@ -82,7 +83,17 @@ def test_each_link_has_its_target(pages: dict[str, str]) -> None:
     links = {(page, *link) for page, text in pages.items() for link in LINK.findall(text)}
     assert len(links) > 300
     assert {link for link in links if link[1] not in pages} == set()
-    assert {link for link in links if link[2] and link[2] not in entries(pages[link[1]])} == set()
+    assert {link for link in links if link[2] and f'<a id="{link[2]}"></a>' not in pages[link[1]]} == set()
+
+
+@needs("griffe")
+def test_what_no_menu_has_is_explained_where_it_is_written(pages: dict[str, str]) -> None:
+    """A type's short name, a constant, and the keys and the defaults of what is written as JSON."""
+    assert "Types: [`Decision`](agent_core.md#Decision)" in entries(pages["agent_core.md"])["Decisions"]
+    assert "`Decision` | `Approve \\| Deny \\| Edit" in pages["agent_core.md"]
+    assert "    max_tokens: int | None = 10000," in entries(pages["agent_core.agents.md"])["Conversations.chat"]
+    assert "| `from` | `str` | required |" in entries(pages["engine_shim.md"])["Edge"]
+    assert "| `timeout` | `Seconds` | `120` |" in entries(pages["agent_core.md"])["AgentConfig"]
 
 
 @needs("griffe")

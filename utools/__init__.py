@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from utools.calls.store import Reservation as Reservation
     from utools.context.store import ContextStore as ContextStore
     from utools.context.store import Summary as Summary
+    from utools.context.store_memory import MemoryContextStore as MemoryContextStore
+    from utools.context.store_sqlite import SqliteContextStore as SqliteContextStore
     from utools.context.summary import Summarised as Summarised
     from utools.defaults import default_registry as default_registry
     from utools.document import Document as Document
@@ -47,6 +49,7 @@ HOMES = {
     "Fault": "utools.schema.faults",
     "FunctionTool": "utools.callable_tool",
     "HostPolicy": "utools.host_policy",
+    "MemoryContextStore": "utools.context.store_memory",
     "NetworkError": "utools.errors",
     "Problem": "utools.problems",
     "Progress": "utools.tool",
@@ -55,6 +58,7 @@ HOMES = {
     "ResultError": "utools.errors",
     "SandboxError": "utools.errors",
     "SharedCalls": "utools.calls.shared",
+    "SqliteContextStore": "utools.context.store_sqlite",
     "Summarised": "utools.context.summary",
     "Summary": "utools.context.store",
     "Threads": "utools.threads",

@@ -61,7 +61,8 @@ def tool(
 
     The schema comes from the signature, the description from the docstring, whose Google-style `Args:`
     describe the parameters. A parameter annotated `ToolContext` is passed by the host and not part of the
-    schema. The function gets values of its annotated types.
+    schema. The function gets values of its annotated types, and returns JSON, or what becomes JSON: dataclasses,
+    pydantic models, dates.
 
     The Tool is still called as the function was. In a class it is a method: `Desk().stock` is the tool of that
     instance, and its schema has no `self`; `@tool` stands above or below `@staticmethod` and `@classmethod`. A

@@ -66,7 +66,8 @@ def _logger() -> "logging.Logger":
 class ToolContext(Generic[Deps]):
     """The surroundings of a call: its run and strand, its deadline, the services of its host.
 
-    A parameter annotated `ToolContext` is given one by the host; no model sees it.
+    A parameter annotated `ToolContext` is given one by the host; no model sees it. `ToolContext[Deps]` says of which
+    type `deps` is: `context.deps.shop` is then checked by type checkers. What a run is given for it is not checked.
 
     Attributes:
         run_id: The run that the call is in.
@@ -93,13 +94,15 @@ class ToolContext(Generic[Deps]):
 
 
         @tool(effect="read")
-        def whoami(context: ToolContext) -> str:
-            '''Say which run this is.'''
-            return context.run_id
+        def stock(article: str, context: ToolContext[dict[str, int]]) -> int:
+            '''Count an article.'''
+            return context.deps[article]
 
 
-        result = asyncio.run(ToolRegistry([whoami]).execute("whoami", {}, ToolContext(run_id="r1")))
-        assert result.output == "r1"
+        context = ToolContext(deps={"A-17": 12})
+        assert stock("A-17", context) == 12
+        result = asyncio.run(ToolRegistry([stock]).execute("stock", {"article": "A-17"}, context))
+        assert result.output == 12
         ```
     """
 

@@ -33,9 +33,13 @@ TURN_TOKENS = 10_000
 class Conversations:
     """Talks with the agents of an executor. Share it among the tasks of one event loop, not among several.
 
-    `agent` answers where a call names none; without it the catalogue's only one does. `max_conversation_tokens` is
-    what all stored turns of a conversation may cost, read and written; the executor needs a journal for it, as it does
-    for turns that continue.
+    Args:
+        executor: Runs the turns. It needs a journal for turns that continue, such as those that wait for a person.
+        store: Where the turns are kept, such as a `SqliteContextStore`. Nothing in it tells users or tenants apart:
+            give each tenant a store, and begin the conversation's ids of each user with theirs.
+        agent: The agent that answers where a call names none; by default the catalogue's only one.
+        max_conversation_tokens: What all stored turns of a conversation may cost, in tokens read and written; the
+            executor needs a journal for it.
     """
 
     def __init__(
@@ -161,7 +165,7 @@ class Conversations:
     ) -> AsyncGenerator[Event | StreamResult[ChatReply[Any]], None]:
         """Yield the events of `chat` as they happen, and last `{"event": "result", "result": …}` with the reply.
 
-        To stop iterating cancels the turn, as with `stream_agent`.
+        To stop iterating cancels the turn, as with `stream_agent`. What `chat` raises, the iteration raises.
         """
         return stream_events(
             lambda hear: self.chat(

@@ -51,8 +51,16 @@ class ConversationOptions:
 class AgentExecutor:
     """Talks with the agents of a catalogue.
 
-    `tools_at` makes the registry of a directory, `root` is the host's. `model` answers for every agent; without it
-    their own do. All turns are recorded in `journal`, where there is one, and followed by what `observe` gives.
+    Args:
+        catalog: The agents.
+        root: The directory of the host, below which the `base_path` of a turn is.
+        tools_at: Makes the registry of a turn for its directory; by default that of the built-in tools. A program that
+            has its tools in one registry gives `lambda directory: registry`.
+        model: A client or `provider:name`, which answers for every agent; by default their own models do.
+        journal: A journal, its file's path or its database's URL, in which all turns are recorded; by default their
+            records end with the process.
+        secrets: What tools may read of the environment.
+        observe: Gives what follows each turn for telemetry.
     """
 
     def __init__(
@@ -186,7 +194,8 @@ class AgentExecutor:
     ) -> AsyncGenerator[Event | StreamResult[ConversationResult[Any]], None]:
         """Yield the events of `execute_conversation` as they happen, and last `{"event": "result", "result": …}`.
 
-        To stop iterating cancels the run, as with `stream_agent`.
+        To stop iterating cancels the run, as with `stream_agent`. What `execute_conversation` raises, the iteration
+        raises: a turn without an answer too.
         """
         return stream_events(
             lambda hear: self.execute_conversation(

@@ -34,8 +34,9 @@ class ScriptedModel:
 
     `script` is a list of replies, a mapping from strand path to such a list, or a function of the messages as sent.
     A reply is a text, a step of the protocol ({type: action, tool, args}, …), which is sent as JSON, or {content,
-    finish_reason?, usage?, calls?}. `calls` are native function calls, {name, arguments} each, the arguments as JSON
-    text or as an object. A script without a reply left is a model error.
+    finish_reason?, usage?, calls?}. `usage` is {input_tokens, output_tokens, cost} or a part of it; tokens that it
+    leaves out are estimated. `calls` are native function calls, {name, arguments} each, the arguments as JSON text or
+    as an object. A script without a reply left is a model error.
     """
 
     def __init__(self, script: Replies | Mapping[str, Replies] | ScriptFunction, *, name: str = "scripted") -> None:

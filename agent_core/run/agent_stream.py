@@ -66,7 +66,7 @@ def stream_agent(
     """Yield the events of `run_agent` as they happen, and last `{"event": "result", "result": …}` with its output.
 
     The run begins with the iteration and never waits for it. To stop iterating cancels the run; `contextlib.aclosing`
-    around the iterator waits for its end there.
+    around the iterator waits for its end there. What `run_agent` raises, the iteration raises.
 
     Args:
         config: The agent: its model, its tools, its limits, its prompt.

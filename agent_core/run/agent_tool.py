@@ -1,6 +1,7 @@
 """`agent_tool`: the tool `agent_core`, by which a workflow's node, or another agent, runs an agent."""
 
 from collections.abc import Iterable
+from functools import cache
 
 from agent_core.config import AgentConfig
 from agent_core.models.client import ModelClient
@@ -56,6 +57,7 @@ def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str
     )
 
 
+@cache
 def _node_schema() -> Json:
     """Return the ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
     schema = AgentConfig.model_json_schema()

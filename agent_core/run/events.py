@@ -152,7 +152,11 @@ Event = (
     StepStarted | ThoughtDelta | AnswerDelta | AnswerDiscarded | Thought | Action | NodeAction | ToolProgress
     | Observation | Repair | Plan | PlanStep | Waiting | AgentFinished | WorkflowFinished
 )  # fmt: skip
-"""What `on_event` is called with: one of these, told apart by its `event`."""
+"""What `on_event` is called with: a JSON object, one of these, told apart by its `event`.
+
+Two values of it have two types each: an `action` of an agent has a `step`, that of a plain node has none; `finished` of
+an agent has a `finish_reason`, that of a workflow a `status`.
+"""
 
 Given = TypeVar("Given", default=Any)
 

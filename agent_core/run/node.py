@@ -93,7 +93,9 @@ async def run_agent(
         observe: Gives what follows the run for telemetry.
 
     Returns:
-        The output, however the run ended: only `finish_reason: final` is a success.
+        The output, however the run ended: only `finish_reason: final` is a success. Its `answer` is of the type that
+            `answer_schema` names, also for type checkers: `run_agent(…, answer_schema=Verdict)` gives an
+            `AgentOutput[Verdict]`.
 
     Raises:
         DefinitionError: A config that cannot be run, or another one than the run began with.

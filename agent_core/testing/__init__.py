@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_core.testing.function_model import FunctionModel as FunctionModel
     from agent_core.testing.real_models import no_real_models as no_real_models
     from agent_core.testing.recorded_model import recorded as recorded
+    from agent_core.testing.recorded_runs import RecordedRuns as RecordedRuns
     from agent_core.testing.schema_model import TestModel as TestModel
     from agent_core.testing.stand_in import OfferedTool as OfferedTool
 
@@ -24,6 +25,7 @@ HOMES = {
     "FunctionModel": "agent_core.testing.function_model",
     "OfferedTool": "agent_core.testing.stand_in",
     "RecordedModel": "agent_core.models.recorded",
+    "RecordedRuns": "agent_core.testing.recorded_runs",
     "ScriptedModel": "agent_core.models.scripted",
     "TestModel": "agent_core.testing.schema_model",
     "assert_called": "agent_core.testing.assertions",

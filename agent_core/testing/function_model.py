@@ -15,9 +15,10 @@ ReplyFunction = Callable[[list[Json], Sequence[OfferedTool]], "Reply | Awaitable
 class FunctionModel(StandIn):
     """Answers each question by `function(messages, tools)`, sync or async.
 
-    `messages` are as they would be sent, `tools` those that may be called now: none, where the model has to answer. The
-    function returns a text, an `Action`, a `Final`, several actions for function calling, or what a script may hold;
-    steps are written in the protocol of the run. What it raises ends the run with `model_error`.
+    `messages` are as they would be sent, {role, content} each, the oldest first; `tools` are those that may be called
+    now: none, where the model has to answer. The function returns a text, an `Action`, a `Final`, several actions for
+    function calling, or what a script may hold; steps are written in the protocol of the run. What it raises ends the
+    run with `model_error`.
 
     ```python
     FunctionModel(lambda messages, tools: Action("stock", {"article": "A-17"}) if len(messages) < 3 else Final("12"))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_core.testing.recorded_runs import RecordedRuns
     from agent_core.testing.schema_model import TestModel
 
+__all__ = ["memory_journal", "no_real_models", "recorded_run", "test_model"]
 pytest.register_assert_rewrite("agent_core.testing.contracts", "engine_shim.testing.contracts")
 VARIABLE = "AGENT_CORE_RECORD_RUNS"
 FOLDER = "recorded_runs"
@@ -54,7 +55,9 @@ def test_model() -> "TestModel":
 def recorded_run(request: pytest.FixtureRequest) -> "RecordedRuns":
     """Runs an agent by the replies that were recorded beside the test, and fails where it differs from then.
 
-    `await recorded_run(config, registry=…, model=…)`, or `recorded_run.sync(…)`; `pytest --record-runs` records.
+    `await recorded_run(config, registry=…, model=…)`, or `recorded_run.sync(…)`; `pytest --record-runs` records. The
+    runs of `test_x` in `test_desk.py` are files in `recorded_runs/test_desk/` beside it. Annotate it as
+    `agent_core.testing.RecordedRuns`.
     """
     from agent_core.testing.recorded_runs import RecordedRuns
 

@@ -1,10 +1,11 @@
 """RecordedRuns: a run is recorded once, in a file beside its test; afterwards it is replayed offline, and compared."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from difflib import unified_diff
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from agent_core.journal.source import load_run
 from agent_core.models.client import ModelClient
 from agent_core.models.recorded import RecordedModel
 from agent_core.run.agent_output import AgentOutput
+from agent_core.run.answer_type import AnswerType
 from agent_core.run.node import run_agent
 from agent_core.run.sync import run_sync
 from utools.registry import ToolRegistry
@@ -36,8 +38,11 @@ HOW: Final = "record it by `pytest --record-runs`"
 
 
 class RecordedRuns:
-    """The runs of one test: its first call drives the run in `stem.jsonl`, its second that in `stem-2.jsonl`, and so
-    on. With `records` they are recorded anew."""
+    """The runs of one test, which its fixture `recorded_run` makes.
+
+    The first call drives the run in `stem.jsonl`, the second that in `stem-2.jsonl`, and so on. With `records`, as by
+    `pytest --record-runs`, they are recorded anew.
+    """
 
     def __init__(self, stem: Path, *, records: bool) -> None:
         self._stem, self._records, self._count = stem, records, 0
@@ -47,23 +52,37 @@ class RecordedRuns:
         config: Mapping[str, Any] | AgentConfig,
         *,
         registry: ToolRegistry | Iterable[Tool],
+        answer_schema: AnswerType[Any] | None = None,
         model: ModelClient | str | None = None,
+        deps: object = None,
     ) -> AgentOutput:
         """Run an agent as `run_agent` does, with the recorded replies in place of its model; the tools are called.
 
-        When it is recorded, `model` is asked, or the config's. Raises AssertionError where there is no recorded run, or
-        where this one reads, calls or ends otherwise, with what was recorded and what is there now.
+        Args:
+            config: The agent.
+            registry: A registry, or tools, of which the config names those that the agent may call.
+            answer_schema: The type of the final answer; a JSON Schema of it is in the config.
+            model: Who is asked when the run is recorded; by default the config's.
+            deps: An object that the tools get as `context.deps`.
+
+        Returns:
+            The output.
+
+        Raises:
+            AssertionError: There is no recorded run, or this one reads, calls or ends otherwise; the text has what was
+                recorded and what is there now.
         """
         self._count += 1
         file = self._stem.with_name(f"{self._stem.name}{'' if self._count == 1 else f'-{self._count}'}.jsonl")
         tools = ToolRegistry.from_tools(registry)
+        run = partial(run_agent, config, registry=tools, answer_schema=answer_schema, deps=deps, run_id=RUN_ID)
         if self._records:
-            return await _record(file, config, tools, model)
+            return await _record(file, partial(run, model=model))
         if not file.exists():
             raise AssertionError(f"there is no recorded run {file}; {HOW}")
         tape = _load(file)
         journal, replies = MemoryJournal(), RecordedModel(tape, name=f"replay:{file.name}")
-        output = await run_agent(config, registry=tools, model=replies, journal=journal, run_id=RUN_ID)
+        output = await run(model=replies, journal=journal)
         lines = list(explain_difference(tape, journal.load(RUN_ID)))
         if lines:
             head = f"the run is another one than the recorded {file}; if it should be, {HOW}"
@@ -75,18 +94,18 @@ class RecordedRuns:
         config: Mapping[str, Any] | AgentConfig,
         *,
         registry: ToolRegistry | Iterable[Tool],
+        answer_schema: AnswerType[Any] | None = None,
         model: ModelClient | str | None = None,
+        deps: object = None,
     ) -> AgentOutput:
         """Do the same for a test that is no coroutine."""
-        return run_sync(lambda: self(config, registry=registry, model=model))
+        return run_sync(lambda: self(config, registry=registry, answer_schema=answer_schema, model=model, deps=deps))
 
 
-async def _record(
-    file: Path, config: Mapping[str, Any] | AgentConfig, tools: ToolRegistry, model: ModelClient | str | None
-) -> AgentOutput:
+async def _record(file: Path, run: Callable[..., Coroutine[Any, Any, AgentOutput]]) -> AgentOutput:
     """Drive a run and keep it in a file, in place of an older one; AssertionError for one that no model answered."""
     journal = MemoryJournal()
-    output = await run_agent(config, registry=tools, model=model, journal=journal, run_id=RUN_ID)
+    output = await run(journal=journal)
     if output.finish_reason == "model_error":
         why = output.error["message"] if output.error else ""
         raise AssertionError(f"the run is not recorded, since its model gave no reply: {why}")

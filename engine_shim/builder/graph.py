@@ -76,7 +76,8 @@ class AgentGraph(Generic[Answer]):
     ) -> AsyncGenerator[Event | StreamResult[ExecutionResult[Answer]], None]:
         """Yield the events of an execution as they happen, and last `{"event": "result", "result": …}` with its result.
 
-        It begins with the iteration and never waits for it. To stop iterating aborts it.
+        It begins with the iteration and never waits for it. To stop iterating aborts it. What `execute` raises, and
+        what awaiting the execution raises, the iteration raises.
         """
 
         async def run(hear: Callable[[Event], None]) -> ExecutionResult[Answer]:

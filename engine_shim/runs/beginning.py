@@ -173,7 +173,7 @@ class Beginning(Forking):
         """Yield the events of `run` as they happen, and last `{"event": "result", "result": …}` with its result.
 
         The run begins with the iteration and never waits for it. To stop iterating cancels the run;
-        `contextlib.aclosing` around the iterator waits for its end there.
+        `contextlib.aclosing` around the iterator waits for its end there. What `run` raises, the iteration raises.
 
         Args:
             workflow: A workflow, a definition, or the path of its file.

@@ -102,7 +102,8 @@ class Driving:
             await warm_up(self._grants, self._runs)
 
     async def close(self) -> None:
-        """Close the models' connections and the store; a later run opens them again."""
+        """Close the store and the connections of models that were named; a later run opens them again. A client that
+        the engine was given as its `model` stays open."""
         await self._grants.close()
         self.store.close()
 

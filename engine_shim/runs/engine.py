@@ -33,9 +33,11 @@ class Engine(Beginning):
     """Runs workflows on one host.
 
     Args:
-        registry: A registry, or tools; by default the built-in tools under the working directory.
+        registry: A registry, or tools; by default the built-in tools under the working directory. The node `agent_core`
+            is there besides, and its agents have the same tools.
         store: Where runs are kept, or its address (a SQLite file, a PostgreSQL URL); by default AGENT_CORE_STORE, else
-            a file in the user's data directory.
+            a file in the user's data directory. An engine finds each run of its store: tenants have a store, and an
+            engine, each.
         model: A client or `provider:name`, which answers for every model name; by default the names of the definitions
             are looked up.
         secrets: What tools may read of the environment.

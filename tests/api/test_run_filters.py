@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_broken_records_do_not_keep_others_from_the_list(tmp_path: Path) -> None
     with served(tmp_path) as host:
         whole, broken = (host.submit("desk", message="x")["run_id"] for _ in range(2))
         turn = host.client.post("/agent/chat", json={"message": "x", "agent": "clerk"}).json()["trace_id"]
-        with sqlite3.connect(tmp_path / "runs.db") as db:
+        with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as db:
             junk = [
                 b'{"kind":"run_finished","finish_reason":"fin',
                 b'{"kind":"asked","ask":"tool","tool":"\xff"',
@@ -248,7 +249,7 @@ def test_agent_that_has_not_ended_costs_what_its_replies_did(tmp_path: Path) -> 
 def test_ten_thousand_runs_are_listed_and_searched(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         run = host.submit("desk", message="x")["run_id"]
-        with sqlite3.connect(tmp_path / "runs.db") as db:
+        with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as db:
             for number in range(10_000):
                 new, at = f"copy-{number:05}", f"2026-01-01T00:00:00.{number:06}Z"
                 rows = "SELECT ?, strand, n, hash, data FROM rows WHERE run = ?"

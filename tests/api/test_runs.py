@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
@@ -434,7 +435,7 @@ def test_damaged_run_says_where_it_is_damaged(damaged: Served, kind: str, data: 
     run = damaged.submit("desk", message="x")["run_id"]
     if kind == "turn":
         run = damaged.client.post("/agent/chat", json={"message": "x", "agent": "clerk"}).json()["trace_id"]
-    with sqlite3.connect(damaged.folder / "runs.db") as db:
+    with closing(sqlite3.connect(damaged.folder / "runs.db", isolation_level=None)) as db:
         where = (data, run, AGENT_STRAND, record)
         db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", where)
     verdict = damaged.client.get(f"/runs/{run}/verify")

@@ -1,6 +1,7 @@
 """A sealed run of one tenant in the store of another, over HTTP: it is shown as what it is, and not driven."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ TABLES = {"rows": "run, strand, n, hash, data", "workflow_runs": "*", "run_hosts
 
 def put(run: str, source: Path, target: Path) -> None:
     """Put a run into another file, with all that lists say of it."""
-    with sqlite3.connect(source) as db, sqlite3.connect(target) as other:
+    with (
+        closing(sqlite3.connect(source, isolation_level=None)) as db,
+        closing(sqlite3.connect(target, isolation_level=None)) as other,
+    ):
         for table, columns in TABLES.items():
             rows = db.execute(f"SELECT {columns} FROM {table} WHERE run = ?", (run,)).fetchall()
             names = "" if columns == "*" else f" ({columns})"

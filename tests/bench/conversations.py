@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-from in_flight import resident
+from resident import resident
 
 from agent_core import SqliteJournal
 from agent_core.agents import AgentCatalog, AgentExecutor, Conversations

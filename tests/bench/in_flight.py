@@ -2,13 +2,12 @@
 
 import asyncio
 import gc
-import os
 import resource
 import sys
-from pathlib import Path
 from time import perf_counter
 
-from loops import ours
+from ours import ours
+from resident import resident
 
 from agent_core import MemoryJournal
 from agent_core.models.endpoint.connections import Transport
@@ -37,8 +36,3 @@ async def _at_once(port: int, runs: int, calls: int, transport: Transport, toget
     for each in wrong[:3]:
         sys.stderr.write(f"{each!r}\n")
     return len(wrong), seconds
-
-
-def resident() -> int:
-    pages = Path("/proc/self/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

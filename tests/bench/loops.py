@@ -12,28 +12,22 @@ from unittest.mock import patch
 import httpx2
 import openai
 import orjson
+from ours import ours
+from task import PROMPT, echo
 
-from agent_core import MemoryJournal, SqliteJournal, run_agent
-from agent_core.journal.store import Journal
+from agent_core import MemoryJournal, SqliteJournal
 from agent_core.models.endpoint.connections import Transport
-from agent_core.models.openai.client import OpenAICompatible
 from agent_core.origins.sources import Sources, Tracing
-from utools import ToolRegistry, tool
 
 Run = Callable[[int], Awaitable[str]]
 """One run of so many model calls, to its answer."""
 
-PROMPT = "Echo the text a few times and then say done."
 SYSTEM = """You are a careful test agent. Reply with exactly one JSON object and nothing else.
 To call a tool: {"type":"action","tool":"<name>","args":{...}}
 To finish: {"type":"final","answer":"<answer>"}
 Tools:
 - echo: Echo the text back with the number. Arguments: {"text": string, "n": integer}"""
 OPENING: list[Any] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": PROMPT}]
-
-
-def echo(text: str, n: int) -> str:
-    return f"{text}#{n}"
 
 
 @asynccontextmanager
@@ -118,46 +112,6 @@ async def ours_in_sqlite(port: int, transport: Transport) -> AsyncIterator[Run]:
         async with ours(port, transport) as run:
             yield lambda calls: run(calls, journal)
         journal.close()
-
-
-@asynccontextmanager
-async def ours(
-    port: int, transport: Transport, *, together: int = 0
-) -> AsyncIterator[Callable[[int, Journal], Awaitable[str]]]:
-    """Runs of ours; with `together`, none gets its last reply before so many wait for theirs."""
-    models: dict[int, OpenAICompatible] = {}
-    registry = ToolRegistry([tool(effect="read", code="echo")(_echo)])
-    url, held = f"http://127.0.0.1:{port}/v1", f"-{together}" if together else ""
-
-    async def run(calls: int, journal: Journal) -> str:
-        config = {
-            "model": "stub",
-            "max_steps": calls,
-            "max_tool_calls": 0,
-            "allowed_tools": ["echo"],
-            "prompt": PROMPT,
-            "timeout": 600,
-            "single_call_timeout": 600,
-        }
-        if calls not in models:
-            models[calls] = OpenAICompatible(f"stub-{calls}{held}", base_url=url, api_key="x", transport=transport)
-        output = await run_agent(config, registry=registry, model=models[calls], journal=journal)
-        assert output.usage["tool_calls"] == calls - 1
-        return str(output.final_answer)
-
-    yield run
-    for model in models.values():
-        await model.close()
-
-
-async def _echo(text: str, n: int) -> str:
-    """Echo the text back with the number.
-
-    Args:
-        text: The text.
-        n: The number.
-    """
-    return echo(text, n)
 
 
 def _own_bytes(post: Callable[[bytes], Awaitable[bytes]]) -> Run:

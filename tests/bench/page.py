@@ -10,6 +10,7 @@ import json
 import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def measure_run(browser: Any, host: Served, run: str, steps: int) -> None:
 
 def copy_runs(host: Served, run: str) -> None:
     """Fill the store with copies of a run, each a second older than the one before."""
-    with sqlite3.connect(host.folder / "runs.db") as db:
+    with closing(sqlite3.connect(host.folder / "runs.db", isolation_level=None)) as db:
         columns = [name for _, name, *_ in db.execute("PRAGMA table_info(rows)") if name not in ("run", "seq")]
         names = ", ".join(columns)
         for n in range(RUNS):

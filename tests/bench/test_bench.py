@@ -3,12 +3,18 @@
 import re
 import subprocess
 import sys
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 
 from support.optional import needs
 from support.temporal.fleet import TEMPORAL
+
+
+def is_distributed(package: str) -> bool:
+    """Whether a package is installed, by its own name: `agents` is a folder of these tests as well."""
+    return any(True for _ in Distribution.discover(name=package))
 
 
 def bench(*options: str, script: str = "bench.py", seconds: float = 60) -> list[str]:
@@ -53,6 +59,31 @@ def test_the_bench_holds_many_runs_in_flight() -> None:
     (row,) = bench("--in-flight", "20", "--calls", "3", "--transport", "httpx2")
     assert row.startswith("20 runs of 3 calls in flight, httpx2: 0 errors, ")
     assert row.endswith(" KB a run")
+
+
+@needs("pydantic_ai")
+@pytest.mark.exhaustive
+def test_the_bench_of_peers_prints_four_tables_with_a_ratio_for_each_peer() -> None:
+    without = [] if is_distributed("openai-agents") else ["--without", "openai-agents"]
+    few = ["--rounds", "1", "--runs", "1", "--in-flight", "3", "--transport", "httpx2"]
+    about, *tables = "\n".join(bench(*few, *without, script="peers.py", seconds=240)).split("\n\n")
+    assert "pydantic-ai-slim" in about
+    titles = [table.partition("  ")[0] for table in tables]
+    assert titles == ["import", "import to first answer", "a step", "3 conversations in flight"]
+    for table in tables[:3]:
+        (row,) = re.findall("^pydantic-ai.*", table, re.MULTILINE)
+        assert all(float(ratio) > 0 for ratio in re.findall(r"([\d.]+) \(", row)), row
+        assert row.count("(") == len(re.split("  +", table.splitlines()[0])) - 1
+
+
+def test_the_bench_of_peers_names_the_package_that_is_missing() -> None:
+    missing = [peer for peer in ("pydantic-ai-slim", "openai-agents") if not is_distributed(peer)]
+    if not missing:
+        pytest.skip("both peers are installed")
+    command = [sys.executable, str(Path(__file__).with_name("peers.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{missing[0]} is not installed: pip install openai-agents" in done.stderr
 
 
 @pytest.mark.exhaustive

@@ -63,11 +63,8 @@ async def test_decorated_coroutine_function_is_awaited_as_it_was() -> None:
 
 def test_decorated_function_looks_as_it_did() -> None:
     assert (stock.__name__, stock.__qualname__, stock.__module__) == ("stock", "stock", __name__)
-    assert (
-        stock.__doc__
-        == stock.__wrapped__.__doc__
-        == "Count an article.\n\n    Args:\n        article: Its number.\n    "
-    )
+    assert stock.__doc__ == stock.__wrapped__.__doc__
+    assert inspect.getdoc(stock) == "Count an article.\n\nArgs:\n    article: Its number."
     assert str(inspect.signature(stock)) == "(article: str, place: str = 'north') -> dict[str, str]"
     assert get_type_hints(stock) == {"article": str, "place": str, "return": dict[str, str]}
 

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,7 @@ def test_runs_are_audited_and_the_table_is_saved(browser: Any, tmp_path: Path) -
             host.submit("desk", message=f"How many {n}?")
         host.submit("buy", article="A-17")
         bad = host.submit("desk", message="bad")["run_id"]
-        with sqlite3.connect(tmp_path / "runs.db") as database:
+        with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as database:
             changed = "update rows set data = cast(replace(data, 'There are 12', 'There are 13') as blob) where run = ?"
             database.execute(changed, (bad,))
         with open_tab(browser, host.url) as tab:

@@ -15,7 +15,8 @@ class Summary(NamedTuple):
 class ContextStore(Protocol):
     """Stores the turns of sessions, oldest first, and a summary of each session's beginning.
 
-    Threads and event loops share it; processes too if it is on disk.
+    Threads and event loops share it; processes too if it is on disk. `MemoryContextStore` and `SqliteContextStore` are
+    such stores; a store of one's own is tried by `check_context_store` of agent_core.testing.
 
     An unknown or expired session has no turns. A returned turn is the caller's own copy.
     """

@@ -74,6 +74,10 @@ class SqliteFile:
         check_file(path)
         protect_store(path)
 
+    def __del__(self) -> None:
+        if (db := getattr(self, "_db", None)) is not None:  # else Python warns, from 3.13 on, of what nobody has closed
+            db.close()
+
     @property
     def is_open(self) -> bool:
         """Whether there is a connection, so that the file exists."""

@@ -136,7 +136,7 @@ def rewrite(store: Path, run: str, name: str, change: Callable[[Record], Record]
         for row in rows:
             changed.append(chain_row(path, row.n, previous, change(row.record())))
             previous = changed[-1].hash
-    with sqlite3.connect(store) as db:
+    with closing(sqlite3.connect(store, isolation_level=None)) as db:
         db.execute("DELETE FROM rows WHERE run = ?", (name,))
         db.executemany(
             "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", [(name, *row) for row in changed]

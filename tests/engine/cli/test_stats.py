@@ -109,8 +109,9 @@ def test_tokens_that_are_counted_apart_are_shown(cli: Cli, home: Any) -> None:
 @pytest.mark.usefixtures("recorded")
 def test_a_damaged_run_is_named_and_the_others_are_counted(cli: Cli, home: Any) -> None:
     import sqlite3
+    from contextlib import closing
 
-    with sqlite3.connect(home / "runs.db") as db:
+    with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
         db.execute(
             "UPDATE rows SET data = ? WHERE run = (SELECT min(run) FROM rows WHERE n = 1) AND n = 1",
             (b'{"kind":"asked"',),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class World:
         return self.engine().run_sync(load_workflow({"id": "w", "nodes": nodes, "edges": edges}))
 
     def cut(self, where: str, *values: Any) -> None:
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             assert db.execute(f"DELETE FROM rows WHERE {where}", values).rowcount
 
 
@@ -146,7 +147,7 @@ def test_first_record_that_was_cut_is_named(world: World) -> None:
 
 def test_value_of_another_type_is_named(world: World) -> None:
     run = world.run().run_id
-    with sqlite3.connect(world.path) as db:
+    with closing(sqlite3.connect(world.path, isolation_level=None)) as db:
         db.execute("UPDATE rows SET data = replace(data, 'pay', 'eve') WHERE strand = ? AND n = 4", (AGENT,))
     refused = _refused_unread(world, run)
     assert (refused.path, refused.n) == (AGENT, 4)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def proof_of(path: Path, head: str | None = None) -> Any:
 
 
 def change(path: Path, *statements: str) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for statement in statements:
             db.execute(statement)
 

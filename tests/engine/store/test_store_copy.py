@@ -1,6 +1,7 @@
 """store copy: every run arrives with its head, once, and nothing that the other store holds is changed."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_heads_of_both_sides_prove_a_store_that_was_copied_to_again(cli: Cli, ho
     assert "ledger" not in cli("store", "copy", "runs.db", "other.db").out  # nothing is new
     assert cli("store", "copy", "other.db", "third.db").code == 0  # and so does a copy of the copy
     assert [cli("verify", "--all", "--store", "third.db", "--ledger", head).code for head in heads] == [0] * 4
-    with sqlite3.connect(home / "other.db") as db:
+    with closing(sqlite3.connect(home / "other.db", isolation_level=None)) as db:
         db.execute("DELETE FROM kept_ledgers WHERE seq = 2")
     proven = cli("verify", "--all", "--store", "other.db")
     assert (proven.code, "which is kept here, is not as it was when it was copied" in proven.out) == (5, True)
@@ -193,16 +194,16 @@ def test_the_environment_and_the_hosts_file_are_held_to_the_same(
 def test_what_stays_behind_is_said_before_the_copy_and_times_of_triggers_come_along(
     cli: Cli, home: Path, runs: list[str]
 ) -> None:
-    with sqlite3.connect(home / "runs.db") as db:
+    with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
         db.execute("INSERT INTO webhook_deliveries VALUES ('hook', 1, ?, 2, 0)", (runs[0],))
         db.execute("INSERT INTO trigger_times VALUES ('nightly', '2026-01-02T00:00:00+00:00', ?)", (runs[0],))
     told = cli("store", "copy", "runs.db", "other.db").out.splitlines()
     assert told[0].startswith("stays behind: 1 delivery of webhooks that are still due")
     for older in ("2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"):
-        with sqlite3.connect(home / "runs.db") as db:
+        with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
             db.execute("UPDATE trigger_times SET at = ?", (older,))
         cli("store", "copy", "runs.db", "other.db")
-        with sqlite3.connect(home / "other.db") as db:
+        with closing(sqlite3.connect(home / "other.db", isolation_level=None)) as db:
             assert db.execute("SELECT * FROM trigger_times").fetchall() == [
                 ("nightly", "2026-01-02T00:00:00+00:00", runs[0])
             ]
@@ -243,10 +244,10 @@ def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Pat
     ],
 )
 def test_doctor_names_what_a_copy_lacks(cli: Cli, home: Path, runs: list[str], change: str, told: str) -> None:
-    with sqlite3.connect(home / "runs.db") as db:
+    with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
         db.execute("INSERT INTO api_tokens VALUES ('t1', 'ci', NULL, 'run', x'02', '2026-01-01', NULL)")
     cli("store", "copy", "runs.db", "other.db")
-    with sqlite3.connect(home / "other.db") as db:
+    with closing(sqlite3.connect(home / "other.db", isolation_level=None)) as db:
         db.execute(change)
     found = cli("doctor", "--store", "other.db", "--copied-from", "runs.db")
     assert (found.code, told in found.out) == (1 if told else 0, True)
@@ -254,7 +255,7 @@ def test_doctor_names_what_a_copy_lacks(cli: Cli, home: Path, runs: list[str], c
 
 def test_run_that_is_damaged_in_the_target_is_told_as_damaged(cli: Cli, home: Path, runs: list[str]) -> None:
     cli("store", "copy", "runs.db", "other.db")
-    with sqlite3.connect(home / "other.db") as db:
+    with closing(sqlite3.connect(home / "other.db", isolation_level=None)) as db:
         db.execute("UPDATE rows SET data = CAST(replace(data, '1 + 1', '1 + 2') AS BLOB) WHERE run = ?", (runs[0],))
     told = cli("store", "copy", "runs.db", "other.db")
     left_out = f"left out: {runs[0]}, which is damaged there: `agent-core verify {runs[0]} --store other.db` says where"

@@ -4,18 +4,31 @@
 """
 
 import re
-import sys
-from argparse import ArgumentParser
-from collections.abc import Iterator
-from importlib import import_module
 from inspect import isclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from engine_shim.reference.objects import (
+    NAME,
+    as_cell,
+    defined,
+    docstring_of,
+    find_name,
+    is_exception,
+    is_property,
+    is_protocol,
+    load_modules,
+    methods_of,
+    names_of,
+    summary_of,
+    value_of,
+    write_default,
+    write_parameters,
+)
+
 if TYPE_CHECKING:
     import griffe
 
-PACKAGES: Final = ("utools", "agent_core", "engine_shim")
 MENUS: Final = {
     "agent_core": "One agent run: any model, whitelisted tools, hard limits, a journal that proves it",
     "utools": "Tools: define, describe, validate and execute them",
@@ -24,6 +37,7 @@ MENUS: Final = {
     "agent_core.agents": "Agents by name, and conversations with them",
     "agent_core.run.events": "The events that `on_event` is called with",
     "agent_core.testing": "A kit for tests of agents, tools, stores and models",
+    "agent_core.testing.pytest_plugin": "The fixtures that pytest has once the library is installed",
     "engine_shim.testing": "The rules that a store of runs keeps",
     "utools.adapters": "Tools of other libraries",
 }
@@ -32,10 +46,7 @@ EXCEPTIONS: Final = "exceptions"
 TO_DO: Final = "What to do: "
 FENCED: Final = re.compile(r"(^[ \t]*```.*?^[ \t]*```$)", re.M | re.S)
 CODE: Final = re.compile(r"`([A-Za-z_]\w*)(?:\.(\w+))?(?:\([^`]*\))?`")
-POSITIONAL, KEYWORD, VARIADIC = "positional-only", "keyword-only", "variadic positional"
-STARS: Final = {VARIADIC: "*", "variadic keyword": "**"}
 TITLES: Final = {"parameters": "Args", "raises": "Raises", "attributes": "Attributes"}
-NAME: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def write_reference(directory: Path) -> list[Path]:
@@ -61,12 +72,12 @@ class Reference:
     """The public names of each menu, the page that each is on, and what is written of it."""
 
     def __init__(self) -> None:
-        objects = _load()
+        objects = load_modules()
         self.of_menu: dict[str, dict[str, griffe.Object]] = {}
         self._entries: dict[str, str] = {}
         for menu in MENUS:
             imports = objects[menu].imports
-            named = {name: _defined(objects[imports.get(name, f"{menu}.{name}")]) for name in _names_of(menu)}
+            named = {name: defined(objects[imports.get(name, f"{menu}.{name}")]) for name in names_of(menu)}
             self.of_menu[menu] = named
             for name, found in named.items():
                 self._entries.setdefault(found.path, f"{menu}.md#{name}")
@@ -80,6 +91,9 @@ class Reference:
         """Return what a name means on a page: what its menu offers, else the first that does."""
         menus = [self.of_menu[menu], *self.of_menu.values()]
         return next((names[name] for names in menus if name in names), None)
+
+    def is_public(self, found: "griffe.Object") -> bool:
+        return found.path in self._entries
 
     def place(self, found: "griffe.Object") -> str:
         """Return the page and the anchor of an entry."""
@@ -95,7 +109,7 @@ class Reference:
             page = _Page(self, menu)
             lines += [f"## [{menu}]({menu}.md)", "", f"{about}.", "", "| name | is |", "|---|---|"]
             for name, found in self.of_menu[menu].items():
-                lines.append(f"| {page.link(name)} | {page.linked(_cell(_summary(found)))} |")
+                lines.append(f"| {page.link(name)} | {page.linked(as_cell(summary_of(found)))} |")
             lines.append("")
         return "\n".join([*lines, f"[All exceptions]({EXCEPTIONS}.md): when each is raised, and what to do.", ""])
 
@@ -105,8 +119,8 @@ class Reference:
         for menu in MENUS:
             page = _Page(self, menu)
             for name, found in self.of_menu[menu].items():
-                if self.has_entry(found, menu, name) and _is_exception(menu, name):
-                    said = _cell(_docstring(found).split("\n\nArgs:")[0])
+                if self.has_entry(found, menu, name) and is_exception(menu, name):
+                    said = as_cell(docstring_of(found).split("\n\nArgs:")[0])
                     raised, _, to_do = said.partition(f" {TO_DO}")
                     bases = page.linked(", ".join(f"`{each}`" for each in getattr(found, "bases", ())))
                     lines.append(f"| {page.link(name)} | {bases} | {page.linked(raised)} | {page.linked(to_do)} |")
@@ -118,6 +132,7 @@ class _Page:
 
     def __init__(self, reference: Reference, menu: str) -> None:
         self._reference, self._menu, self._names = reference, menu, reference.of_menu[menu]
+        self._short_names: dict[str, str] = {}
 
     def write(self) -> str:
         own = [name for name, found in self._names.items() if self._reference.has_entry(found, self._menu, name)]
@@ -125,16 +140,16 @@ class _Page:
         text = f"# {self._menu}\n\n{MENUS[self._menu]}. [All names](README.md)\n\n"
         if others:
             text += f"Also here: {', '.join(map(self.link, others))}.\n\n"
-        return text + "\n".join(map(self._entry, own))
+        return text + "\n".join(map(self._entry, own)) + self._write_short_names()
 
     def _entry(self, name: str) -> str:
         """Return what the page says of a public name, and of the methods of a class."""
-        found, value = self._names[name], _value_of(self._menu, name)
+        found, value = self._names[name], value_of(self._menu, name)
         text = f'<a id="{name}"></a>\n\n## {name}\n\n{self._signature(name, found)}{self._sections(found)}'
         if not isclass(value):
             return text
         text += self._fields(found, value)
-        for method, member in sorted(_methods(found)):
+        for method, member in sorted(methods_of(found)):
             shown = self._signature(method, member) if member.is_function else ""
             said = self._sections(member) or self._inherited(found, method)
             text += f'<a id="{name}.{method}"></a>\n\n### {name}.{method}\n\n{shown}{said}'
@@ -143,17 +158,42 @@ class _Page:
     def _signature(self, name: str, found: Any) -> str:
         """Return how a name is called, as code, and the public types in it, as links."""
         if found.is_attribute:
-            return f"```python\n{name} = {found.value}\n```\n\n"
+            types = self._link_types(found, str(found.value))
+            return f"```python\n{name} = {found.value}\n```\n\n" + (f"Types: {', '.join(types)}\n\n" if types else "")
         shown = [each for each in found.parameters if each.name not in ("self", "cls")]
         if not shown and found.is_class:
             return ""
-        arguments = "".join(f"\n    {each}," for each in _written(shown))
+        arguments = "".join(f"\n    {each}," for each in write_parameters(found, shown))
         result = f" -> {found.returns}" if found.is_function and found.returns else ""
-        words = NAME.findall(" ".join([*(str(each.annotation) for each in shown), result]))
-        types = [self.link(each) for each in dict.fromkeys(words) if self._reference.find(each, self._menu)]
+        types = self._link_types(found, " ".join([*(str(each.annotation) for each in shown), result]))
         word = "async " if "async" in found.labels else ""
         called = f"{word}{name}({arguments}{chr(10) if arguments else ''}){result}"
         return f"```python\n{called}\n```\n\n" + (f"Types: {', '.join(types)}\n\n" if types else "")
+
+    def _link_types(self, found: Any, written: str) -> list[str]:
+        """Return links to the types of ours that are written there: to their entries, or to what a short name means."""
+        links = {}
+        for word in dict.fromkeys(NAME.findall(written)):
+            meant = find_name(found, word)
+            if meant is not None and self._reference.is_public(meant):
+                links[word] = f"[`{word}`]({self._reference.place(meant)})"
+            elif meant is not None and word[0].isupper():
+                if word not in self._short_names:
+                    self._short_names[word] = ""  # one that is written with itself is asked about once
+                    self._short_names[word] = self._explain(meant)
+                links[word] = f"[`{word}`]({self._menu}.md#{word})"
+        return list(links.values())
+
+    def _explain(self, meant: Any) -> str:
+        """Return what a short name means that no menu has."""
+        if not meant.is_attribute:
+            return self.linked(as_cell(summary_of(meant)))
+        self._link_types(meant, str(meant.value))
+        return " ".join(filter(None, (f"`{as_cell(str(meant.value))}`", self.linked(as_cell(docstring_of(meant))))))
+
+    def _write_short_names(self) -> str:
+        rows = [f'| <a id="{name}"></a>`{name}` | {said} |\n' for name, said in sorted(self._short_names.items())]
+        return f"\n## Short names\n\n| name | is |\n|---|---|\n{''.join(rows)}" if rows else ""
 
     def _sections(self, found: Any) -> str:
         """Return the sections of a docstring as Markdown."""
@@ -161,10 +201,10 @@ class _Page:
 
     def _inherited(self, found: Any, method: str) -> str:
         """Return where the protocol is explained whose method this is."""
-        own = dict(_methods(found))
+        own = dict(methods_of(found))
         seams = {name: each for names in self._reference.of_menu.values() for name, each in names.items()}
         for name, seam in {**self._names, **seams}.items():
-            verbs = [verb for verb, each in _methods(seam) if each.is_function] if _is_protocol(seam) else []
+            verbs = [verb for verb, each in methods_of(seam) if each.is_function] if is_protocol(seam) else []
             if method in verbs and all(verb in own for verb in verbs):
                 return f"As {self.linked(f'`{name}.{method}`')} says.\n\n"
         return ""
@@ -182,16 +222,23 @@ class _Page:
 
     def _item(self, item: Any) -> str:
         name = getattr(item, "name", None) or item.annotation
-        return f"- {self.linked(f'`{name}`')}: {self.linked(_cell(item.description))}\n"
+        return f"- {self.linked(f'`{name}`')}: {self.linked(as_cell(item.description))}\n"
 
     def _fields(self, found: Any, value: type) -> str:
-        """Return the fields of a model or of a typed dict, with their types and descriptions."""
+        """Return the fields of a model or of a typed dict, as they are given in JSON, with their types."""
         described, rows = getattr(value, "__pydantic_fields__", {}), ""
         for name, each in found.all_members.items():
-            if each.is_attribute and not name.startswith("_") and each.annotation and not _is_property(each):
-                about = described[name].description if name in described else _docstring(each)
-                rows += f"| `{name}` | `{_cell(str(each.annotation))}` | {self.linked(_cell(about or ''))} |\n"
-        return f"| field | type | |\n|---|---|---|\n{rows}\n" if rows else ""
+            if each.is_attribute and not name.startswith("_") and each.annotation and not is_property(each):
+                self._link_types(each, str(each.annotation))
+                field = described.get(name)
+                about = field.description if field else docstring_of(each)
+                default = f" {write_default(field)} |" if field else ""
+                key = field.alias if field and field.alias else name
+                rows += (
+                    f"| `{key}` | `{as_cell(str(each.annotation))}` |{default} {self.linked(as_cell(about or ''))} |\n"
+                )
+        head = "| field | type | default | |\n|---|---|---|---|" if described else "| field | type | |\n|---|---|---|"
+        return f"{head}\n{rows}\n" if rows else ""
 
     def link(self, name: str) -> str:
         """Return a link to the entry of a public name."""
@@ -208,93 +255,5 @@ class _Page:
         found = self._reference.find(name, self._menu)
         if found is None:
             return code[0]
-        own = f".{attribute}" if attribute in dict(_methods(found)) else ""
+        own = f".{attribute}" if attribute in dict(methods_of(found)) else ""
         return f"[{code[0]}]({self._reference.place(found)}{own})"
-
-
-def _load() -> "griffe.ModulesCollection":
-    """Return the modules as they are written: nothing of them is executed."""
-    try:
-        import griffe
-    except ImportError:
-        raise ImportError("the reference needs the extra docs: pip install 'agent-core[docs]'") from None
-    folder = Path(__file__).parents[1]
-    loader = griffe.GriffeLoader(search_paths=[folder])
-    for package in PACKAGES:
-        loader.load(package)
-    return loader.modules_collection
-
-
-def _names_of(menu: str) -> list[str]:
-    module = import_module(menu)
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    return [name for name, each in vars(module).items() if isclass(each) and each.__module__ == menu]
-
-
-def _value_of(menu: str, name: str) -> Any:
-    """Return what a menu offers; None where that needs a library that is not installed."""
-    try:
-        return getattr(import_module(menu), name)
-    except ImportError:
-        return None
-
-
-def _defined(found: Any) -> Any:
-    """Return what a name stands for, where another module has it from its own."""
-    return found.final_target if found.is_alias else found
-
-
-def _methods(found: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties of a class."""
-    if found.is_class:
-        for name, each in found.all_members.items():
-            if not name.startswith("_") and (each.is_function or _is_property(each)):
-                yield name, each
-
-
-def _is_protocol(found: Any) -> bool:
-    return bool(found.is_class and "Protocol" in map(str, found.bases))
-
-
-def _is_property(member: Any) -> bool:
-    return bool(member.is_attribute and "property" in member.labels)
-
-
-def _written(parameters: list[Any]) -> Iterator[str]:
-    """Yield the parameters as they are written, with the marks of those that are given by position or by name alone."""
-    before = ""
-    for each in parameters:
-        kind = each.kind.value
-        if before == POSITIONAL != kind:
-            yield "/"
-        if kind == KEYWORD and before not in (KEYWORD, VARIADIC):
-            yield "*"
-        default = "" if each.default is None or kind in STARS else f" = {each.default}"
-        yield f"{STARS.get(kind, '')}{each.name}: {each.annotation}{default}"
-        before = kind
-    if before == POSITIONAL:
-        yield "/"
-
-
-def _docstring(found: Any) -> str:
-    return str(found.docstring.value) if found.docstring else ""
-
-
-def _summary(found: Any) -> str:
-    return _docstring(found).split("\n\n", 1)[0]
-
-
-def _is_exception(menu: str, name: str) -> bool:
-    value = _value_of(menu, name)
-    return isclass(value) and issubclass(value, BaseException)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    parser = ArgumentParser("python -m engine_shim.reference", description="Write the API reference, in Markdown.")
-    parser.add_argument("directory", type=Path, help="where the pages go; it is made if it is missing")
-    sys.stdout.writelines(f"{file}\n" for file in write_reference(parser.parse_args().directory))
