@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from agent_core.origins.whole import CJK
@@ -29,36 +30,42 @@ _YEAR = r"(?:,? (?P<{}>\d{{4}}))?"
 _WORD = rf"(?!{CJK})\w"
 """A letter or figure that a date or a time may not touch: in Chinese, no blank parts it from the sentence."""
 _START, _END = f"(?<!{_WORD})", f"(?!{_WORD})"
-_DATE = re.compile(
+
+
+class _Pattern:
+    """A pattern that is compiled for the first text with its hint: that takes long, and most texts have none."""
+
+    def __init__(self, pattern: str, *, hint: str) -> None:
+        self._pattern, self.hint = pattern, re.compile(hint, re.IGNORECASE)
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._pattern, re.IGNORECASE)
+
+
+_DATE = _Pattern(
     rf"(?<!{_WORD})(?<![.-])(?P<y1>\d{{4}})[-/.](?P<m1>\d{{1,2}})[-/.](?P<d1>\d{{1,2}})(?=T\d|(?!{_WORD}|-\d))"
     rf"|{_START}{_MONTH.format('m2')} (?:the )?{_DAY.format('d2')}{_END}{_YEAR.format('y2')}{_END}"
     rf"|{_START}(?<![.,]){_DAY.format('d3')} (?:of )?{_MONTH.format('m3')}{_END}{_YEAR.format('y3')}{_END}"
     r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)"
     rf"|(?<!{_WORD})(?<![.-])(?P<d5>\d{{1,2}})\.(?P<m5>\d{{1,2}})\.(?P<y5>\d{{4}})(?!{_WORD})"
     rf"|(?<!{_WORD})(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!{_WORD}|/)",
-    re.IGNORECASE,
+    hint=rf"\d[-/.]\d|月|{'|'.join(name[:3] for name in _NAMES)}",
 )
 _YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[ ,-]{1,2}\Z")
 _YEAR_AFTER = re.compile(r",? ?['’]\d\d(?!\d)|,? (?:of|in) \d{4}(?!\d)|[-/.]\d{4}(?!\d)| \(\d{4}\)")
 _PART = r"(?:(?P<{}>凌晨|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|早|晚) ?)?"
-_TIME = re.compile(
+_TIME = _Pattern(
     rf"{_PART.format('q1')}(?<!{_WORD})(?<![:.,+])(?P<h1>\d{{1,2}}):(?P<i1>\d{{2}})(?::(?P<s1>\d{{2}})(?:\.0+)?)?"
     rf"(?: ?(?P<p1>[ap])\.?m\b\.?)?(?!{_WORD}|:\d)"
     rf"|(?<!{_WORD})(?<![:.,])(?P<h2>\d{{1,2}}) ?(?P<p2>[ap])\.?m\b"
     rf"|{_PART.format('q3')}(?<!\d)(?P<h3>\d{{1,2}}) ?[点點时時]"
     r"(?: ?(?P<i3>\d{1,2}) ?分?|(?P<half>半)|(?![一二三四五六七八九十过]))",
-    re.IGNORECASE,
+    hint=r"\d:\d|\d ?[ap]\.?m|\d ?[点點时時]",
 )
 _ISO_T = re.compile(r"(?<=\d)T(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
-_PHONE = re.compile(rf"{_START}(?<!\.)\+?\d{{1,4}}(?:[ -]\d{{2,}}){{2,}}{_END}")
-_GROUPS = re.compile(rf"{_START}(?<![.,])\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_END}")
-_HINTS = {
-    _DATE: re.compile(rf"\d[-/.]\d|月|{'|'.join(name[:3] for name in _NAMES)}", re.IGNORECASE),
-    _TIME: re.compile(r"\d:\d|\d ?[ap]\.?m|\d ?[点點时時]", re.IGNORECASE),
-    _PHONE: re.compile(r"\d[ -]\d"),
-    _GROUPS: re.compile(r"\d[ \u00a0\u202f]\d"),
-}
-"""What a text must hold for a pattern to be in it, which is seen at once."""
+_PHONE = _Pattern(rf"{_START}(?<!\.)\+?\d{{1,4}}(?:[ -]\d{{2,}}){{2,}}{_END}", hint=r"\d[ -]\d")
+_GROUPS = _Pattern(rf"{_START}(?<![.,])\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_END}", hint=r"\d[ \u00a0\u202f]\d")
 NEAR = 24
 _FIGURES = re.compile(rf"\d+(?:\D{{1,{NEAR}}}\d+)*")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)")
@@ -97,12 +104,12 @@ def find_spans(text: str) -> list[tuple[int, int]]:
     return [found.span() for pattern in (_DATE, _TIME, _PHONE, _GROUPS) for found in _search(pattern, plain)]
 
 
-def _search(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _search(pattern: _Pattern, text: str) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern that has a figure, looked for near figures alone, which takes less time."""
-    if _HINTS[pattern].search(text) is None:
+    if pattern.hint.search(text) is None:
         return
     for near in _FIGURES.finditer(text):
-        yield from pattern.finditer(text, max(0, near.start() - NEAR), near.end() + NEAR)
+        yield from pattern.compiled.finditer(text, max(0, near.start() - NEAR), near.end() + NEAR)
 
 
 def _without_zones(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
+from utools.net.header_names import NAME, is_of_connection
 from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext, ToolResult
@@ -20,10 +21,6 @@ READS = METHODS[:3]
 GET = "GET"
 SECONDS = 30.0
 LIMIT, LARGEST = 2**20, 16 * 2**20
-FRAMING_HEADERS = frozenset(
-    {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "keep-alive"}
-)
-"""Headers that frame a request, and others of the connection: with them one request could look like two."""
 TRANSIENT = (408, 425, 429)
 """The statuses below 500 that may pass."""
 SHOWN_HEADERS = ("content-type", "location", "link", "retry-after", "etag", "last-modified")
@@ -35,7 +32,6 @@ CHARSET = re.compile(
     r"|shift_jis|euc-(jp|kr)|koi8-[ru]"
 )
 """Charsets that are decoded in time linear in the text; a text in any other is read as UTF-8."""
-NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"
 CIDRS = {
     "type": "array",
     "items": {"type": "string", "pattern": r"^(\d+(\.\d+){3}|[^/]*:[^/]*)(/[\d.]+)?$"},
@@ -245,7 +241,7 @@ def _content(args: Args) -> tuple[bytes | None, str | None]:
 def _headers(args: Args, context: ToolContext, kind: str | None) -> dict[str, str]:
     headers = {"content-type": kind} if kind else {}
     for name, value in args.get("headers", {}).items():
-        if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
+        if is_of_connection(name):
             raise ToolError("the header {name} is not yours to set", name=name)
         if not value.isprintable():
             raise ToolError("the header {name} holds a line break or another control character", name=name)

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from utools.builtin.http_request import FRAMING_HEADERS, LIMIT, NAME, READS, read_body, refuse_status
+from utools.builtin.http_request import LIMIT, READS, read_body, refuse_status
 from utools.errors import DefinitionError, NetworkError
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
+from utools.net.header_names import NAME, is_of_connection
 from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import as_json
 from utools.sources.request import Request
@@ -24,7 +25,7 @@ HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     """Return the same headers; ValueError for one that frames the request, or speaks to a proxy."""
     for name in headers:
-        if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
+        if is_of_connection(name):
             raise ValueError(f"the header {name} is not yours to set")
     return headers
 

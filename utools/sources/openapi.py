@@ -9,11 +9,12 @@ from typing import Any
 
 from pydantic import Field
 
-from utools.builtin.http_request import FRAMING_HEADERS, READS
+from utools.builtin.http_request import READS
 from utools.document import Document, read_document
 from utools.error_text import describe
 from utools.errors import DefinitionError
 from utools.left_out import LeftOut
+from utools.net.header_names import is_of_connection
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
 from utools.schema.model_faults import Position
@@ -151,7 +152,7 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
     operation = read_operation(document.data, path, item, method, "")
     for each in operation.parameters:
-        if each.part == "header" and each.name.lower() in FRAMING_HEADERS:
+        if each.part == "header" and is_of_connection(each.name):
             raise DefinitionError(f"the header {each.name} cannot be an argument")
     own, _ = read_arguments_schema(operation.schema, is_linear)
     schema = {**own, "properties": {**own["properties"], **AUTHOR_PROPERTIES}}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from agent_core.errors import DefinitionError
-from utools.builtin.http_request import FRAMING_HEADERS, NAME
 from utools.error_text import os_reason
+from utools.net.header_names import NAME, is_of_connection
 from utools.net.proxies import find_fault
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def check_header(name: str, value: str, where: str) -> str:
     place = f"{where}/{name}"
     if not re.fullmatch(NAME, name):
         raise DefinitionError("is no name of a header", where=place)
-    if name.lower() in FRAMING_HEADERS or name.lower().startswith("proxy-"):
+    if is_of_connection(name):
         raise DefinitionError("is a header of the connection, which is not yours to set", where=place)
     if not (value.isascii() and value.isprintable()):
         raise DefinitionError("must be printable ASCII, as it is sent in a header", where=place)
