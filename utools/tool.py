@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
 from utools.errors import DefinitionError, ToolError
@@ -56,6 +57,7 @@ def _never() -> bool:
     return False
 
 
+@cache
 def _logger() -> "logging.Logger":
     import logging
 

@@ -62,9 +62,13 @@ class MemoryJournal:
         with self._lock:
             tape = self._runs.get(run, {})
             new = rows_to_append(run, rows, lambda path: _last(tape, path), lambda row: _holds(tape, row))
+            if new:
+                self._runs[run] = tape
+                self._appended.setdefault(run, []).extend(new)
             for row in new:
-                self._runs.setdefault(run, tape).setdefault(row.path, []).append(row)
-                self._appended.setdefault(run, []).append(row)
+                if row.path not in tape:
+                    tape[row.path] = []
+                tape[row.path].append(row)
         return is_last_new(rows, new)
 
     def tail(self, run: str, after: int = 0) -> list[tuple[int, Row]]:

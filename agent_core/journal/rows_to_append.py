@@ -27,23 +27,24 @@ def rows_to_append(
     def end_of(path: str) -> End:
         return ends.get(path) or last(path) or (0, genesis(run, path))
 
+    path, count, head = "", 0, b""
     for row in rows:
-        count, head = end_of(row.path)
+        if row.path != path:
+            path = row.path
+            count, head = end_of(path)
         if row.n == count and link(head, row.data) == row.hash:
             new.append(row)
-            count, head = count + 1, row.hash
+            ends[path] = count, head = count + 1, row.hash
         elif row not in new and not holds(row):
-            raise Lost(row.path, row.n)
-        ends[row.path] = count, head
+            raise Lost(path, row.n)
     for row in new:  # a strand may be written together with what closes it, in any order
-        _check_closings(row, end_of)
+        if _CLOSES in row.data:
+            _check_closings(row, end_of)
     return new
 
 
 def _check_closings(row: Row, end_of: Callable[[str], End]) -> None:
     """Raise `Lost` where a strand that a record closes has grown since the record was made."""
-    if _CLOSES not in row.data:
-        return
     for path, head, count in row.record().get("closes", ()):
         if end_of(path) != (count, bytes.fromhex(head)):
             raise Lost(path, count)

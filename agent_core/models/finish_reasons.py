@@ -70,7 +70,7 @@ def read_finish_reason(given: Any, native: Any = None) -> str:
 
 def settle_finish_reason(model: str, given: str) -> str:
     """Return the reason of a model's reply in our words; one that is not known is logged."""
-    reason = read_finish_reason(given)
+    reason = given if is_known(given) else read_finish_reason(given)
     if not is_known(reason):
         log.warning(
             "a reply of %s has the unknown finish reason %r: it counts as cut unless it is whole", model, reason

@@ -111,7 +111,7 @@ class Source:
     def _cut_until(self, start: int, end: int) -> int:
         """Return the end of the date, time or telephone number of which this part of the text is less; else its
         start."""
-        if not any(char.isdigit() for char in self._text[start:end]):
+        if not any(map(str.isdigit, self._text[start:end])):
             return start
         begins, ends = self._spans
         spans = (bisect_left(begins, at) - 1 for at in (end, start))

@@ -20,6 +20,7 @@ from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender
 from agent_core.run.backend import Backend, LocalBackend
 from agent_core.run.control import StopSignal, sign_run
+from agent_core.run.deadline import abort
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.listening import Listening, seconds_between
@@ -68,7 +69,7 @@ async def drive(
         for each in listeners:
             each.resume_from(tape)
         try:
-            ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
+            ended = await driver.run_as_task(record_run(Run(run, tape, loops), path, spec))
         except Lost as lost:
             if stop.is_lost:
                 raise Abandoned(run) from lost
@@ -106,6 +107,12 @@ class LiveDriver:
     def is_cancelled(self) -> bool:
         """Whether acts in progress stop, and nothing more begins."""
         return self.interruption is not None or self._stop.requested == "cancel"
+
+    async def run_as_task(self, operations: Operations) -> Any:
+        """Walk on a task of the run's own, which nobody else cancels."""
+        task = asyncio.create_task(self.run(operations))
+        await self._first_done([task])
+        return task.result()
 
     async def run(self, operations: Operations) -> Any:
         reply: Any = None
@@ -289,9 +296,12 @@ class LiveDriver:
         """Wake what sleeps or listens, and abort acts in progress when the run is cancelled."""
         self._listening.notify()
         current = _task_or_none()
-        for task in [*self._sleeping, *(self._acting if self.is_cancelled else ())]:
+        for task in self._sleeping:
             if task is not current:
                 task.cancel()
+        for task in self._acting if self.is_cancelled else ():
+            if task is not current:
+                abort(task)
 
 
 def _current_task() -> "asyncio.Task[Any]":

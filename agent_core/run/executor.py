@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -88,10 +88,15 @@ class Executor:
 
     async def act(self, op: Act, admission: Admission | None = None) -> ActReply:
         """Act once, within its time, and say how it went. Only cancellation is raised."""
-        with nullcontext() if self.observer is None else self.observer.acting(op):
-            if isinstance(op.effect, CallModel):
-                return await self._ask_model(op.effect, op.slot)
-            return await self._call_tool(op.effect, op, admission or await self.admit(op) or Admission(perf_counter()))
+        if self.observer is None:
+            return await self._act(op, admission)
+        with self.observer.acting(op):
+            return await self._act(op, admission)
+
+    async def _act(self, op: Act, admission: Admission | None) -> ActReply:
+        if isinstance(op.effect, CallModel):
+            return await self._ask_model(op.effect, op.slot)
+        return await self._call_tool(op.effect, op, admission or await self.admit(op) or Admission(perf_counter()))
 
     # ── models ────────────────────────────────────────────────────────────────────────────────────
 

@@ -27,7 +27,7 @@ import engine_shim
 import utools
 from agent_core import JsonlJournal, MemoryJournal, SqliteJournal, replay, run_agent
 from agent_core.journal.store import Journal
-from agent_core.models import ScriptedModel
+from agent_core.models import Completion, Question, ScriptedModel
 from engine_shim import Engine
 from engine_shim.api import create_app
 from engine_shim.host.config import read_host_config
@@ -279,6 +279,23 @@ async def count_requests(folder: Path) -> dict[str, tuple[int, int, int]]:
     return {name: middle(each) for name, each in found.items()}
 
 
+@contextmanager
+def replies_held() -> Iterator[None]:
+    """A model answers once the count has stopped: what a run does meanwhile is no part of it."""
+    complete = ScriptedModel.complete
+
+    async def answer(model: ScriptedModel, question: Question) -> Completion:
+        while COUNT.stopped is None:
+            await asyncio.sleep(0.001)
+        return await complete(model, question)
+
+    ScriptedModel.complete = answer  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ScriptedModel.complete = complete  # type: ignore[method-assign]
+
+
 async def follow(client: Client, run: str) -> None:
     """Follow a run to its end; its first event stops the count."""
     await client.ask("GET", f"/runs/{run}/events", on_piece=COUNT.stop)
@@ -308,7 +325,8 @@ def measure() -> dict[str, int]:
     watch()
     with prepared() as folder:
         first, whole = asyncio.run(count_run(folder))
-        asked = asyncio.run(count_requests(folder))
+        with replies_held():
+            asked = asyncio.run(count_requests(folder))
         files = iter(range(100))
         figures = {
             "a step in memory: calls": count_steps(MemoryJournal),

@@ -23,7 +23,7 @@ from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
 CUT_MARK = re.compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
 """What a tool writes where it has cut a text, with half a character before it."""
-ESCAPED_WITHIN_JSON = ("\\\\", "\\u", "\\/", "%", "&")
+ESCAPED_WITHIN_JSON = re.compile(r"\\[\\u/]|[%&]")
 """What the JSON of a value holds if its texts hold escapes."""
 DEEP_ESCAPES = ("\\\\", "\\u", "\\/")
 """What a JSON text holds if its leaves, once read, may show what reading it once did not."""
@@ -247,7 +247,7 @@ class Redactor:
             return True
         if self._formats and is_hinted(text):
             return True
-        if not any(sign in text for sign in ESCAPED_WITHIN_JSON):
+        if ESCAPED_WITHIN_JSON.search(text) is None:
             return bool(self._forms) and pattern.search(squeeze_json(text)) is not None
         return any(
             (self._formats and is_hinted(each)) or (self._forms and pattern.search(squeeze(each)))

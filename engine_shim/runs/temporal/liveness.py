@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from temporalio import activity
 
+from agent_core.run.deadline import abort
 from engine_shim.runs.temporal.heart import Heart, Pulse
 from engine_shim.runs.temporal.timeouts import HEARTBEAT, beat_interval
 
@@ -24,7 +25,7 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with
             details = activity.cancellation_details()
             is_aborted = is_aborted_with_run and details is not None and details.cancel_requested
             if task.done() or is_aborted or activity.is_worker_shutdown():
-                task.cancel()
+                abort(task)
                 return await task
 
 
