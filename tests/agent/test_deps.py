@@ -132,7 +132,7 @@ async def test_a_context_variable_of_the_caller_reaches_a_tool_too() -> None:
 
 async def test_no_answer_is_cached_that_may_depend_on_them() -> None:
     @tool(effect="read", cache={"ttl": 60})
-    def who(context: ToolContext[str]) -> str:
+    def who(context: ToolContext[str | None]) -> str:
         return str(context.deps)
 
     registry = ToolRegistry([who])
