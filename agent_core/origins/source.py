@@ -43,23 +43,21 @@ class Source:
         self.value = value
         self.at = at
         self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
-        self._texts: _Texts | None = None
-        self._figures: str | None = None
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
         """Yield the pointers of the places where a value stands whole; the empty text in a text."""
         if probe.kind == "boolean":
-            yield from (at for at, value in self._leaves if value is probe.wanted)
+            yield from (at for at, value in self._parts.leaves if value is probe.wanted)
             return
         if probe.kind == "number" and probe.wanted is not None:
-            for at, value in self._leaves:
+            for at, value in self._parts.leaves:
                 if read_number(value) == probe.wanted:
                     yield at
         last = -1
         for start in self._starts(probe, up_to):
-            index = bisect_right(self._offsets, start) - 1
+            index = bisect_right(self._parts.offsets, start) - 1
             if index != last:
-                yield self._places[index]
+                yield self._parts.places[index]
             last = index
 
     def _starts(self, probe: Probe, up_to: UpTo | None) -> Iterator[int]:
@@ -74,7 +72,7 @@ class Source:
         is_words = probe.kind == "text"
         searched, folded = (lower(needle), self.folded) if is_words else (needle, None)
         after = -1
-        for start in find_whole(searched, self._text, folded):
+        for start in find_whole(searched, self._parts.text, folded):
             end = start + len(needle)
             if start < after:
                 continue
@@ -85,18 +83,18 @@ class Source:
 
     def _is_value(self, probe: Probe, start: int, end: int) -> bool:
         """Return whether what stands whole here is the text that is looked for."""
-        if probe.kind == "text" and not is_spelled(str(probe.wanted), self._text[start:end]):
+        if probe.kind == "text" and not is_spelled(str(probe.wanted), self._parts.text[start:end]):
             return False
-        return not probe.is_bare or is_quoted(self._text, start, end) or self._is_text(start, end)
+        return not probe.is_bare or is_quoted(self._parts.text, start, end) or self._is_text(start, end)
 
     def _end_of_text(self, at: int) -> int:
-        following = bisect_right(self._offsets, at)
-        return self._offsets[following] if following < len(self._offsets) else len(self._text)
+        following = bisect_right(self._parts.offsets, at)
+        return self._parts.offsets[following] if following < len(self._parts.offsets) else len(self._parts.text)
 
     def _is_text(self, start: int, end: int) -> bool:
         """Return whether a part is one whole text."""
-        return (not start or self._text.endswith(BETWEEN, 0, start)) and (
-            end == len(self._text) or self._text.startswith(BETWEEN, end)
+        return (not start or self._parts.text.endswith(BETWEEN, 0, start)) and (
+            end == len(self._parts.text) or self._parts.text.startswith(BETWEEN, end)
         )
 
     def _index(self, kind: Kind, up_to: UpTo | None) -> dict[object, list[int]]:
@@ -104,14 +102,14 @@ class Source:
         index = self._found.get((kind, up_to))
         if index is None:
             index = self._found[kind, up_to] = {}
-            for start, value in READERS[kind](self._text):
+            for start, value in READERS[kind](self._parts.text):
                 index.setdefault(cut_url(value, up_to) if up_to else value, []).append(start)
         return index
 
     def _cut_until(self, start: int, end: int) -> int:
         """Return the end of the date, time or telephone number of which this part of the text is less; else its
         start."""
-        if not any(map(str.isdigit, self._text[start:end])):
+        if not any(map(str.isdigit, self._parts.text[start:end])):
             return start
         begins, ends = self._spans
         spans = (bisect_left(begins, at) - 1 for at in (end, start))
@@ -120,45 +118,26 @@ class Source:
         )
 
     @property
-    def _leaves(self) -> list[tuple[str, Any]]:
-        return self._read().leaves
-
-    @property
-    def _places(self) -> list[str]:
-        return self._read().places
-
-    @property
-    def _offsets(self) -> list[int]:
-        return self._read().offsets
-
-    @property
-    def _text(self) -> str:
-        return self._read().text
-
-    @property
     def folded(self) -> str:
         """All texts in small letters."""
-        return self._read().folded
+        return self._parts.folded
 
-    @property
+    @cached_property
     def figures(self) -> str:
         """All figures of the texts, one after the other."""
-        if self._figures is None:
-            figures = _NO_FIGURES.sub("", self._text)
-            self._figures = figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
-        return self._figures
+        figures = _NO_FIGURES.sub("", self._parts.text)
+        return figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
 
-    def _read(self) -> "_Texts":
-        if self._texts is None:
-            self._texts = _read_texts(self.value, self.at)
-        return self._texts
+    @cached_property
+    def _parts(self) -> "_Texts":
+        return _read_texts(self.value, self.at)
 
     @cached_property
     def _spans(self) -> tuple[list[int], list[int]]:
         """Where what has parts begins and ends, in order; what overlaps is one."""
         begins: list[int] = []
         ends: list[int] = []
-        for begin, end in sorted(find_spans(self._text)):
+        for begin, end in sorted(find_spans(self._parts.text)):
             if ends and begin < ends[-1]:
                 ends[-1] = max(ends[-1], end)
             else:

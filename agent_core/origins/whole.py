@@ -96,6 +96,8 @@ def _is_plain(char: str) -> bool:
 
 def is_whole(text: str, start: int, end: int) -> bool:
     """Return whether a part of a text is a value of its own."""
+    if start == 0 and end == len(text):
+        return True
     if _runs_on(text, start) or _runs_on(text, end):
         return False
     after = next((end + len(s) for s in _POSSESSIVES if text.startswith(s, end)), end)
