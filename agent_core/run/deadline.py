@@ -22,7 +22,8 @@ async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     """Return what `work` gives within `seconds`. Work that goes on for `GRACE_S` after its cancellation is abandoned.
 
     The work has a task of its own: cancellations, timeouts and groups within it reach nobody else, however late they
-    come. That task is waited for as `asyncio.wait` does it, which takes several times as long for one.
+    come. A future of ours is a cheaper wait for one task than `asyncio.wait`. Raises TooLate; CancelledItself;
+    asyncio.CancelledError where the caller is cancelled.
     """
     loop = asyncio.get_running_loop()
     task, ended = loop.create_task(work), loop.create_future()
