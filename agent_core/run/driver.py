@@ -20,7 +20,6 @@ from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender
 from agent_core.run.backend import Backend, LocalBackend
 from agent_core.run.control import StopSignal, sign_run
-from agent_core.run.deadline import abort
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.listening import Listening, seconds_between
@@ -69,7 +68,7 @@ async def drive(
         for each in listeners:
             each.resume_from(tape)
         try:
-            ended = await driver.run_as_task(record_run(Run(run, tape, loops), path, spec))
+            ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
         except Lost as lost:
             if stop.is_lost:
                 raise Abandoned(run) from lost
@@ -107,12 +106,6 @@ class LiveDriver:
     def is_cancelled(self) -> bool:
         """Whether acts in progress stop, and nothing more begins."""
         return self.interruption is not None or self._stop.requested == "cancel"
-
-    async def run_as_task(self, operations: Operations) -> Any:
-        """Walk on a task of the run's own, which nobody else cancels."""
-        task = asyncio.create_task(self.run(operations))
-        await self._first_done([task])
-        return task.result()
 
     async def run(self, operations: Operations) -> Any:
         reply: Any = None
@@ -207,7 +200,7 @@ class LiveDriver:
             await self._backend.append(act.rows[:-1])
             return Received(messages)
         rows, admission = act.rows, None
-        if self._backend.must_admit(act) and not self.is_cancelled:
+        if act.once_only and self._backend.must_admit(act) and not self.is_cancelled:
             await self._backend.append(rows[:-1])
             rows, admission = rows[-1:], await self._admit(act)
             if isinstance(stop_reply := self._stop_reply(act.slot.path), Suspended):
@@ -296,12 +289,9 @@ class LiveDriver:
         """Wake what sleeps or listens, and abort acts in progress when the run is cancelled."""
         self._listening.notify()
         current = _task_or_none()
-        for task in self._sleeping:
+        for task in [*self._sleeping, *(self._acting if self.is_cancelled else ())]:
             if task is not current:
                 task.cancel()
-        for task in self._acting if self.is_cancelled else ():
-            if task is not current:
-                abort(task)
 
 
 def _current_task() -> "asyncio.Task[Any]":

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from temporalio import activity
 
-from agent_core.run.deadline import abort
 from engine_shim.runs.temporal.heart import Heart, Pulse
 from engine_shim.runs.temporal.timeouts import HEARTBEAT, beat_interval
 
@@ -25,7 +24,7 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, T], *, is_aborted_with
             details = activity.cancellation_details()
             is_aborted = is_aborted_with_run and details is not None and details.cancel_requested
             if task.done() or is_aborted or activity.is_worker_shutdown():
-                abort(task)
+                task.cancel()
                 return await task
 
 
