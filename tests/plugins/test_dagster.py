@@ -66,6 +66,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made = Desk(tmp_path_factory.mktemp("dagster"))
     (made.folder / "home").mkdir()
     (made.folder / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    made.play()  # makes the tables, which the daemon and a scene must not do at the same time
     words = [engine_bin("dagster") / "dagster-daemon", "run", "-m", "dagster_app"]
     with running(words, log=made.folder / "log", cwd=made.folder, env=made.environment):
         yield made

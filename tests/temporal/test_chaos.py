@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_runs_end_as_if_nobody_had_disturbed_them() -> None:
     words = command("temporal.chaos", "2", "1", "postgres")
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S)

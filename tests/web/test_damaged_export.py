@@ -77,6 +77,7 @@ class TestInABrowser:
 
     pytestmark = needs_browser
 
+    @pytest.mark.long
     def test_flipped_byte_is_told_wherever_it_is(self, browser: Any, tmp_path: Path) -> None:
         path = tmp_path / "run.html"
         path.write_bytes(PAGE)

@@ -26,6 +26,7 @@ GIVES: Final = {
     "airflow": "the node as a task of Airflow",
     "dagster": "the node as an op of Dagster",
     "prefect": "the node as a task of Prefect",
+    "docs": "the API reference: `python -m engine_shim.reference`",
 }
 """What a person has of an extra."""
 SHARED: Final = frozenset({"opentelemetry-api"})
