@@ -140,6 +140,7 @@ def _environment(home: Path, url: str) -> dict[str, str]:
         "extra": {"file": str(home / "agents" / "runs.db"), "page": "http://page"},
     }
     options = {
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",  # seconds to wait for another part
         "CORE__DAGS_FOLDER": str(home / "dags"),
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
