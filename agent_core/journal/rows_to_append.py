@@ -27,16 +27,16 @@ def rows_to_append(
     def end_of(path: str) -> End:
         return ends.get(path) or last(path) or (0, genesis(run, path))
 
-    path, count, head = "", 0, b""
+    path, count, head = None, 0, b""
     for row in rows:
         if row.path != path:
             path = row.path
             count, head = end_of(path)
         if row.n == count and link(head, row.data) == row.hash:
             new.append(row)
-            ends[path] = count, head = count + 1, row.hash
+            ends[row.path] = count, head = count + 1, row.hash
         elif row not in new and not holds(row):
-            raise Lost(path, row.n)
+            raise Lost(row.path, row.n)
     for row in new:  # a strand may be written together with what closes it, in any order
         if _CLOSES in row.data:
             _check_closings(row, end_of)

@@ -76,6 +76,12 @@ def test_a_journal_of_several_runs_keeps_them_apart(journal: Journal, rule: Rule
     rule.check(journal)
 
 
+def test_a_strand_without_a_name_begins_its_chain_like_any_other() -> None:
+    journal, rows = MemoryJournal(), numbered("", 2)
+    assert journal.append("r1", rows)
+    assert journal.load("r1") == {"": rows}
+
+
 # ── backends that keep a file ────────────────────────────────────────────────────────────────────
 
 

@@ -57,6 +57,15 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_connection_that_nobody_closed_is_closed_with_its_file(old: Path) -> None:
+    file = SqliteFile(old, ONE, busy_seconds=30.0)
+    with file.writing() as db:
+        pass
+    del file
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
+
+
 def test_new_file_is_the_owners_alone_and_says_what_it_is(old: Path) -> None:
     assert stat.S_IMODE(old.stat().st_mode) == 0o600
     assert versions(old) == {"box": 1}
