@@ -127,14 +127,9 @@ def find_home(config: HostConfig) -> list[Path]:
 def find_homes_of_others(config: HostConfig) -> list[Path]:
     """Return the directories of other tenants, as far as they are theirs alone."""
     own = {path.resolve() for path in find_home(config)}
-    names = [each for each in config.tenants.values() if config.tenants.get(config.tenant or "") is not each]
-    given = [path for each in names for path in (each.root, each.workflows, each.agents, each.triggers) if path]
-    return [path for path in (config.base / each for each in given) if not _holds(path, own)]
-
-
-def _holds(path: Path, own: set[Path]) -> bool:
-    real = path.resolve()
-    return any(each.is_relative_to(real) for each in own)
+    around = {above for each in own for above in (each, *each.parents)}
+    homes = config.list_homes()
+    return [path for name in homes if name != config.tenant for path, real in homes[name] if real not in around]
 
 
 def list_variables(config: HostConfig, *, others: bool) -> Variables:

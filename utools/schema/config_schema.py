@@ -113,7 +113,7 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
     bound on their time, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
-    text = _json_text(schema)
+    text = json_text(schema)
     fault = _schema_fault(schema) if text is None else _schema_fault_of(text)
     if fault is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
@@ -124,7 +124,7 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
     return own
 
 
-def _json_text(schema: Schema) -> str | None:
+def json_text(schema: Schema) -> str | None:
     """Return the schema's JSON text; None if it holds what JSON does not, such as a tuple, which jsonschema refuses."""
     try:
         text = json.dumps(schema)
