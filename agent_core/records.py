@@ -559,10 +559,9 @@ def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
 
 def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:
     """Return the `asked` record of an act."""
-    ask = encode_ask(effect)
-    if ask["ask"] == "tool":
-        return {"kind": "asked", **ask}
-    return {"kind": "asked", **ask}
+    asked: Any = {"kind": "asked", **encode_ask(effect)}
+    record: ModelAsked | ToolAsked = asked
+    return record
 
 
 def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswered:
@@ -621,7 +620,7 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:
     """Return the answer that an `answered` record holds."""
-    fields = dict(record)
+    fields = {**record}
     for name in ("kind", "reply", "closes"):
         fields.pop(name, None)
     return REPLIES[record["reply"]](**fields)

@@ -184,4 +184,4 @@ def _refuse(operation: Operation) -> None:
 
 
 def _count_steps(tape: Tape) -> int:
-    return sum([row.data.startswith(_MODEL_ANSWERED) for rows in tape.values() for row in rows])
+    return sum([row.data[: len(_MODEL_ANSWERED)] == _MODEL_ANSWERED for rows in tape.values() for row in rows])

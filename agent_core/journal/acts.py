@@ -4,7 +4,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, cast
 
-from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
+from agent_core.effects import Answer, CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
 from agent_core.journal.approvals import DIED, describe_act, doubt_record, read_decision, settle_doubt
 from agent_core.journal.kinds import beginning
 from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
@@ -13,8 +13,24 @@ from agent_core.journal.strand import Strand
 from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
-_ASKED = beginning("asked")
+_ASKED, _ANSWERED = beginning("asked"), beginning("answered")
 ActReply = Generator[Operation, Any, CallReply | Received]
+
+
+def serve_act(strand: Strand, effect: CallModel | ToolCall) -> Answer | None:
+    """Serve an act from the tape if it was asked and answered there without a doubt in between; else None, and
+    nothing has been read."""
+    rows, n = strand.rows, strand.n
+    if len(rows) < n + 2 or not _is_act(rows[n].data, rows[n + 1].data):
+        return None
+    strand.write(encode_asked(effect))
+    answered = strand.take("answered")
+    assert answered is not None
+    return decode_answer(answered)
+
+
+def _is_act(asked: bytes, answered: bytes) -> bool:
+    return asked[: len(_ASKED)] == _ASKED and answered[: len(_ANSWERED)] == _ANSWERED
 
 
 def record_question(strand: Strand, effect: CallModel) -> ActReply:

@@ -30,7 +30,7 @@ from agent_core.effects import (
     Wait,
 )
 from agent_core.errors import Divergence
-from agent_core.journal.acts import append_pending, record_act, record_question, reply_of
+from agent_core.journal.acts import append_pending, record_act, record_question, reply_of, serve_act
 from agent_core.journal.approvals import wait_for_person
 from agent_core.journal.awaiting import await_event
 from agent_core.journal.causes import causes_of
@@ -50,7 +50,6 @@ from agent_core.records import (
     encode_asked,
 )
 from agent_core.records import Cancelled as CancelledRecord
-from agent_core.records import Decided as DecidedRecord
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 
@@ -120,7 +119,13 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
             return stop.value
         match effect:
             case CallModel():
-                reply = yield from record_question(strand, effect)
+                reply = serve_act(strand, effect)
+                if reply is None:
+                    reply = yield from record_question(strand, effect)
+            case Decided(record):
+                decided: Any = {"kind": "decided", **record}
+                strand.write(decided)
+                reply = None
             case CallTools():
                 reply = yield from _record_calls(strand, effect)
             case Wait():
@@ -133,9 +138,6 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
                 reply = yield from _record_items(strand, effect)
             case Classify():
                 reply = yield from _classify(strand, effect)
-            case Decided(record):
-                strand.write(cast(DecidedRecord, {"kind": "decided", **record}))
-                reply = None
 
 
 def _classify(strand: Strand, effect: Classify) -> Operations:
@@ -155,7 +157,9 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
 def _record_calls(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[CallReply, ...]]:
     """One call is recorded in this strand; several have a strand each, and are made at the same time."""
     if len(effect.calls) == 1:
-        return ((yield from _record_call(strand, effect.calls[0])),)
+        (call,) = effect.calls
+        reply = None if call.effect == "nested" else serve_act(strand, call)
+        return ((yield from _record_call(strand, call)) if reply is None else reply,)
     run, paths = strand.run, [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
     strand.write({"kind": "asked", "ask": "batch", "tools": [call.tool for call in effect.calls]})
     yield from append_pending(strand.pending)

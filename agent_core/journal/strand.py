@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import orjson
+
 from agent_core.effects import Loop
 from agent_core.errors import Divergence
 from agent_core.inherited import Inherited
 from agent_core.journal.operations import Slot
 from agent_core.journal.path import is_within
-from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, encode, genesis, run_head
+from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, genesis, run_head
 from agent_core.journal.started import read_started
 from agent_core.outputs import Json
 from agent_core.records import AnyRecord
@@ -83,7 +85,7 @@ class Strand:
         if self.n >= len(self.rows):
             return None
         row = self.rows[self.n]
-        record = row.record() if self.n else read_started(row)
+        record: Record = orjson.loads(row.data) if self.n else read_started(row)
         if record["kind"] not in kinds:
             raise Divergence(self.path, self.n, record["kind"], " or ".join(kinds))
         self.n, self.head = self.n + 1, row.hash
@@ -95,7 +97,7 @@ class Strand:
             row = self.rows[self.n]
             if self.run.variation is not None:
                 self.run.variation.compare(self.path, self.n, row.record(), record)
-            elif row.data != encode(record) and row.record() != record:
+            elif row.data != orjson.dumps(record) and row.record() != record:
                 raise Divergence(self.path, self.n, row.record(), record)
             self.n, self.head = self.n + 1, row.hash
             return True
