@@ -14,6 +14,8 @@ from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
 _ASKED, _ANSWERED = beginning("asked"), beginning("answered")
+_ASKS, _ANSWERS = slice(len(_ASKED)), slice(len(_ANSWERED))
+"""Where they stand in a record."""
 ActReply = Generator[Operation, Any, CallReply | Received]
 
 
@@ -21,16 +23,12 @@ def serve_act(strand: Strand, effect: CallModel | ToolCall) -> Answer | None:
     """Serve an act from the tape if it was asked and answered there without a doubt in between; else None, and
     nothing has been read."""
     rows, n = strand.rows, strand.n
-    if len(rows) < n + 2 or not _is_act(rows[n].data, rows[n + 1].data):
+    if len(rows) < n + 2 or rows[n].data[_ASKS] != _ASKED or rows[n + 1].data[_ANSWERS] != _ANSWERED:
         return None
     strand.write(encode_asked(effect))
     answered = strand.take("answered")
     assert answered is not None
     return decode_answer(answered)
-
-
-def _is_act(asked: bytes, answered: bytes) -> bool:
-    return asked[: len(_ASKED)] == _ASKED and answered[: len(_ANSWERED)] == _ANSWERED
 
 
 def record_question(strand: Strand, effect: CallModel) -> ActReply:

@@ -21,7 +21,7 @@ from agent_core.effects import (
 from agent_core.loop.judge import RUN, Verdict, judge, with_schema
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
-from agent_core.outputs import FinishReason, Json
+from agent_core.outputs import Json
 from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.parse import Action
 from agent_core.records import DecidedBody, JudgedCall
@@ -171,7 +171,7 @@ def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, l
         return list(replies)
     made: list[CallReply] = []
     for call in calls:
-        if made and (isinstance(made[-1], Stop) or find_limit(state, 1)):
+        if made and (isinstance(made[-1], Stop) or state.budget.forbids(1)):
             break
         replies = yield CallTools((state.bind_limits(call),))
         state.record_results(replies)
@@ -185,15 +185,3 @@ def _merge_stops(stops: Sequence[Stop]) -> Stop:
     if len(suspended) < len(stops):
         return next(stop for stop in stops if isinstance(stop, Cancelled))
     return Suspended(suspended[0].reason, tuple([entry for stop in suspended for entry in stop.waiting]))
-
-
-def find_limit(state: RunState, running: int) -> FinishReason | None:
-    """Return the limit that forbids to run this many calls in this step, if one does."""
-    budget = state.budget
-    if budget.no_calls_left():
-        return "max_tool_calls"
-    if not running:
-        return None
-    if budget.is_last_step:
-        return "max_steps"
-    return budget.exceeded() or ("max_tool_calls" if budget.no_calls_left(running) else None)

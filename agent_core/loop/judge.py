@@ -76,7 +76,9 @@ def judge(
     verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, proof.comparison, words)
     if verdict.verdict == "run" and effect == "write" and not edited and proof.has_untrusted:
         verdict = _weigh_untrusted(tool, after_untrusted, proof.comparison, words)
-    return replace(verdict, origins=traced.origins) if traced.origins else verdict
+    if not traced.origins:
+        return verdict
+    return Verdict(verdict.verdict, verdict.reason, verdict.message, traced.origins, verdict.question)
 
 
 def narrowing_faults(schema: Json, args: Json, comparison: int, words: Words = ENGLISH) -> list[Fault]:
@@ -100,7 +102,7 @@ def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) ->
         key = authored[0]
         return _refuse(tool, "invalid_action", [_fault(f"/{key}", words.set_by_author, _show(args[key]))], words)
     faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args), words)
-    if faults := without_filled(policy.get("fills", ()), faults):
+    if faults and (faults := without_filled(policy.get("fills", ()), faults)):
         own = [_without_authored(fault, args, policy["hidden"], words) for fault in faults]
         return _refuse(tool, "invalid_action", own, words)
     return None

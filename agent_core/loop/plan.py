@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
 from agent_core.effects import Decided, Effect, Loop, ModelReply, Stop, Wait
-from agent_core.loop.calls import CallOutcomes, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.calls import CallOutcomes, ask_person, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import Verdict
 from agent_core.loop.observe import observe_step
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
@@ -86,7 +86,7 @@ def _settle_plan(state: RunState, reply: ModelReply, made: Plan) -> Asking:
     if refusal:
         record["refused"] = {"kind": refusal.reason or "invalid_action", "message": refusal.message}
     yield Decided(record)
-    if refusal is None and (limit := find_limit(state, 1)):
+    if refusal is None and (limit := state.budget.forbids(1)):
         return _end_at_limit(state, reply, made, limit)
     if refusal is None and state.config["plan"]["confirm"]:
         answer = yield from _confirm(state, reply, steps)

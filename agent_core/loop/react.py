@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, cast
 
 from agent_core.effects import Cancelled, Decided, Effect, Failed, Loop, ModelReply, Received, Stop, Suspended, ToolCall
-from agent_core.loop.calls import Judged, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.calls import Judged, ask_person, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import list_faults
 from agent_core.loop.observe import observe_calls
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
@@ -28,7 +28,16 @@ def react(started: Json) -> Loop:
         reply = yield from ask(state)
         if isinstance(reply, AgentOutcome):
             return reply
-        outcome = yield from _follow(state, reply)
+        step = _read(state, reply)
+        match step:
+            case Final():
+                yield Decided(_record_step(state, step))
+                return state.finish(reply, step)
+            case ProtocolError(kind, message):
+                yield Decided({"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}})
+                outcome = handle_unreadable(state, reply, step)
+            case _:
+                outcome = yield from _act(state, reply, step)
         if outcome is not None:
             return outcome
 
@@ -66,21 +75,6 @@ def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop | Receiv
             return state.end("content_filter")
 
 
-def _follow(state: RunState, reply: ModelReply) -> Step:
-    """Do what the reply asks for."""
-    step = _read(state, reply)
-    match step:
-        case Final():
-            yield Decided(_record_step(state, step))
-            return state.finish(reply, step)
-        case ProtocolError(kind, message):
-            unreadable: DecidedBody = {"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}}
-            yield Decided(unreadable)
-            return handle_unreadable(state, reply, step)
-        case _:
-            return (yield from _act(state, reply, step))
-
-
 def _read(state: RunState, reply: ModelReply) -> Reading:
     """Return the legal step that the reply is, or why it is none."""
     any_answer = state.config["answer_schema"] is not None
@@ -100,11 +94,11 @@ def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
 
 
 def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
-    """Judge the calls of one reply, run those that may run, and feed their results back."""
+    """Do what the reply asks for: judge its calls, run those that may run, and feed their results back."""
     thought = actions[0].thought
     judged = yield from judge_calls(state, actions)
     runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
-    limit = find_limit(state, len(runnable))
+    limit = state.budget.forbids(len(runnable))
     yield Decided(_record_step(state, actions[0], judged, limit))
     if limit:
         return end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
@@ -117,7 +111,7 @@ def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
         return outcome
     if made.stop:
         return stop_run(state, made.stop, reply, thought, made.open)
-    return end_at_limit(state, reply, thought, made.open, find_limit(state, len(made.open)) or "max_tool_calls")
+    return end_at_limit(state, reply, thought, made.open, state.budget.forbids(len(made.open)) or "max_tool_calls")
 
 
 def _feed_back(

@@ -48,6 +48,9 @@ class JsonDialect:
         all_seen = all(each.status == "seen" for each in observations)
         return Exchange([Entry("assistant", own)], [Entry("user", "\n\n".join(parts), observation=all_seen)])
 
+    def count_results(self, calls: int, *, has_notice: bool) -> int:
+        return 2
+
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
         own = self.feedback.echo(reply.content, MAX_ECHO)
         return Exchange([Entry("assistant", own)], [Entry("user", self.feedback.error(error))])
