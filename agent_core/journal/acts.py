@@ -1,7 +1,6 @@
 """One act on the tape: `asked` and `answered`, or the doubt between them. Pure."""
 
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any, cast
 
 from agent_core.effects import Answer, CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
@@ -88,7 +87,7 @@ def _write_received(strand: Strand, reply: Received, before: Slot) -> Received:
 
 def _add_seconds(reply: CallReply, lost: float) -> CallReply:
     """Return the reply, with the time that passed while it was in doubt."""
-    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
+    return reply._replace(seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
 def _write_answer(strand: Strand, reply: Any, once_only: bool) -> Generator[Operation, Any, CallReply]:

@@ -1,8 +1,7 @@
 """The calls of one reply: judged, put to a person where that is needed, run. Pure."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_core.decisions import Decision, Deny, Edit
 from agent_core.effects import (
@@ -44,7 +43,7 @@ def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -
             verdict = _judge(state, action, effect, earlier=earlier)
         in_this_reply[tool] = earlier + (verdict.verdict != "refuse")
         call = state.make_call(first + index, first + len(actions), action, effect, verdict.origins)
-        judged.append((replace(call, question=verdict.question) if verdict.question else call, verdict))
+        judged.append((call._replace(question=verdict.question) if verdict.question else call, verdict))
     return judged
 
 
@@ -109,7 +108,7 @@ def _apply_decision(
             state.proof.add_edit(args, call.args)
             effect, action = effect_of(state.tools.get(call.tool), args) or "write", Action(call.tool, args)
             verdict = _judge(state, action, effect, edited=True, schema=schema)
-            return replace(state.make_call(0, 1, action, effect, verdict.origins), id=call.id), verdict
+            return state.make_call(0, 1, action, effect, verdict.origins)._replace(id=call.id), verdict
         case _:
             return call, RUN
 
@@ -134,8 +133,7 @@ def _record_call(call: ToolCall, verdict: Verdict) -> JudgedCall:
     return record
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcomes:
+class CallOutcomes(NamedTuple):
     """What became of the calls of one reply: those with a result or a refusal, those still open, and what stopped."""
 
     results: list[tuple[ToolCall, CallResult]]

@@ -5,8 +5,8 @@ was called, the author's narrowing, where its values come from, approval.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -24,8 +24,7 @@ from utools.schema.pointer import pointer_of, unescape, value_at
 from utools.tool import Effect as ToolEffect
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`run`, `wait` for a person, or `refuse` with the reason and a message for the model."""
 
     verdict: VerdictKind

@@ -1,7 +1,7 @@
 """The state of one agent run: what it has spent, sent and traced so far. It decides nothing. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, ToolCall, ToolReply
@@ -165,11 +165,11 @@ class RunState:
         self.budget.tool_calls += 1
         self.budget.writes += call.once_only
         if call.tool == READ_OBSERVATION and self.reads_on(call.tool):
-            call = replace(call, given=self.cut_observations.read(call.args))
+            call = call._replace(given=self.cut_observations.read(call.args))
         if call.effect == "nested":
-            return replace(call, within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
+            return call._replace(within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
         within = self.budget.within(call.within)
-        return call if within == call.within else replace(call, within=within)
+        return call if within == call.within else call._replace(within=within)
 
     def reads_on(self, tool: str) -> bool:
         """Return whether it is the loop's own tool."""

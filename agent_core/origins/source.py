@@ -46,7 +46,7 @@ class Source:
         self.origin = origin
         self.value = value
         self.at = at
-        self._plain = _plain_json(value)
+        self._rough: str | None = None
         self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
@@ -133,12 +133,15 @@ class Source:
 
         Most values are told to be in no text by this alone, and no text is read for it.
         """
-        return self.folded if self._plain is None else self._plain
+        if self._rough is None:
+            plain = _plain_json(self.value)
+            self._rough = self.folded if plain is None else plain
+        return self._rough
 
     @cached_property
     def figures(self) -> str:
         """All figures of the texts, one after the other."""
-        figures = _NO_FIGURES.sub("", self._parts.text if self._plain is None else self._plain)
+        figures = _NO_FIGURES.sub("", self._parts.text if (plain := _plain_json(self.value)) is None else plain)
         return figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
 
     @cached_property
@@ -173,6 +176,8 @@ class _Texts(NamedTuple):
 def _plain_json(value: Any) -> str | None:
     """Return the JSON of a value in small letters if all its texts are in it to the letter, in their order; else
     None."""
+    if type(value) is str and value[:1] not in OPENINGS:
+        return value.lower() if value.isascii() else None
     try:
         text = orjson.dumps(value)
     except TypeError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_core.inherited import Inherited, SourceRecord
 from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
@@ -37,8 +37,7 @@ class Unproven:
     rule: Rule | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tracing:
+class Tracing(NamedTuple):
     """Where the values of a call come from, by pointer, and what of them is not proven."""
 
     origins: dict[str, str] | None

@@ -180,10 +180,10 @@ def read_value(body: str, words: Words = ENGLISH) -> Any:
 def _read(body: str, any_answer: bool, words: Words) -> Step | ProtocolError:
     value = read_value(body, words)
     match value:  # the usual reply first: it has what an action has, and nothing else
-        case {"type": "action", "tool": str(tool), "args": dict(args), "thought": str(thought), **rest} if not rest:
-            return Action(tool, args, thought)
-        case {"type": "action", "tool": str(tool), "args": dict(args), **rest} if not rest:
-            return Action(tool, args)
+        case {"type": "action", "tool": str(tool), "args": dict(), "thought": str(thought)} if len(value) == 4:
+            return Action(tool, value["args"], thought)
+        case {"type": "action", "tool": str(tool), "args": dict()} if len(value) == 3:
+            return Action(tool, value["args"])
         case ProtocolError():
             return value
         case _:

@@ -164,9 +164,9 @@ def test_under_an_unknown_word_a_text_with_the_mark_of_a_call_is_cut(text: str) 
 
 
 def test_under_an_unknown_word_whole_calls_are_made_and_others_are_cut() -> None:
-    whole = replace(calls(("look", {"q": "x"})), finish_reason="moonset")
+    whole = calls(("look", {"q": "x"}))._replace(finish_reason="moonset")
     assert Hand([whole, said("Right.")], **NATIVE).output["used_tools"]["look"]["count"] == 1
-    cut = replace(whole, calls=[{"name": "look", "arguments": '{"q":'}])
+    cut = whole._replace(calls=[{"name": "look", "arguments": '{"q":'}])
     assert Hand([cut, said("Right.")], **NATIVE).decided[0]["unreadable"]["kind"] == "truncated"
 
 
