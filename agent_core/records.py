@@ -620,7 +620,13 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:
     """Return the answer that an `answered` record holds."""
-    fields = {**record}
-    for name in ("kind", "reply", "closes"):
-        fields.pop(name, None)
-    return REPLIES[record["reply"]](**fields)
+    match record:
+        case (
+            {"kind": _, "reply": reply, "closes": _, **fields}
+            | {"kind": _, "reply": reply, **fields}
+            | {"reply": reply, **fields}
+        ):
+            answer: Answer = REPLIES[reply](**fields)
+            return answer
+        case _:
+            raise KeyError("reply")

@@ -21,13 +21,15 @@ ActReply = Generator[Operation, Any, CallReply | Received]
 def serve_act(strand: Strand, effect: CallModel | ToolCall) -> Answer | None:
     """Serve an act from the tape if it was asked and answered there without a doubt in between; else None, and
     nothing has been read."""
-    rows, n = strand.rows, strand.n
-    if len(rows) < n + 2 or rows[n].data[_ASKS] != _ASKED or rows[n + 1].data[_ANSWERS] != _ANSWERED:
-        return None
+    match strand.rows[strand.n : strand.n + 2]:
+        case [asked, answered] if asked.data[_ASKS] == _ASKED and answered.data[_ANSWERS] == _ANSWERED:
+            pass
+        case _:
+            return None
     strand.write(encode_asked(effect))
-    answered = strand.take("answered")
-    assert answered is not None
-    return decode_answer(answered)
+    record = strand.take("answered")
+    assert record is not None
+    return decode_answer(record)
 
 
 def record_question(strand: Strand, effect: CallModel) -> ActReply:

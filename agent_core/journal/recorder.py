@@ -126,6 +126,8 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
                 decided: Any = {"kind": "decided", **record}
                 strand.write(decided)
                 reply = None
+            case CallTools((call,)) if call.effect != "nested" and (served := serve_act(strand, call)) is not None:
+                reply = (served,)
             case CallTools():
                 reply = yield from _record_calls(strand, effect)
             case Wait():
@@ -157,9 +159,7 @@ def _classify(strand: Strand, effect: Classify) -> Operations:
 def _record_calls(strand: Strand, effect: CallTools) -> Generator[Operation, Any, tuple[CallReply, ...]]:
     """One call is recorded in this strand; several have a strand each, and are made at the same time."""
     if len(effect.calls) == 1:
-        (call,) = effect.calls
-        reply = None if call.effect == "nested" else serve_act(strand, call)
-        return ((yield from _record_call(strand, call)) if reply is None else reply,)
+        return ((yield from _record_call(strand, effect.calls[0])),)
     run, paths = strand.run, [item(strand.path, strand.n, i) for i in range(len(effect.calls))]
     strand.write({"kind": "asked", "ask": "batch", "tools": [call.tool for call in effect.calls]})
     yield from append_pending(strand.pending)

@@ -46,9 +46,12 @@ class Budget:
         """Count a model's reply, or its failure."""
         self.seconds += reply.seconds
         self.requests += reply.requests
-        if isinstance(reply, ModelReply):
-            self.steps += 1
-            self._add_tokens(reply.usage)
+        match reply:
+            case ModelReply(usage=usage):
+                self.steps += 1
+                self._add_tokens(usage)
+            case Failed():
+                pass
 
     def add_result(self, reply: ToolReply | Failed) -> None:
         """Count a call's result, with what a nested run spent. Seconds are counted by the batch."""

@@ -11,10 +11,11 @@ from agent_core.effects import (
     Classify,
     Decided,
     Effect,
-    Result,
+    Failed,
     Stop,
     Suspended,
     ToolCall,
+    ToolReply,
     Wait,
 )
 from agent_core.loop.judge import RUN, Verdict, judge, with_schema
@@ -144,21 +145,27 @@ class CallOutcomes(NamedTuple):
 def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, CallOutcomes]:
     """Run the calls that may run, at once when all only read, else in order, up to a stop or a limit."""
     runnable = [call for call, verdict in settled if verdict.verdict == "run"]
-    replies = yield from _run(state, runnable)
-    by_id = {call.id: reply for call, reply in zip(runnable, replies, strict=False)}
+    if len(runnable) == 1:
+        replies: Sequence[CallReply] = yield CallTools((state.bind_limits(runnable[0]),))
+        state.record_results(replies)
+    else:
+        replies = yield from _run(state, runnable)
     results: list[tuple[ToolCall, CallResult]] = []
     still_open: list[ToolCall] = []
     stops: list[Stop] = []
+    made = iter(replies)
     for call, verdict in settled:
-        reply = by_id.get(call.id)
-        if isinstance(reply, Result):
-            results.append((call, reply))
-        elif verdict.verdict == "run":
-            still_open.append(call)
-        else:
+        if verdict.verdict != "run":
             results.append((call, verdict))
-        if isinstance(reply, Stop):
-            stops.append(reply)
+            continue
+        match next(made, None):
+            case ToolReply() | Failed() as reply:
+                results.append((call, reply))
+            case Cancelled() | Suspended() as stop:
+                still_open.append(call)
+                stops.append(stop)
+            case _:
+                still_open.append(call)
     return CallOutcomes(results, still_open, _merge_stops(stops) if stops else None)
 
 

@@ -63,7 +63,7 @@ def judge(
     policy = tools.get(tool)
     if policy is None:
         return _refuse_unknown(tool, tools, words)
-    if masked := marks.faults(args, words):
+    if marks.marks and (masked := marks.faults(args, words)):
         return _refuse(tool, "policy_denied", masked, words)
     if refusal := _check_arguments(tool, args, policy, words):
         return refusal
@@ -97,7 +97,7 @@ def refuse_count(tool: str, most: int, words: Words) -> str:
 
 
 def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) -> Verdict | None:
-    if authored := [key for key in args if key in policy["hidden"]]:
+    if policy["hidden"] and (authored := [key for key in args if key in policy["hidden"]]):
         key = authored[0]
         return _refuse(tool, "invalid_action", [_fault(f"/{key}", words.set_by_author, _show(args[key]))], words)
     faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args), words)

@@ -48,7 +48,7 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
         if limit := state.budget.exceeded():
             return state.end(limit)
         question = state.next_question()
-        if shortage := state.find_shortage(question):
+        if state.budget.limits.tokens is not None and (shortage := state.find_shortage(question)):
             return state.end("token_budget", shortage)
         reply = yield question
         if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
@@ -97,14 +97,14 @@ def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
     """Do what the reply asks for: judge its calls, run those that may run, and feed their results back."""
     thought = actions[0].thought
     judged = yield from judge_calls(state, actions)
-    runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
-    limit = state.budget.forbids(len(runnable))
+    verdicts = [verdict.verdict for _, verdict in judged]
+    limit = state.budget.forbids(len(verdicts) - verdicts.count("refuse"))
     yield Decided(_record_step(state, actions[0], judged, limit))
     if limit:
         return end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
-    settled = yield from ask_person(state, judged)
-    if isinstance(settled, Stop):
-        return stop_run(state, settled, reply, thought, runnable)
+    settled: Judged | Stop = (yield from ask_person(state, judged)) if "wait" in verdicts else judged
+    if not isinstance(settled, list):
+        return stop_run(state, settled, reply, thought, [call for call, v in judged if v.verdict != "refuse"])
     made = yield from run_calls(state, settled)
     outcome = _feed_back(state, reply, thought, made.results) if made.results else None
     if not made.open:

@@ -199,11 +199,14 @@ class RunState:
         longest = 0.0
         for reply in replies:
             match reply:
-                case ToolReply(seconds=seconds) | Failed(seconds=seconds):
-                    self.budget.add_result(reply)
-                    longest = seconds if seconds > longest else longest
-                case _:
+                case ToolReply(seconds=seconds, usage=usage):
+                    if usage:
+                        self.budget.add_result(reply)
+                case Failed(seconds=seconds):
                     pass
+                case _:
+                    continue
+            longest = seconds if seconds > longest else longest
         self.budget.seconds += longest
 
     def record_not_run(self, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:

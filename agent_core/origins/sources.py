@@ -201,6 +201,9 @@ def _record(source: Source) -> SourceRecord:
 def _summarise(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
     """Yield one entry for an argument whose values all have one origin, else one for each value."""
     for argument, leaves in found.items():
+        if len(leaves) == 1:
+            yield argument, leaves[0][1]
+            continue
         labels = list(dict.fromkeys([label for _, label in leaves]))
         if len(labels) == 1:
             yield argument, labels[0]

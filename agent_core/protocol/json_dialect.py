@@ -38,9 +38,13 @@ class JsonDialect:
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         words = self.feedback.words
         step = read_step(reply, mode=mode, any_answer=any_answer, words=words, rules=self.rules, names=self.names)
-        if isinstance(step, Plan):
-            return ProtocolError("unknown_type", words.no_plan)
-        return [step] if isinstance(step, Action) else step
+        match step:
+            case Action():
+                return [step]
+            case Plan():
+                return ProtocolError("unknown_type", words.no_plan)
+            case _:
+                return step
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         own = "\n".join([_echo(each, thought, self.feedback.words) for each in observations])

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -168,7 +167,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "lone_surrogate": (one('{"q":"\\ud800"}'), "lone_surrogate"),
     "no_object": (one('["x"]'), "wrong_type"),
     "empty": (said("  \n"), "empty"),
-    "cut_off": (replace(one('{"q":"x"}'), finish_reason="length"), "truncated"),
+    "cut_off": (one('{"q":"x"}')._replace(finish_reason="length"), "truncated"),
     "too_large": (one('{"q":"' + "x" * 2**20 + '"}'), "too_large"),
     "call_as_text": (said('<tool_call>\n{"name":"look","arguments":{"q":"x"}}\n</tool_call>'), "unknown_type"),
     "call_as_json": (said('{{"name": "look", "arguments": {"q": "x"}}}}'), "unknown_type"),
