@@ -543,18 +543,20 @@ REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
 
 def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
     """Return the part of an `asked` or `waiting` record that says what is asked."""
-    if isinstance(effect, ToolCall):
-        return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
-    ask: ModelAsk = {
-        "ask": "model",
-        "step": effect.step,
-        "model": effect.model,
-        "digest": effect.digest,
-        "messages": len(effect.messages),
-    }
-    if effect.cut:
-        ask["cut"] = effect.cut
-    return ask
+    match effect:
+        case ToolCall():
+            return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
+        case CallModel():
+            ask: ModelAsk = {
+                "ask": "model",
+                "step": effect.step,
+                "model": effect.model,
+                "digest": effect.digest,
+                "messages": len(effect.messages),
+            }
+            if effect.cut:
+                ask["cut"] = effect.cut
+            return ask
 
 
 def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:

@@ -70,7 +70,7 @@ def _judge(
         made=made,
         proof=state.proof,
         edited=edited,
-        after_untrusted=state.config.get("after_untrusted", "run"),
+        after_untrusted=state.after_untrusted,
         marks=state.marks,
         words=words,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from agent_core.effects import ModelReply, Result, ToolCall, ToolReply
 from agent_core.loop.judge import Verdict
@@ -54,7 +55,7 @@ def _observe(
         if text is not whole or call.tool == READ_OBSERVATION:
             hint = _hint_at_rest(state, index, call, whole)
         cached = isinstance(result, ToolReply) and result.cached
-        _count_call(state, call, index, result, is_failure=is_failure)
+        _count_call(state, call, index, result, output, is_failure=is_failure)
     state.trace.add(
         state.budget.steps,
         at=reply.at,
@@ -85,11 +86,11 @@ def _hint_at_rest(state: RunState, index: int, call: ToolCall, whole: str) -> st
     return state.feedback.reading(**asdict(rest))
 
 
-def _count_call(state: RunState, call: ToolCall, index: int, result: Result, *, is_failure: bool) -> None:
+def _count_call(state: RunState, call: ToolCall, index: int, result: Result, output: Any, *, is_failure: bool) -> None:
     if result.at > state.at:
         state.at = result.at
     state.trace.count_call(call.tool, result.seconds)
     if not is_failure and not (call.tool == READ_OBSERVATION and state.reads_on(call.tool)):
         place = f"{state.budget.steps}.{index}" if index > 1 else str(state.budget.steps)
         trusted = state.tools[call.tool]["trusted"]
-        state.proof.add_answer(call.tool, place, output_of(result), trusted=trusted)
+        state.proof.add_answer(call.tool, place, output, trusted=trusted)

@@ -7,7 +7,7 @@ from agent_core.effects import Cancelled, Decided, Effect, Failed, Loop, ModelRe
 from agent_core.loop.calls import Judged, ask_person, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import list_faults
 from agent_core.loop.observe import observe_calls
-from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
+from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import FinishReason, Json
 from agent_core.protocol.dialect import Reading
@@ -51,10 +51,12 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
         if state.budget.limits.tokens is not None and (shortage := state.find_shortage(question)):
             return state.end("token_budget", shortage)
         reply = yield question
-        if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
-            state.record_reply(reply)
-            return reply
-        outcome = _handle_no_reply(state, reply)
+        match reply:
+            case ModelReply(finish_reason=reason) if reason != "content_filter":
+                state.record_reply(reply)
+                return reply
+            case _:
+                outcome = _handle_no_reply(state, reply)
         if outcome is not None:
             return outcome
 
@@ -79,7 +81,11 @@ def _read(state: RunState, reply: ModelReply) -> Reading:
     """Return the legal step that the reply is, or why it is none."""
     any_answer = state.config["answer_schema"] is not None
     step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=any_answer)
-    return check_answer(state, step) if isinstance(step, Final) else step
+    match step:
+        case Final():
+            return check_answer(state, step)
+        case _:
+            return step
 
 
 def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
@@ -119,7 +125,8 @@ def _feed_back(
 ) -> AgentOutcome | None:
     """Send the observations to the model, errors too, or end the run over a failure."""
     step = observe_calls(state, reply, thought, results)
-    failures = [result for _, result in results if not has_succeeded(result)]
+    made = zip(results, step.observations, strict=True)
+    failures = [result for (_, result), seen in made if seen.status != "seen"]
     outcome = weigh_failures(state, failures)
     if outcome is None:
         state.feed_results(reply, thought, step, failures)
@@ -208,16 +215,16 @@ def stop_run(
 def _record_step(
     state: RunState, step: Action | Final, judged: Judged | None = None, limit: str | None = None
 ) -> DecidedBody:
-    """Return what the journal says of one readable reply."""
+    """Return what the journal says of one readable reply: an answer, or calls with the verdicts on them."""
     record: DecidedBody = {"step": state.budget.steps}
     if step.thought is not None:
         record["thought"] = step.thought
     if step.stripped:
         record["stripped"] = list(step.stripped)
-    if isinstance(step, Final):
+    if judged is None:
         record["final"] = True
         return record
-    record["calls"] = record_calls(judged or [])
+    record["calls"] = record_calls(judged)
     if limit:
         record["limit"] = limit
     return record

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from agent_core.config import AfterUntrusted
 from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.masked import marks_of
@@ -65,6 +66,7 @@ class RunState:
         self.must_answer = False
         self.plan: list[Json] | None = None
         self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
+        self.after_untrusted: AfterUntrusted = self.config.get("after_untrusted", "run")
         self.keeps_json = rules["cuts"] > 3
         self.rules = rules["replies"]
         self.dialect = _dialect_of(started, self.feedback)

@@ -119,7 +119,7 @@ def _without_space(text: str) -> str:
 
 def _is_too_deep(text: str) -> bool:
     """Exact for JSON; for other texts never too low up to the point where they break."""
-    if text.count("{") + text.count("[") <= MAX_DEPTH:
+    if len(text) <= 2 * MAX_DEPTH or text.count("{") + text.count("[") <= MAX_DEPTH:
         return False
     depth = 0
     for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
