@@ -8,6 +8,7 @@ it is, in the journal and in the log, and the loop reads the reply with care.
 import logging
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 log = logging.getLogger("agent_core")
@@ -17,6 +18,8 @@ FILTERED: Final = "content_filter"
 MALFORMED: Final = "malformed_call"
 MAX_WORD: Final = 99
 """Characters of an unknown word that are kept."""
+MAX_WORDS: Final = 64
+"""Words that are kept as read: an endpoint has a few."""
 
 _WORDS: Final[Mapping[str, str]] = {
     # done: the model stopped by itself, at a stop sequence, or to make calls
@@ -83,6 +86,7 @@ def is_known(word: str) -> bool:
     return word in _SEVEREST
 
 
+@lru_cache(MAX_WORDS)
 def find_reason(word: str) -> str | None:
     """Our word for a vendor's, also where it stands beside others: `content_filter: SAFETY`; None where unknown."""
     text = _to_snake_case(word)

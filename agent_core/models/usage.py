@@ -1,7 +1,6 @@
 """What a reply has used: the vendor's count, or an estimate that says so. Pure."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agent_core.models.client import Completion
@@ -113,7 +112,7 @@ def _plausible(tokens: int | None, *, is_needed: bool = False) -> int | None:
 
 
 def _part(usage: Any, name: str) -> Any:
-    return usage.get(name) if isinstance(usage, Mapping) else None
+    return usage.get(name) if isinstance(usage, dict) else None
 
 
 def read_count(usage: Any, name: str) -> int | None:

@@ -16,7 +16,7 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
 from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
-from agent_core.models.finish_reasons import settle_finish_reason
+from agent_core.models.finish_reasons import is_known, settle_finish_reason
 from agent_core.models.usage import count_usage, read_usage
 from agent_core.protocol.tokens import estimate_question
 from agent_core.run.admission import Admission, admit, call_to_admit, wait_for_rate_limit
@@ -156,12 +156,13 @@ class Executor:
         content = self._clean_text(completion.content)
         asked = estimate_question(effect.messages, effect.options)
         usage, seconds = count_usage(completion, asked), perf_counter() - start
+        reason = settle_finish_reason(effect.model, completion.finish_reason)
         calls, echo = [self._clean(call) for call in completion.calls], self._clean(completion.echo)
         if not _is_writable(calls, echo):
             raise ModelError("the reply's calls nest too deep to be recorded", requests=completion.requests)
         return ModelReply(
             content,
-            self._clean_text(settle_finish_reason(effect.model, completion.finish_reason)),
+            reason if is_known(reason) else self._clean_text(reason),
             usage,
             now(),
             seconds,
@@ -169,7 +170,7 @@ class Executor:
             effect.model,
             calls,
             echo,
-            self._clean_text(completion.refusal),
+            self._clean_text(completion.refusal) if completion.refusal else "",
             completion.dropped,
         )
 
@@ -178,6 +179,8 @@ class Executor:
 
     def _clean(self, value: Any) -> Any:
         """Return a value of the reply, with as many keys and items: its arguments are JSON within a text."""
+        if value is None:
+            return None
         return self.redactor.value(_writable(value))
 
     # ── tools: within its time → from the cache → within the rate limit, with retries ─────────────
@@ -276,7 +279,7 @@ def _writable(value: Any) -> Any:
     """Return a value whose lone surrogates are escapes, as a journal can hold it."""
     match value:
         case str():
-            return value.encode("utf-8", "backslashreplace").decode()
+            return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
         case dict():
             return {_writable(key): _writable(each) for key, each in value.items()}
         case list() | tuple():

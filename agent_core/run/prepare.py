@@ -42,6 +42,8 @@ from utools.secrets.redaction import Redactor
 
 MAX_REPLY = 8192
 """Tokens that are left for a reply in a model's window, where nothing says how many."""
+MOST_SCHEMAS = 64
+"""Sets of tools whose schemas of a step are kept."""
 Prepare = Callable[[str, str, Any, Inherited], Mapping[str, Any]]
 """(run, strand, config, what the parent hands down) -> the body of `run_started`."""
 
@@ -273,15 +275,20 @@ def _format_options(config: AgentConfig, tools: Policies) -> Json:
     if config.response_format not in ("auto", "json_schema"):
         return {"response_format": config.response_format}
     visible = [(code, tool["visible"]) for code, tool in tools.items()]
-    if config.mode == "plan":
-        steps = plan_schema(list(tools), answer_schema=config.answer_schema)
+    steps, final = _step_schemas(orjson.dumps(visible), orjson.dumps(config.answer_schema), config.mode)
+    return {"response_format": config.response_format, "step_schema": steps, "final_schema": final}
+
+
+@lru_cache(MOST_SCHEMAS)
+def _step_schemas(tools: bytes, answer: bytes, mode: str) -> tuple[Json, Json]:
+    """Return the schemas of the next step and of the last one. Runs with the same tools share them, and change
+    nothing in them."""
+    visible, answer_schema = orjson.loads(tools), orjson.loads(answer)
+    if mode == "plan":
+        steps = plan_schema([code for code, _ in visible], answer_schema=answer_schema)
     else:
-        steps = step_schema(visible, answer_schema=config.answer_schema)
-    return {
-        "response_format": config.response_format,
-        "step_schema": steps,
-        "final_schema": step_schema((), answer_schema=config.answer_schema, final_only=True),
-    }
+        steps = step_schema(visible, answer_schema=answer_schema)
+    return steps, step_schema((), answer_schema=answer_schema, final_only=True)
 
 
 def _function_options(config: AgentConfig, tools: Policies) -> Json:

@@ -88,7 +88,7 @@ class HostModels:
         from agent_core.models.endpoint.client import EndpointClient
 
         if self._model is None or isinstance(self._model, EndpointClient):
-            from agent_core.models.openai.warm_up import warm_up_endpoints
+            from agent_core.models.endpoint.warm_up import warm_up_endpoints
 
             await warm_up_endpoints(self._find_packages() if self._model is None else ())
 

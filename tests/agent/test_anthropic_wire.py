@@ -25,7 +25,6 @@ from agent_core.models.endpoint.answer import MAX_CALLS, HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.endpoint.client import EndpointClient
-from agent_core.models.endpoint.transport import EndpointTransport
 from support.loopback import Loopback, Request, http, serving
 from support.programs import environment
 from support.wires.anthropic import EXPLANATION, STAND_IN
@@ -1043,13 +1042,6 @@ ELSEWHERE = ["http://api.anthropic.com", "https://api.anthropic.com:444/v1", "ht
 ELSEWHERE += ["http://127.0.0.1:9/v1"]
 
 
-async def request_to(base_url: str, key: str | None) -> Any:
-    async def send(sdk: Any, /, *, streams: bool) -> None:
-        await WIRE.send_empty(sdk, "m1", base_url, key, streams=streams)
-
-    return await EndpointTransport(base_url, send).request(b"{}")
-
-
 @pytest.mark.parametrize("others", ENVIRONMENTS)
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("base_url", [*AT_HOME, *ELSEWHERE])
@@ -1058,12 +1050,13 @@ async def test_a_request_carries_our_key_alone(
 ) -> None:
     for name, value in ENVIRONMENTS[others].items():
         monkeypatch.setenv(name, value)
-    request = await request_to(base_url, key)
-    assert (request.headers.get("x-api-key"), "authorization" in request.headers) == (key, False)
-    assert str(request.url) == base_url.removesuffix("/v1") + "/v1/messages"
-    leaked = [value for value in request.headers.values() if "of-the-environment" in value]
+    head = await WIRE.read_head("m1", base_url, key, streams=False)
+    headers = dict(head.headers)
+    assert (headers.get("x-api-key"), "authorization" in headers) == (key, False)
+    assert head.url == base_url.removesuffix("/v1") + "/v1/messages"
+    leaked = [value for value in headers.values() if "of-the-environment" in value]
     assert leaked == (["header-of-the-environment"] if base_url in AT_HOME else [])
-    assert request.headers["anthropic-version"] == "2026-10-21"
+    assert headers["anthropic-version"] == "2026-10-21"
 
 
 # ── a run ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """What OpenAICompatible makes of everything that an endpoint may answer."""
 
 import gzip
+import zlib
 from base64 import b64encode
 from time import time
 from typing import Any
@@ -71,9 +72,20 @@ async def test_arguments_are_kept_as_their_text_and_only_none_is_an_empty_object
     assert [each["arguments"] for each in (await answered(reply)).calls] == [text]
 
 
-async def test_a_compressed_reply_is_read() -> None:
-    plain = chat("x").partition(b"\r\n\r\n")[2]
-    assert (await answered(http(200, gzip.compress(plain), content_encoding="gzip"))).content == "x"
+PLAIN = chat("x").partition(b"\r\n\r\n")[2]
+COMPRESSED = {
+    "gzip": gzip.compress(PLAIN),
+    "GZIP": gzip.compress(PLAIN),
+    "x-gzip": gzip.compress(PLAIN),
+    "deflate": zlib.compress(PLAIN),
+    "deflate ": zlib.compress(PLAIN)[2:-4],  # without its head, as some servers send it
+    "identity": PLAIN,
+}
+
+
+@pytest.mark.parametrize("encoding", COMPRESSED)
+async def test_a_compressed_reply_is_read(encoding: str) -> None:
+    assert (await answered(http(200, COMPRESSED[encoding], content_encoding=encoding))).content == "x"
 
 
 LABELS = ["application/json", "text/json", "text/plain", "text/html", "application/octet-stream", ""]
@@ -144,7 +156,13 @@ UNUSABLE = {
     "a number": (http(200, b"17"), "no chat completion"),
     "a redirect": (http(307, b"", location="https://evil.example/take?t=secret"), "a redirect to evil.example;"),
     "a redirect to nowhere": (http(302, b"", location="http://[bad"), "a redirect; redirects"),
-    "bad gzip": (http(200, b"no gzip", content_encoding="gzip"), "gave no answer"),
+    "bad gzip": (http(200, b"no gzip", content_encoding="gzip"), "gave no answer: its body is not gzip"),
+    "bad deflate": (http(200, b"\xff\xff", content_encoding="deflate"), "gave no answer: its body is not deflate"),
+    "half a gzip": (http(200, gzip.compress(chat("x"))[:-9], content_encoding="gzip"), "its body (gzip) was cut off"),
+    "an encoding that nobody asked for": (
+        http(200, b"x", content_encoding="br"),
+        "its body is compressed as 'br', which was not asked for",
+    ),
 }
 
 

@@ -8,20 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import orjson
 import pytest
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.errors import DefinitionError
 from agent_core.models import Completion, ModelError
-from agent_core.models.endpoint.transport import EndpointTransport
 from agent_core.models.openai.client import OpenAICompatible
-from agent_core.models.openai.sdk import send_empty
+from agent_core.models.openai.head import write_head
 from support.asking import KEY, MESSAGES, SCHEMA, client, endpoint, failed, question
 from support.loopback import Reply, chat, half, hang_up, http, serving, silence
 from support.programs import environment
@@ -94,20 +91,16 @@ STRANGERS = ["http://api.openai.com/v1", "https://api.openai.com:444/v1", "http:
 STRANGERS += ["https://api.openai.com.evil.example/v1", "https://evil.example/api.openai.com"]
 
 
-async def send_by_sdk(url: str, http: httpx2.AsyncClient, /, *, streams: bool) -> None:
-    await send_empty(http, "/chat/completions", url, KEY)
-
-
 @pytest.mark.parametrize("url", [*OWN, *STRANGERS])
-async def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_port_alone(
+def test_what_the_environment_says_of_the_vendor_goes_to_its_own_https_port_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ORG_ID", "PROJECT_ID"):
         monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway-Token: ambient-value")
-    request = await EndpointTransport(url, partial(send_by_sdk, url)).request(b"{}")
-    assert str(request.headers).count("ambient-value") == (3 if url in OWN else 0)
-    assert request.headers["authorization"] == f"Bearer {KEY}"
+    head = write_head("/chat/completions", url, KEY)
+    assert str(head.headers).count("ambient-value") == (3 if url in OWN else 0)
+    assert dict(head.headers)["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "model.example"])
@@ -325,10 +318,9 @@ def test_a_password_in_the_base_url_is_refused_and_not_shown() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_host_that_no_name_can_be_is_refused() -> None:
-    model = OpenAICompatible("m1", base_url="http://\u2603.example/v1", api_key=None)
+def test_a_host_that_no_name_can_be_is_refused() -> None:
     with pytest.raises(DefinitionError, match="base_url"):
-        await model.complete(question())
+        OpenAICompatible("m1", base_url="http://\u2603.example/v1", api_key=None)
 
 
 @pytest.mark.parametrize("key", ["sk-\n-inner", "sk-…", "sk-\x00"])

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +18,6 @@ from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.client import EndpointClient
-from agent_core.models.endpoint.transport import EndpointTransport
 from agent_core.models.finish_reasons import read_finish_reason
 from agent_core.models.openai.responses.reasoning import find_family
 from agent_core.models.openai.responses.strict import qualifies
@@ -264,10 +262,6 @@ def test_the_vendors_own_host_gets_its_version(url: str, expected: str) -> None:
     assert with_version(url) == expected
 
 
-async def send(url: str, key: str | None, http_: Any, /, *, streams: bool) -> None:
-    await WIRE.send_empty(http_, "m1", url, key, streams=streams)
-
-
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("url", ["https://api.openai.com", "http://api.openai.com/v1", "https://gateway.example/v1"])
 async def test_nothing_of_the_environment_reaches_another_host(
@@ -277,10 +271,10 @@ async def test_nothing_of_the_environment_reaches_another_host(
         monkeypatch.setenv(f"OPENAI_{name}", "ambient-value")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ambient: ambient-value")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://ambient-value.example")
-    request = await EndpointTransport(url, partial(send, url, key)).request(b"{}")
-    assert str(request.url) == (url if url.endswith("/v1") else f"{url}/v1") + "/responses"
-    assert request.headers.get("authorization") == (f"Bearer {key}" if key else None)
-    assert ("ambient-value" in str(request.headers)) is (url == "https://api.openai.com")
+    head = await WIRE.read_head("m1", url, key, streams=False)
+    assert head.url == (url if url.endswith("/v1") else f"{url}/v1") + "/responses"
+    assert dict(head.headers).get("authorization") == (f"Bearer {key}" if key else None)
+    assert ("ambient-value" in str(head.headers)) is (url == "https://api.openai.com")
 
 
 # ── a conversation, and a reply's own items ───────────────────────────────────────────────────────────

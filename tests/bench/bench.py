@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -39,15 +38,13 @@ FLOOR, BY_AIOHTTP, OWN_BYTES, AS_USUAL = (
     "openai SDK, own bytes",
     "openai SDK as everybody writes it",
 )
-TRANSPORTS: tuple[Transport, ...] = ("aiohttp", "httpx2") if find_spec("aiohttp") else ("httpx2",)
+TRANSPORTS: tuple[Transport, ...] = ("aiohttp", "httpx2")
 MEMORY, SQLITE, UNTRACED = "ours in memory, {}", "ours in SQLite, {}", "ours without origins, {}"
 LOOPS = {FLOOR: floor, BY_AIOHTTP: sdk_own_bytes_by_aiohttp, OWN_BYTES: sdk_own_bytes, AS_USUAL: sdk_as_usual}
 for transport in TRANSPORTS:
     LOOPS[MEMORY.format(transport)] = partial(ours_in_memory, transport=transport)
     LOOPS[SQLITE.format(transport)] = partial(ours_in_sqlite, transport=transport)
     LOOPS[UNTRACED.format(transport)] = partial(ours_untraced, transport=transport)
-if "aiohttp" not in TRANSPORTS:
-    del LOOPS[BY_AIOHTTP]
 Cost = tuple[float, float]
 """CPU and wall milliseconds of one step."""
 Costs = dict[tuple[str, int], Cost]

@@ -183,11 +183,11 @@ class Redactor:
     def _find(self, text: str) -> list[Find]:
         """Return where secrets are in a text that is taken as text."""
         found = self._find_known(text) if self._forms else []
-        if self._formats:
+        if self._formats and is_hinted(text):
             found += find_keys(blank_finds(text, found), self._formats)
         if self._patterns:
             found += join_finds(list(find_patterns(blank_finds(text, sorted(found)), self._patterns)))
-        return sorted(found)
+        return sorted(found) if found else found
 
     def _find_known(self, text: str) -> list[Find]:
         """Return where known values are in a text, or in the text with its escapes read."""

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,10 +17,8 @@ from agent_core.models.endpoint.capabilities import EndpointCapabilities, Stream
 from agent_core.models.endpoint.conversation import OWN_PARTS
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming
+from agent_core.models.endpoint.request_head import RequestHead
 from agent_core.models.prices import output_limit
-
-if TYPE_CHECKING:
-    import httpx2
 
 ANY_ENDPOINT = EndpointCapabilities(format="text")
 """What is known of an endpoint that no table has."""
@@ -36,13 +33,12 @@ class MessagesWire:
     capabilities: EndpointCapabilities = ANY_ENDPOINT
     api = API
 
-    async def send_empty(
-        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
-    ) -> None:
+    async def read_head(self, model: str, base_url: str, api_key: str | None, *, streams: bool) -> RequestHead:
         await asyncio.to_thread(import_module, "anthropic")  # it takes a second, in which others go on
         from agent_core.models.anthropic.sdk import send_empty
+        from agent_core.models.endpoint.caught import catch_head
 
-        await send_empty(http, base_url, api_key)
+        return await catch_head(lambda http: send_empty(http, base_url, api_key))
 
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming

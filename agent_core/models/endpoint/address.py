@@ -20,7 +20,20 @@ def read_host(base_url: str) -> str:
         raise DefinitionError("a URL must not carry a password; give the key as api_key", where="base_url")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise DefinitionError("must be http(s)://host[:port][/path]", where="base_url", value=base_url)
+    if not host.isascii() and not _is_name(host):
+        raise DefinitionError("no host can have this name", where="base_url", value=base_url)
     return f"{host}:{port}" if port else host
+
+
+def _is_name(host: str) -> bool:
+    """Return whether it can be the name of a host in another script."""
+    import idna  # for these hosts alone
+
+    try:
+        idna.encode(host, uts46=True)
+    except (idna.IDNAError, UnicodeError):
+        return False
+    return True
 
 
 def check_key(key: str) -> str:

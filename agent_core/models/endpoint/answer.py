@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from agent_core.models.client import Completion
-from agent_core.models.endpoint.envelope import decode, mend
+from agent_core.models.endpoint.envelope import decode_mended
 from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_filtered, read_overflow
 from agent_core.models.finish_reasons import FILTERED
 
@@ -70,7 +70,7 @@ def read_answer(answer: HttpAnswer, now: float, read_reply: ReadReply) -> Comple
             f"answered {answer.status}, a redirect{_redirect_target(answer)}; redirects are refused", answer.status
         )
     try:
-        reply = mend(decode(answer.body.removeprefix(BOM)))
+        reply = decode_mended(answer.body.removeprefix(BOM))
     except ValueError:
         reply = None
     if not 200 <= answer.status < 300:

@@ -32,9 +32,8 @@ from agent_core.models.vendors import Vendor, model_info
 from agent_core.protocol.tokens import estimate_question
 
 if TYPE_CHECKING:
-    import httpx2
-
     from agent_core.models.endpoint.connections import Transport
+    from agent_core.models.endpoint.request_head import RequestHead
     from agent_core.models.endpoint.transport import EndpointTransport, Part
 
 log = logging.getLogger("agent_core")
@@ -88,9 +87,8 @@ class EndpointClient:
 
     A transient failure (408, 409, 429, 5xx, a lost connection) is tried 3 times; the first wait is about `backoff`
     seconds unless the endpoint names another. One that has answered before, and where nobody listens now, is asked for
-    as long as the question may take. Without a `transport` it is aiohttp where that is installed, else
-    httpx2. `keyless` says why there is no key, for an endpoint that wants one. Raises DefinitionError for a `base_url`
-    or `api_key` that cannot be one.
+    as long as the question may take. Requests go by aiohttp unless `transport` says httpx2. `keyless` says why there is
+    no key, for an endpoint that wants one. Raises DefinitionError for a `base_url` or `api_key` that cannot be one.
     """
 
     def __init__(
@@ -255,12 +253,12 @@ class EndpointClient:
 
             self._forget_closed_loops()
             transport = self._transports[loop] = EndpointTransport(
-                self._base_url, self._send_empty, self._transport, self._route
+                self._base_url, self._read_head, self._transport, self._route
             )
         return transport
 
-    async def _send_empty(self, http: "httpx2.AsyncClient", /, *, streams: bool) -> None:
-        await self._wire.send_empty(http, self._model, self._base_url, self._key, streams=streams)
+    async def _read_head(self, *, streams: bool) -> "RequestHead":
+        return await self._wire.read_head(self._model, self._base_url, self._key, streams=streams)
 
     def _forget_closed_loops(self) -> None:
         """A transport refers to its loop, so that the weak dictionary alone would keep both."""

@@ -27,9 +27,25 @@ def decode(body: bytes) -> Any:
     Characters that are not whole stay for `mend`. A longer integer than a journal holds becomes a text, so that it
     keeps its digits: orjson alone would round it.
     """
+    found, value = _decode_whole(body)
+    return value if found else _decode_leniently(body)
+
+
+def decode_mended(body: bytes) -> Any:
+    """Return the value of a JSON text with its characters mended. ValueError for what is not JSON."""
+    found, value = _decode_whole(body)
+    return value if found else mend(_decode_leniently(body))
+
+
+def _decode_whole(body: bytes) -> tuple[bool, Any]:
+    """Return whether all characters of a JSON text are whole, as orjson wants them, and its value."""
     if not _MAY_BE_LONG.search(body):
         with suppress(orjson.JSONDecodeError):
-            return orjson.loads(body)
+            return True, orjson.loads(body)
+    return False, None
+
+
+def _decode_leniently(body: bytes) -> Any:
     try:
         return _LENIENT.decode(body.decode("utf-8", "surrogateescape"))
     except RecursionError:

@@ -3,6 +3,7 @@
 import os
 import re
 import ssl
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -111,7 +112,12 @@ def check_header(name: str, value: str, where: str) -> str:
 def usual_tls() -> ssl.SSLContext:
     """Return the context of the process: reading the certificates takes longer than most requests. DefinitionError
     where the environment names certificates that cannot be read."""
-    import httpx2
+    paths = ssl.get_default_verify_paths()
+    if sys.platform == "linux" and paths.cafile and not any(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(paths.cafile, paths.capath)
+        return context
+    import httpx2  # which finds the certificates of other systems
 
     try:
         return httpx2.create_ssl_context()

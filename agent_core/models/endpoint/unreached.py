@@ -5,8 +5,6 @@ import re
 import ssl
 from collections.abc import Iterator
 
-import openai
-
 from agent_core.models.endpoint.answer import NOT_LISTENING, Refusal
 from agent_core.models.endpoint.route import Route
 from utools.error_text import os_reason
@@ -14,7 +12,8 @@ from utools.net.proxies import Proxy
 
 LOGIN_WANTED = 407
 NOT_CONNECTED, BY_AIOHTTP = "ConnectTimeout", "ConnectionTimeoutError"
-"""The errors where no connection came in time. The transport by aiohttp raises the first for other reasons too."""
+"""The errors where no connection came in time. aiohttp's errors have names of their own."""
+LIBRARIES = ("aiohttp", "httpx2", "anyio")
 SILENT = ("ReadTimeout", "SocketTimeoutError")
 BY_AUTHORITY = (2, 18, 19, 20, 21)
 """OpenSSL's codes for a certificate that was signed by an authority that is not trusted."""
@@ -36,13 +35,12 @@ def explain_unreached(error: BaseException, route: Route, proxy: Proxy | None) -
         if isinstance(each, ssl.SSLError) and _wants_certificate(each):
             return refuse(f"{_say(each)}; {_explain_refused(route)}", transient=False)
     names = {type(each).__name__ for each in errors}
-    by_aiohttp = any(is_aiohttp_error(each) for each in errors)
+    by_aiohttp = any(is_of_library(each, ("aiohttp",)) for each in errors)
     if (BY_AIOHTTP if by_aiohttp else NOT_CONNECTED) in names:
         return refuse(f"no connection {_say_time(route, 'connect_timeout')}")
     if not names.isdisjoint(SILENT):
         return refuse(f"nothing came {_say_time(route, 'read_timeout')}")
-    original = next((each for each in errors if not isinstance(each, openai.OpenAIError)), error)
-    reason = os_reason(error) or str(original) or type(original).__name__
+    reason = os_reason(error) or str(error) or type(error).__name__
     if (status := _find_proxy_status(errors)) and proxy is not None:
         return refuse_login(proxy) if status == LOGIN_WANTED else refuse(f"the proxy answered {status}")
     if proxy is not None and proxy.is_socks and SOCKS_LOGIN.search(reason):
@@ -56,9 +54,9 @@ def refuse_login(proxy: Proxy) -> Refusal:
     return Refusal(f"{message} in its URL, {proxy.scheme}://NAME:PASSWORD@HOST:PORT", LOGIN_WANTED)
 
 
-def is_aiohttp_error(error: BaseException) -> bool:
-    """Return whether it is an error of aiohttp's own; not all of them become httpx2's."""
-    return any(each.__module__.startswith("aiohttp.") for each in type(error).__mro__)
+def is_of_library(error: BaseException, libraries: tuple[str, ...] = LIBRARIES) -> bool:
+    """Return whether it is an error that one of these libraries has for what happens on the way."""
+    return any(each.__module__.partition(".")[0] in libraries for each in type(error).__mro__)
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:

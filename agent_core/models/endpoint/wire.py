@@ -1,15 +1,13 @@
 """Wire: how one API is spoken. The client of endpoints brings everything else: attempts, connections, keys, costs."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader
-
-if TYPE_CHECKING:
-    import httpx2
+from agent_core.models.endpoint.request_head import RequestHead
 
 
 class Wire(Protocol):
@@ -25,11 +23,8 @@ class Wire(Protocol):
         """What is known of the endpoint before its first answer."""
         ...
 
-    async def send_empty(
-        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
-    ) -> None:
-        """Let the vendor's SDK send a request by `http`, which catches it: its URL and headers are those of each
-        question."""
+    async def read_head(self, model: str, base_url: str, api_key: str | None, *, streams: bool) -> RequestHead:
+        """Return the URL and the headers of each question, with the key; a vendor's SDK may have to be asked."""
         ...
 
     def write(

@@ -1,21 +1,18 @@
 """GeminiWire: Google's Gemini API."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader, open_reader
+from agent_core.models.endpoint.request_head import RequestHead
 from agent_core.models.gemini.contents import API
 from agent_core.models.gemini.joined import JoinedPieces, read_any
 from agent_core.models.gemini.refused import downgrade, downgrade_streaming
 from agent_core.models.gemini.request import write_request
 from agent_core.models.gemini.response import find_error
-
-if TYPE_CHECKING:
-    import httpx2
 
 ANY_ENDPOINT = EndpointCapabilities()
 """What is known of an endpoint that no table has."""
@@ -28,12 +25,11 @@ class GeminiWire:
     capabilities: EndpointCapabilities = ANY_ENDPOINT
     api = API
 
-    async def send_empty(
-        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
-    ) -> None:
+    async def read_head(self, model: str, base_url: str, api_key: str | None, *, streams: bool) -> RequestHead:
+        from agent_core.models.endpoint.caught import catch_head
         from agent_core.models.gemini.sdk import send_empty
 
-        await send_empty(http, model, base_url, api_key, streams=streams)
+        return await catch_head(lambda http: send_empty(http, model, base_url, api_key, streams=streams))
 
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming

@@ -1,7 +1,6 @@
 """ChatWire: OpenAI's chat completions, which nearly every vendor speaks."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
@@ -10,6 +9,8 @@ from agent_core.models.endpoint.capabilities import EndpointCapabilities, Stream
 from agent_core.models.endpoint.conversation import join_messages
 from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming, is_format_refusal
+from agent_core.models.endpoint.request_head import RequestHead
+from agent_core.models.openai.head import write_head
 from agent_core.models.openai.joined import JoinedCompletion
 from agent_core.models.openai.request import (
     downgrade,
@@ -18,9 +19,6 @@ from agent_core.models.openai.request import (
     with_stream,
 )
 from agent_core.models.openai.response import find_error, read_reply
-
-if TYPE_CHECKING:
-    import httpx2
 
 ANY_ENDPOINT = EndpointCapabilities()
 """What is known of an endpoint that no table has."""
@@ -33,12 +31,8 @@ class ChatWire:
     capabilities: EndpointCapabilities = ANY_ENDPOINT
     api = "chat"
 
-    async def send_empty(
-        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
-    ) -> None:
-        from agent_core.models.openai.sdk import send_empty
-
-        await send_empty(http, "/chat/completions", base_url, api_key)
+    async def read_head(self, model: str, base_url: str, api_key: str | None, *, streams: bool) -> RequestHead:
+        return write_head("/chat/completions", base_url, api_key)
 
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming

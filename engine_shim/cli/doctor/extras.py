@@ -12,7 +12,6 @@ PACKAGE: Final = "agent-core"
 GIVES: Final = {
     "web": "`agent-core serve`: the HTTP API, schedules and webhooks",
     "mcp": "tools of MCP servers, and `agent-core mcp`",
-    "fast": "connections to models at less CPU",
     "templates": "templates in the tool `formatter`",
     "prices": "the prices of more models, for `cost_budget`",
     "telemetry": "spans and metrics for OpenTelemetry",

@@ -92,7 +92,7 @@ async def first_act(folder: Path, *, is_warm: bool) -> dict[str, object]:
 async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) -> None:
     warm, cold = await asyncio.gather(*(first_act(tmp_path, is_warm=each) for each in (True, False)))
     assert (warm["status"], cold["status"]) == ("completed", "completed")
-    assert "openai" in cold["new"]  # type: ignore[operator]
+    assert "aiohttp" in cold["new"]  # type: ignore[operator]
     assert warm["new"] == []
 
 
@@ -117,7 +117,7 @@ async def test_process_whose_model_has_no_endpoint_builds_no_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine([], store=tmp_path / "runs.db", model=ScriptedModel([final("done")]))
-    monkeypatch.delitem(sys.modules, "agent_core.models.openai.warm_up", raising=False)
+    monkeypatch.delitem(sys.modules, "agent_core.models.endpoint.warm_up", raising=False)
     await engine.warm_up()
     await engine.close()
-    assert "agent_core.models.openai.warm_up" not in sys.modules
+    assert "agent_core.models.endpoint.warm_up" not in sys.modules

@@ -1,7 +1,6 @@
 """ResponsesWire: OpenAI's Responses API."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_core.models.client import Completion, Question
@@ -9,18 +8,17 @@ from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted, Written
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.reader import Reader, open_reader
+from agent_core.models.endpoint.request_head import RequestHead
+from agent_core.models.openai.head import OWN_HOST, write_head
 from agent_core.models.openai.responses.adapt import ask_for_less
 from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.joined import JoinedResponse
 from agent_core.models.openai.responses.request import write_request
 from agent_core.models.openai.responses.response import find_error, read_reply
 
-if TYPE_CHECKING:
-    import httpx2
-
 ANY_JSON = EndpointCapabilities(format="json_object")
 """A strict schema wants every property required, and no alternatives at its root; another one is only a hint."""
-OWN_HOST, VERSION = "api.openai.com", "/v1"
+VERSION = "/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,8 @@ class ResponsesWire:
     capabilities: EndpointCapabilities = ANY_JSON
     api = API
 
-    async def send_empty(
-        self, http: "httpx2.AsyncClient", model: str, base_url: str, api_key: str | None, *, streams: bool
-    ) -> None:
-        from agent_core.models.openai.sdk import send_empty
-
-        await send_empty(http, "/responses", with_version(base_url), api_key)
+    async def read_head(self, model: str, base_url: str, api_key: str | None, *, streams: bool) -> RequestHead:
+        return write_head("/responses", with_version(base_url), api_key)
 
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
