@@ -146,7 +146,7 @@ class HostConfig(BaseModel):
     _around: HostPolicy | None = PrivateAttr(None)
     _of_sources: Secrets | None = PrivateAttr(None)
     _signing: set[str] = PrivateAttr(default_factory=set)
-    _homes: dict[str, list[tuple[Path, Path]]] = PrivateAttr(default_factory=dict)
+    _homes: dict[str, list[tuple[Path, Path]]] = PrivateAttr(default_factory=dict)  # one with that of its tenants
 
     def model_post_init(self, context: Any) -> None:
         """Note the secrets with which this host and its tenants sign."""
@@ -169,17 +169,7 @@ class HostConfig(BaseModel):
         config._tenant, config._around = name, replace(self.policy(), presets=config.presets, off={})
         config._of_sources = self.source_secrets()
         config._signing = self._signing  # one set: what a trigger of one names, no other reads
-        config._homes = self._homes
         return config
-
-    def list_homes(self) -> Mapping[str, list[tuple[Path, Path]]]:
-        """Return the directories that each tenant names, as they are named below the base and as they are on disk; read
-        once for a host and all its tenants."""
-        if not self._homes:
-            for name, each in self.tenants.items():
-                named = filter(None, (each.root, each.workflows, each.agents, each.triggers))
-                self._homes[name] = [(path, path.resolve()) for path in (self.base / given for given in named)]
-        return self._homes
 
     @property
     def signing(self) -> list[str]:

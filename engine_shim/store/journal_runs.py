@@ -29,7 +29,10 @@ MARK, RUNS = "journal_mark", "journal_runs"
 """The tables of the note: how far it goes, and what was found."""
 _ALL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
     UNION ALL SELECT (SELECT min(run) FROM rows WHERE run > known.run) FROM known WHERE known.run IS NOT NULL)
-    SELECT run FROM known WHERE run IS NOT NULL AND run NOT IN (SELECT run FROM workflow_runs)"""
+    SELECT run FROM known WHERE run IS NOT NULL"""
+_ALL_BUT_LISTED: Final = f"{_ALL} AND run NOT IN (SELECT run FROM workflow_runs)"
+_HAS_LIST: Final = "SELECT 1 FROM workflow_runs LIMIT 1"
+"""A journal of its own is no store, and has no table of this name."""
 _LAST: Final = "SELECT seq, hash FROM rows ORDER BY seq DESC LIMIT 1"
 _IS_THERE: Final = "SELECT 1 FROM rows WHERE seq = ? AND hash = ?"
 """Whether the row up to which a look went is there still: else its number may have been given to another one."""
@@ -77,7 +80,7 @@ class JournalRuns:
         if self._mark is None:
             candidates |= self._recall(database)
         mark, last = self._mark, database.rows("rows", _LAST)
-        self._mark = (int(last[0][0]), bytes(last[0][1])) if last else None
+        self._mark = (last[0][0], last[0][1]) if last else None
         if mark is None or not database.rows("rows", _IS_THERE, *mark):
             self._noted = -NOTED_AFTER
             return self._look_through(database)
@@ -86,14 +89,15 @@ class JournalRuns:
 
     def _look_through(self, database: Database) -> set[str]:
         """Return what the whole journal holds."""
-        return {run for (run,) in database.rows("rows", _ALL)}
+        query = _ALL_BUT_LISTED if database.rows("workflow_runs", _HAS_LIST) else _ALL
+        return {run for (run,) in database.rows("rows", query)}
 
     def _recall(self, database: Database) -> set[str]:
         """Go on from what the store has noted; return the runs that it names."""
         found = database.rows(MARK, f"SELECT seq, hash, at FROM {MARK}")
         if not found or not 0 <= time.time() - found[0][2] < NOTED_S:
             return set()
-        self._noted, self._mark = int(found[0][0]), (int(found[0][0]), bytes(found[0][1]))
+        self._noted, self._mark = found[0][0], (found[0][0], found[0][1])
         return {run for (run,) in database.rows(RUNS, f"SELECT run FROM {RUNS}")}
 
     def _note(self, mark: Place, known: dict[str, BegunRun]) -> None:

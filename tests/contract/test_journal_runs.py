@@ -9,6 +9,7 @@ import pytest
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
+from agent_core.journal.sqlite import SqliteJournal
 from engine_shim.store import journal_runs
 from engine_shim.store.conversations import list_newest_turns
 from engine_shim.store.database import Database
@@ -27,9 +28,9 @@ def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
     if request.param == "sqlite":
         yield lambda: SqliteRunStore(tmp_path / "runs.db")
         return
+    url = request.getfixturevalue("new_database")()
     from engine_shim.store.run_store_postgres import PostgresRunStore
 
-    url = request.getfixturevalue("new_database")()
     yield lambda: PostgresRunStore(url)
 
 
@@ -153,6 +154,15 @@ def test_list_has_them_in_their_place_and_with_their_status(store: DatabaseRunSt
     assert [each.run for each in list_runs(store, RunFilter(limit=2))] == ["listed", "own"]
     assert [each.run for each in list_runs(store, RunFilter(statuses=("unfinished",)))] == ["own"]
     assert [each.run for each in RunSearch(store).find(RunQuery(RunFilter(limit=2))).entries] == ["listed", "own"]
+
+
+def test_journal_that_is_no_store_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "own.db"
+    with closing(SqliteJournal(path)) as journal:
+        body = {"kind": "run_started", "loop": "agent", "at": "2026-01-01T00:00:00Z"}
+        journal.append("own", [chain_row("agent", 0, genesis("own", "agent"), body)])
+    with closing(SqliteRunStore(path)) as store:
+        assert [each.run for each in list_runs(store)] == ["own"]
 
 
 def test_command_that_lists_writes_nothing(tmp_path: Path) -> None:
