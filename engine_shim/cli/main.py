@@ -32,11 +32,11 @@ def _main(args: Sequence[str] | None) -> None:
 
 
 def _run(words: list[str]) -> int:
-    from engine_shim.cli.app import app
+    from engine_shim.cli.app import choose_commands, make_app
 
     try:
         _check_text(words)
-        code = app(words or ["--help"], prog_name="agent-core", standalone_mode=False)
+        code = make_app(choose_commands(words))(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
         from engine_shim.cli.failures import report
