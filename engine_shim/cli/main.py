@@ -1,5 +1,6 @@
 """main(): runs the command line, and reports whatever goes wrong in it."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def _main(args: Sequence[str] | None) -> None:
 
     code = _run(list(sys.argv[1:] if args is None else args))
     if args is None:
+        gc.freeze()  # memory goes with the process: it need not be searched for garbage, an eighth of a command's time
         if fault := terminal.flush():
             sys.stderr.write(f"agent-core: stdout cannot be written: {fault.strerror}\n")
             code = code or 1
