@@ -14,8 +14,8 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
@@ -26,11 +26,13 @@ from utools.tool import Effect as ToolEffect
 VerdictKind = Literal["run", "wait", "refuse"]
 """What a call may do: run, wait for a person, or go back to the model as refused."""
 
+_NOTHING: Json = {}
+_NOT_INHERITED = Inherited()
+
 # ── effects ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class CallModel:
+class CallModel(NamedTuple):
     """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
 
     `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's own.
@@ -44,12 +46,11 @@ class CallModel:
     options: Json
     within: float | None
     cut: Json | None = None
-    tools: Mapping[str, Any] = field(default_factory=dict)
-    config: Json = field(default_factory=dict)
+    tools: Mapping[str, Any] = _NOTHING
+    config: Json = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """One call that judge has let through. `args` came from the model, `config` is what the tool gets.
 
     `fills` says where the executor puts secrets into the config: {at, parts}, a part being a text or {"env": NAME}.
@@ -65,7 +66,7 @@ class ToolCall:
     effect: ToolEffect
     within: float | None
     idempotent: bool = False
-    inherited: Inherited = field(default_factory=Inherited)
+    inherited: Inherited = _NOT_INHERITED
     fills: Sequence[Json] = ()
     rate_limit: str | None = None
     given: str | None = None
@@ -79,8 +80,7 @@ class ToolCall:
         return self.effect == "write" and not self.idempotent
 
 
-@dataclass(frozen=True, slots=True)
-class CallTools:
+class CallTools(NamedTuple):
     """Calls that are made at the same time. What has to be in order is asked for one by one."""
 
     calls: tuple[ToolCall, ...]
@@ -121,8 +121,7 @@ class AwaitEvent:
     signal: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """What judge made of one reply."""
 
     record: Mapping[str, Any]
@@ -174,8 +173,7 @@ Effect = CallModel | CallTools | Classify | Wait | AwaitEvent | Decided | Visits
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(NamedTuple):
     """A model's reply. `usage` has input_tokens, output_tokens, estimated and, where known, cost.
 
     `calls` are native function calls, {name, arguments} each; what else is in them, and all of `echo`, goes back to
@@ -195,8 +193,7 @@ class ModelReply:
     dropped: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolReply:
+class ToolReply(NamedTuple):
     """A tool's result. `usage` is what it, or a nested run, spent on models; `permanent`: it would fail again."""
 
     success: bool
@@ -209,8 +206,7 @@ class ToolReply:
     permanent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """An act that the world could not do, and why: `model_error`, `timeout`, `definition`, …
 
     `overflow` is of a question that was too long: {room, counted}, the tokens that it may have and that it has by the

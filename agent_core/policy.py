@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
@@ -30,8 +30,9 @@ def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None
         return "write"
     effect = policy["effect"]
     match effect:
-        case "read" | "write" | "nested" as known:
-            return cast(ToolEffect, known)
+        case "read" | "write" | "nested":
+            known: ToolEffect = effect
+            return known
         case str():  # `dynamic`
             return None
         case _:

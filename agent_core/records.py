@@ -543,26 +543,27 @@ REPLIES: Final[Mapping[str, type[ModelReply | ToolReply | Failed]]] = {
 
 def encode_ask(effect: CallModel | ToolCall) -> ModelAsk | ToolAsk:
     """Return the part of an `asked` or `waiting` record that says what is asked."""
-    if isinstance(effect, ToolCall):
-        return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
-    ask: ModelAsk = {
-        "ask": "model",
-        "step": effect.step,
-        "model": effect.model,
-        "digest": effect.digest,
-        "messages": len(effect.messages),
-    }
-    if effect.cut:
-        ask["cut"] = effect.cut
-    return ask
+    match effect:
+        case ToolCall():
+            return {"ask": "tool", "id": effect.id, "tool": effect.tool, "args": effect.args, "effect": effect.effect}
+        case CallModel():
+            ask: ModelAsk = {
+                "ask": "model",
+                "step": effect.step,
+                "model": effect.model,
+                "digest": effect.digest,
+                "messages": len(effect.messages),
+            }
+            if effect.cut:
+                ask["cut"] = effect.cut
+            return ask
 
 
 def encode_asked(effect: CallModel | ToolCall) -> ModelAsked | ToolAsked:
     """Return the `asked` record of an act."""
-    ask = encode_ask(effect)
-    if ask["ask"] == "tool":
-        return {"kind": "asked", **ask}
-    return {"kind": "asked", **ask}
+    asked: Any = {"kind": "asked", **encode_ask(effect)}
+    record: ModelAsked | ToolAsked = asked
+    return record
 
 
 def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswered:
@@ -621,7 +622,13 @@ def encode_answer(answer: Answer) -> ModelAnswered | ToolAnswered | FailureAnswe
 
 def decode_answer(record: Mapping[str, Any]) -> Answer:
     """Return the answer that an `answered` record holds."""
-    fields = dict(record)
-    for name in ("kind", "reply", "closes"):
-        fields.pop(name, None)
-    return REPLIES[record["reply"]](**fields)
+    match record:
+        case (
+            {"kind": _, "reply": reply, "closes": _, **fields}
+            | {"kind": _, "reply": reply, **fields}
+            | {"reply": reply, **fields}
+        ):
+            answer: Answer = REPLIES[reply](**fields)
+            return answer
+        case _:
+            raise KeyError("reply")

@@ -16,17 +16,17 @@ from support.optional import needs
 pytestmark = [needs("fastapi", "opentelemetry", "prometheus_client"), pytest.mark.xdist_group("cost")]
 
 CEILINGS = {
-    "a step in memory: calls": 419,
-    "a step in SQLite: calls": 435,
-    "a replayed step: calls": 227,
+    "a step in memory: calls": 335,
+    "a step in SQLite: calls": 351,
+    "a replayed step: calls": 121,
     "an event for one follower: calls": 27,
-    "a workflow file to its first event: calls": 2085,  # which examples a model is shown
+    "a workflow file to its first event: calls": 1135,  # which examples a model is shown
     "a run of two steps: selects": 17,  # 16, and one more where a thread of the store is late
     "a run of two steps: write sections": 11,
     "run: POST to answer: calls": 434,  # a body is looked through for a key that occurs twice; one look for all feeds
     "run: POST to answer: selects": 3,
     "run: POST to answer: write sections": 3,
-    "run: POST to first event: calls": 1570,
+    "run: POST to first event: calls": 1470,
     "run: POST to first event: selects": 8,
     "run: POST to first event: write sections": 5,
     "turn: POST to answer: calls": 600,  # likewise

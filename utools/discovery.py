@@ -1,6 +1,8 @@
 """Discovery: the tools that installed packages offer through the entry-point group `utools.tools`."""
 
+import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -13,8 +15,13 @@ BUILT_IN = EntryPoint("built-in", "utools.builtin:builtin_tools", "utools.tools"
 
 
 def installed_entries(group: str) -> list[EntryPoint]:
-    """Return the entries of all installed packages, in a stable order."""
-    return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
+    """Return the entries of all installed packages, in a stable order; they are looked for once a process."""
+    return list(_find_entries(group, tuple(sys.path)))
+
+
+@lru_cache(4)
+def _find_entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    return tuple(sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)))
 
 
 def origin_of(entry: EntryPoint) -> str:

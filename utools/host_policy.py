@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from utools.errors import DefinitionError
-from utools.schema.config_schema import ConfigSchema
+from utools.schema.compiled import prepare_schema
 from utools.tool import Args, Execute, Tool, ToolContext, is_async
 
 Presets = Mapping[str, Any]
@@ -135,7 +135,7 @@ def _check_preset(tool: Tool, preset: Presets) -> None:
     if unknown := [name for name in preset if name not in properties]:
         known = ", ".join(properties)
         raise DefinitionError(f"{tool.code} has no such key; there are {known}", where=f"{where}/{unknown[0]}")
-    schema = ConfigSchema({**tool.config_schema, "required": []}, foreign=tool.foreign, where=where)
+    schema = prepare_schema({**tool.config_schema, "required": []}, foreign=tool.foreign, where=where)
     for fault in schema.faults(dict(preset)):
         if fault.pointer:
             raise DefinitionError(fault.message, where=f"{where}{fault.pointer}")

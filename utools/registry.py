@@ -19,6 +19,7 @@ from utools.callable_tool import MethodTool, bound_tool
 from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ResultError, ToolError
 from utools.host_policy import HostPolicy
+from utools.schema.compiled import prepare_schema
 from utools.schema.config_schema import ConfigSchema, author_keys, visible
 from utools.schema.faults import Fault
 from utools.threads import DaemonThreads
@@ -121,7 +122,7 @@ class ToolRegistry(ToolLookup):
         found._given, found._derived = [*self._given], []
         found._schemas, found._outputs = dict(self._schemas), dict(self._outputs)
         found._tools = {**self._tools, tool.code: tool}
-        found._schemas[tool.code] = ConfigSchema(tool.config_schema, where=f"tools.{tool.code}", known_good=True)
+        found._schemas[tool.code] = prepare_schema(tool.config_schema, where=f"tools.{tool.code}", known_good=True)
         found._private = self._private | {tool.code}
         self._derived.append(found)
         return found
@@ -152,12 +153,12 @@ class ToolRegistry(ToolLookup):
             return
         bound = self._policy.bind(tool)
         known_good, tool = known_good and bound is tool, bound
-        schema = ConfigSchema(
+        schema = prepare_schema(
             tool.config_schema, foreign=tool.foreign, where=f"{where}.config_schema", known_good=known_good
         )
         if tool.output_schema is not None:
             # foreign: an output may have more properties than its schema names
-            output = ConfigSchema(
+            output = prepare_schema(
                 tool.output_schema, foreign=True, where=f"{where}.output_schema", known_good=known_good
             )
             self._outputs[tool.code] = output
@@ -290,7 +291,7 @@ def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> Non
     """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
     where = f"tools.{tool.code}.examples"
     hidden, preset = author_keys(schema.schema), set(policy.presets.get(tool.code, ()))
-    own = ConfigSchema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
+    own = prepare_schema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
     for index, example in enumerate(tool.examples):
         if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none
             continue

@@ -21,6 +21,7 @@ from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.outputs import Json, PolicyDecision
 
 _MODEL_ANSWERED = beginning("answered", reply="said")
+_BEGINNING = slice(len(_MODEL_ANSWERED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,4 +185,4 @@ def _refuse(operation: Operation) -> None:
 
 
 def _count_steps(tape: Tape) -> int:
-    return sum([row.data.startswith(_MODEL_ANSWERED) for rows in tape.values() for row in rows])
+    return sum([row.data[_BEGINNING] == _MODEL_ANSWERED for rows in tape.values() for row in rows])

@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, cast
+
+import orjson
 
 from agent_core.audit.explain import explain_call, explain_difference, explain_limit
 from agent_core.config import AgentConfig, AllowedTool, read_config
@@ -17,14 +20,14 @@ from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
-from agent_core.loop.masked import marks_of
+from agent_core.loop.masked import Marks, marks_of
 from agent_core.origins.proof import proof_of
 from agent_core.origins.sources import Proof
-from agent_core.outputs import PolicyDecision
+from agent_core.outputs import Json, PolicyDecision
 from agent_core.policy import Policies, ToolPolicy, binding_of, has_wildcard, select_tools
 from agent_core.records import AgentStarted, JudgedCall
 from agent_core.rules import CURRENT, rules_of
-from agent_core.words.catalogue import words_of
+from agent_core.words.catalogue import Words, words_of
 from utools.problems import DefinitionErrors, problems_in
 
 VARIABLE_KEYS = frozenset(
@@ -42,12 +45,16 @@ VARIABLE_KEYS = frozenset(
     }
 )
 """The keys of a config that a policy may vary."""
+MOST_BOUND: Final = 64
+"""Configs that are kept as they are under a policy."""
 _READ: Final = ("run_started", "asked", "answered", "received", "decided")
 """The records that verdicts depend on."""
 
 
 Starts = tuple[AgentStarted, AgentStarted]
 """How a run began, and how it would begin under the policy."""
+Bound = tuple[AgentConfig, Json, dict[str, ToolPolicy]]
+"""A config, the same as it is recorded, and the whitelist with what the config says of each tool."""
 
 
 @dataclass(slots=True)
@@ -91,17 +98,9 @@ class WhatIf:
         return explain_difference(divergence.recorded, divergence.now)
 
     def _vary(self, started: AgentStarted, inherited: Inherited) -> AgentStarted:
-        config = read_config({**started["config"], **self.policy}, where="policy")
-        tools = started["tools"]
-        if "allowed_tools" in self.policy:
-            selected = _select_by_policy(config, tools)
-        else:
-            selected = _select_recorded(config, tools)
-        bound: dict[str, ToolPolicy] = {
-            code: {**tools[code], **binding_of(allowed, config)} for code, (allowed, _) in selected.items()
-        }
+        config, written, tools = _bind(self.policy, started["config"], started["tools"])
         limits = limits_of(config, inherited)
-        varied: AgentStarted = {**started, "config": config.model_dump(mode="json"), "tools": bound, "limits": limits}
+        varied: AgentStarted = {**started, "config": written, "tools": tools, "limits": limits}
         return _under_todays_comparison(varied) if "allowed_tools" in self.policy else varied
 
     def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
@@ -159,6 +158,30 @@ def _under_todays_comparison(started: AgentStarted) -> AgentStarted:
     return {**started, "sources": sources, "rules": {**rules, "comparison": CURRENT["comparison"]}}
 
 
+def _bind(policy: Mapping[str, Any], recorded: Json, tools: dict[str, ToolPolicy]) -> Bound:
+    """Return a recorded config and whitelist as they are under a policy. What is returned is not to be changed."""
+    try:
+        parts = orjson.dumps([policy, recorded, tools])
+    except TypeError:  # a policy that is no JSON: what is wrong with it is told
+        return _bind_anew(policy, recorded, tools)
+    return _bind_once(parts)
+
+
+@lru_cache(MOST_BOUND)
+def _bind_once(parts: bytes) -> Bound:
+    """Do it once for the thousands of runs that have the same config and whitelist."""
+    return _bind_anew(*orjson.loads(parts))
+
+
+def _bind_anew(policy: Mapping[str, Any], recorded: Json, tools: dict[str, ToolPolicy]) -> Bound:
+    config = read_config({**recorded, **policy}, where="policy")
+    selected = _select_by_policy(config, tools) if "allowed_tools" in policy else _select_recorded(config, tools)
+    bound: dict[str, ToolPolicy] = {
+        code: {**tools[code], **binding_of(allowed, config)} for code, (allowed, _) in selected.items()
+    }
+    return config, config.model_dump(mode="json"), bound
+
+
 def _select_by_policy(config: AgentConfig, tools: Policies) -> dict[str, tuple[AllowedTool, str]]:
     try:
         return select_tools(config, list(tools))
@@ -208,7 +231,7 @@ def _comes_later(path: str, changed: str, n: int) -> bool:
 def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) -> Iterator[PolicyDecision]:
     """Judge each call that a strand's records behind number `after` decide about."""
     started, made, proof = starts[1], Counter[str](), proof_of(starts[1])
-    step, asked = 0, set[str]()
+    step, asked, marks, words = 0, set[str](), marks_of(started), words_of(started)
     vouched = started["config"].get("trusted_text") is None
     for fact in facts:
         match fact:
@@ -225,7 +248,7 @@ def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) 
             case Decided():
                 step = fact.step
                 for index in range(len(fact.calls) if fact.n > after else 0):
-                    judged = _judge_again(fact, index, started, made, proof, asked)
+                    judged = _judge_again(fact, index, started, made, proof, asked, marks, words)
                     yield _describe_again(path, fact, index, judged, starts)
                 asked = {call["id"] for call in fact.calls if call["verdict"] == "wait"}
             case _:
@@ -233,7 +256,14 @@ def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) 
 
 
 def _judge_again(
-    decided: Decided, index: int, started: AgentStarted, made: Mapping[str, int], proof: Proof, asked: set[str]
+    decided: Decided,
+    index: int,
+    started: AgentStarted,
+    made: Mapping[str, int],
+    proof: Proof,
+    asked: set[str],
+    marks: Marks,
+    words: Words,
 ) -> JudgedCall:
     """Return a recorded call with its verdict under the policy; what a person decided about it, once `asked`, holds."""
     call = decided.calls[index]
@@ -247,15 +277,18 @@ def _judge_again(
         proof=proof,
         edited=edited,
         after_untrusted=started["config"].get("after_untrusted", "run"),
-        marks=marks_of(started),
-        words=words_of(started),
+        marks=marks,
+        words=words,
     )
     return {**call, "verdict": verdict.verdict, "reason": verdict.reason, "message": verdict.message}
 
 
 def _describe_again(path: str, decided: Decided, index: int, judged: JudgedCall, starts: Starts) -> PolicyDecision:
     was, now = _verdict(decided, decided.calls[index]), judged["verdict"]
-    after = replace(decided, calls=[*decided.calls[:index], judged], limit=None)
+    why = None
+    if was != now:
+        after = replace(decided, calls=[*decided.calls[:index], judged], limit=None)
+        why = explain_call(decided, after, starts, index)
     return {
         "strand": path,
         "n": decided.n,
@@ -263,5 +296,5 @@ def _describe_again(path: str, decided: Decided, index: int, judged: JudgedCall,
         "recorded": was,
         "now": now,
         "counterfactual": True,
-        "why": None if was == now else explain_call(decided, after, starts, index),
+        "why": why,
     }

@@ -1,10 +1,9 @@
 """One act on the tape: `asked` and `answered`, or the doubt between them. Pure."""
 
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any, cast
 
-from agent_core.effects import CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
+from agent_core.effects import Answer, CallModel, CallReply, Cancelled, InDoubt, Received, Result, Suspended, ToolCall
 from agent_core.journal.approvals import DIED, describe_act, doubt_record, read_decision, settle_doubt
 from agent_core.journal.kinds import beginning
 from agent_core.journal.operations import Act, Append, Operation, Operations, Slot
@@ -13,8 +12,24 @@ from agent_core.journal.strand import Strand
 from agent_core.records import Received as ReceivedRecord
 from agent_core.records import decode_answer, encode_answer, encode_asked
 
-_ASKED = beginning("asked")
+_ASKED, _ANSWERED = beginning("asked"), beginning("answered")
+_ASKS, _ANSWERS = slice(len(_ASKED)), slice(len(_ANSWERED))
+"""Where they stand in a record."""
 ActReply = Generator[Operation, Any, CallReply | Received]
+
+
+def serve_act(strand: Strand, effect: CallModel | ToolCall) -> Answer | None:
+    """Serve an act from the tape if it was asked and answered there without a doubt in between; else None, and
+    nothing has been read."""
+    match strand.rows[strand.n : strand.n + 2]:
+        case [asked, answered] if asked.data[_ASKS] == _ASKED and answered.data[_ANSWERS] == _ANSWERED:
+            pass
+        case _:
+            return None
+    strand.write(encode_asked(effect))
+    record = strand.take("answered")
+    assert record is not None
+    return decode_answer(record)
 
 
 def record_question(strand: Strand, effect: CallModel) -> ActReply:
@@ -74,7 +89,7 @@ def _write_received(strand: Strand, reply: Received, before: Slot) -> Received:
 
 def _add_seconds(reply: CallReply, lost: float) -> CallReply:
     """Return the reply, with the time that passed while it was in doubt."""
-    return replace(reply, seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
+    return reply._replace(seconds=reply.seconds + lost) if lost and isinstance(reply, Result) else reply
 
 
 def _write_answer(strand: Strand, reply: Any, once_only: bool) -> Generator[Operation, Any, CallReply]:

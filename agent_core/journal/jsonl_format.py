@@ -7,9 +7,9 @@ as white space, an escape or the case of a hex digit, is not a journal line.
 """
 
 import re
+from binascii import unhexlify
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -24,8 +24,7 @@ _LINE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One whole line of the file; `row` is None when it is not a journal line."""
 
     number: int
@@ -58,11 +57,13 @@ def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
         if match is None:
             yield Line(number)
             continue
-        run, path = (texts[text] if text in texts else _decode_text(texts, text) for text in match.group(1, 2))
+        of_run, of_strand, n, digest, record = match.groups()
+        run = texts[of_run] if of_run in texts else _decode_text(texts, of_run)
+        path = texts[of_strand] if of_strand in texts else _decode_text(texts, of_strand)
         if run is None or path is None:
             yield Line(number)
         else:
-            yield Line(number, run, Row(path, int(match[3]), bytes.fromhex(match[4].decode()), match[5]))
+            yield Line(number, run, Row(path, int(n), unhexlify(digest), record))
 
 
 def _decode_text(texts: dict[bytes, str | None], raw: bytes) -> str | None:

@@ -6,6 +6,8 @@ SHA-256(previous hash, bytes of the record).
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -38,6 +40,7 @@ class Row(NamedTuple):
         return decoded
 
 
+_PATH: Final = attrgetter("path")
 Tape = dict[str, list[Row]]
 """The rows of one run by strand path, each list in order from n = 0."""
 
@@ -74,12 +77,8 @@ def run_head(strands: Iterable[tuple[str, bytes, int]]) -> str:
 def by_path(rows: Iterable[Row]) -> Tape:
     """Rows of one run, in order, as a tape."""
     tape: Tape = {}
-    path, strand = None, list[Row]()
-    for row in rows:
-        if row.path != path:
-            path = row.path
-            strand = tape.setdefault(path, [])
-        strand.append(row)
+    for path, strand in groupby(rows, _PATH):
+        tape.setdefault(path, []).extend(strand)
     return tape
 
 

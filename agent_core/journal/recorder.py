@@ -30,7 +30,7 @@ from agent_core.effects import (
     Wait,
 )
 from agent_core.errors import Divergence
-from agent_core.journal.acts import append_pending, record_act, record_question, reply_of
+from agent_core.journal.acts import append_pending, record_act, record_question, reply_of, serve_act
 from agent_core.journal.approvals import wait_for_person
 from agent_core.journal.awaiting import await_event
 from agent_core.journal.causes import causes_of
@@ -50,7 +50,6 @@ from agent_core.records import (
     encode_asked,
 )
 from agent_core.records import Cancelled as CancelledRecord
-from agent_core.records import Decided as DecidedRecord
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 
@@ -120,7 +119,15 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
             return stop.value
         match effect:
             case CallModel():
-                reply = yield from record_question(strand, effect)
+                reply = serve_act(strand, effect)
+                if reply is None:
+                    reply = yield from record_question(strand, effect)
+            case Decided(record):
+                decided: Any = {"kind": "decided", **record}
+                strand.write(decided)
+                reply = None
+            case CallTools((call,)) if call.effect != "nested" and (served := serve_act(strand, call)) is not None:
+                reply = (served,)
             case CallTools():
                 reply = yield from _record_calls(strand, effect)
             case Wait():
@@ -133,9 +140,6 @@ def _pump(strand: Strand, loop: Generator[Effect, Any, Any]) -> Generator[Operat
                 reply = yield from _record_items(strand, effect)
             case Classify():
                 reply = yield from _classify(strand, effect)
-            case Decided(record):
-                strand.write(cast(DecidedRecord, {"kind": "decided", **record}))
-                reply = None
 
 
 def _classify(strand: Strand, effect: Classify) -> Operations:

@@ -96,13 +96,14 @@ def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
 def _read_lines(path: Path, run_id: str | None) -> Contents:
     data = read_file(path)
     found = list(lines.read_lines(data))
-    runs = list(dict.fromkeys(line.run for line in found if line.row))
+    runs = list(dict.fromkeys([line.run for line in found if line.row]))
     if run_id is not None and runs and run_id not in runs:
         raise JournalError(_explain_missing(str(path), run_id, runs))
     run = run_id if run_id is not None else next(iter(runs), "")
     tape: Tape = {}
     numbers: dict[str, list[int]] = {}
     faults: list[Fault] = []
+    strand, rows, places = None, list[Row](), list[int]()
     for line in found:
         if line.row is None:
             why = (
@@ -115,8 +116,11 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
             why = f"line {line.number} of {path} belongs to another run, {line.run!r}"
             faults.append(Fault(why, line.row.path, line.row.n, line.number))
         else:
-            tape.setdefault(line.row.path, []).append(line.row)
-            numbers.setdefault(line.row.path, []).append(line.number)
+            if line.row.path != strand:
+                strand = line.row.path
+                rows, places = tape.setdefault(strand, []), numbers.setdefault(strand, [])
+            rows.append(line.row)
+            places.append(line.number)
     return Contents(run, tape, numbers, tuple(faults), torn=data[-1:] not in (b"", b"\n"))
 
 

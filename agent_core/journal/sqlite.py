@@ -170,10 +170,12 @@ class SqliteJournal:
 
 def _read_row(values: Sequence[Any]) -> Row:
     """Return the row of a table's values. Damaged for values that no journal writes."""
-    path, n, *_ = values
-    if tuple(map(type, values)) != (str, int, bytes, bytes):
-        raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
-    return Row(*values)
+    path, n, digest, data = values
+    match values:
+        case (str(), int(), bytes(), bytes()):
+            return Row(path, n, digest, data)
+        case _:
+            raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
 
 
 def is_database(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """What a run may still spend. It belongs to the logical run: a resume walks the tape and gets the same sums. Pure."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from agent_core.config import AgentConfig
 from agent_core.effects import Failed, ModelReply, ToolReply
@@ -46,9 +46,12 @@ class Budget:
         """Count a model's reply, or its failure."""
         self.seconds += reply.seconds
         self.requests += reply.requests
-        if isinstance(reply, ModelReply):
-            self.steps += 1
-            self._add_tokens(reply.usage)
+        match reply:
+            case ModelReply(usage=usage):
+                self.steps += 1
+                self._add_tokens(usage)
+            case Failed():
+                pass
 
     def add_result(self, reply: ToolReply | Failed) -> None:
         """Count a call's result, with what a nested run spent. Seconds are counted by the batch."""
@@ -92,13 +95,24 @@ class Budget:
         """Whether the step whose reply was counted last is the last one allowed."""
         return self.limits.steps is not None and self.steps >= self.limits.steps
 
-    @property
-    def next_is_last_step(self) -> bool:
-        """Whether the next step is the last one allowed."""
-        return self.limits.steps is not None and self.steps + 1 >= self.limits.steps
+    def last_chance(self) -> Literal["max_steps", "max_tool_calls"] | None:
+        """Return the limit that leaves only the answer to give next, if one does."""
+        limits = self.limits
+        if limits.steps is not None and self.steps + 1 >= limits.steps:
+            return "max_steps"
+        return "max_tool_calls" if limits.tool_calls is not None and self.tool_calls >= limits.tool_calls else None
 
-    def no_calls_left(self, wanted: int = 1) -> bool:
-        return self.limits.tool_calls is not None and self.tool_calls + wanted > self.limits.tool_calls
+    def forbids(self, running: int) -> FinishReason | None:
+        """Return the limit that forbids to run so many calls in this step, if one does."""
+        limits = self.limits
+        if limits.tool_calls is not None and self.tool_calls >= limits.tool_calls:
+            return "max_tool_calls"
+        if not running:
+            return None
+        if limits.steps is not None and self.steps >= limits.steps:
+            return "max_steps"
+        too_many = limits.tool_calls is not None and self.tool_calls + running > limits.tool_calls
+        return self.exceeded() or ("max_tool_calls" if too_many else None)
 
     def within(self, single: float | None) -> float | None:
         """Return how many seconds one call may take."""

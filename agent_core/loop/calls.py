@@ -1,8 +1,7 @@
 """The calls of one reply: judged, put to a person where that is needed, run. Pure."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_core.decisions import Decision, Deny, Edit
 from agent_core.effects import (
@@ -12,16 +11,17 @@ from agent_core.effects import (
     Classify,
     Decided,
     Effect,
-    Result,
+    Failed,
     Stop,
     Suspended,
     ToolCall,
+    ToolReply,
     Wait,
 )
 from agent_core.loop.judge import RUN, Verdict, judge, with_schema
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
-from agent_core.outputs import FinishReason, Json
+from agent_core.outputs import Json
 from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.parse import Action
 from agent_core.records import DecidedBody, JudgedCall
@@ -44,7 +44,7 @@ def judge_calls(state: RunState, actions: Sequence[Action], *, first: int = 0) -
             verdict = _judge(state, action, effect, earlier=earlier)
         in_this_reply[tool] = earlier + (verdict.verdict != "refuse")
         call = state.make_call(first + index, first + len(actions), action, effect, verdict.origins)
-        judged.append((replace(call, question=verdict.question) if verdict.question else call, verdict))
+        judged.append((call._replace(question=verdict.question) if verdict.question else call, verdict))
     return judged
 
 
@@ -70,7 +70,7 @@ def _judge(
         made=made,
         proof=state.proof,
         edited=edited,
-        after_untrusted=state.config.get("after_untrusted", "run"),
+        after_untrusted=state.after_untrusted,
         marks=state.marks,
         words=words,
     )
@@ -109,7 +109,7 @@ def _apply_decision(
             state.proof.add_edit(args, call.args)
             effect, action = effect_of(state.tools.get(call.tool), args) or "write", Action(call.tool, args)
             verdict = _judge(state, action, effect, edited=True, schema=schema)
-            return replace(state.make_call(0, 1, action, effect, verdict.origins), id=call.id), verdict
+            return state.make_call(0, 1, action, effect, verdict.origins)._replace(id=call.id), verdict
         case _:
             return call, RUN
 
@@ -134,8 +134,7 @@ def _record_call(call: ToolCall, verdict: Verdict) -> JudgedCall:
     return record
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcomes:
+class CallOutcomes(NamedTuple):
     """What became of the calls of one reply: those with a result or a refusal, those still open, and what stopped."""
 
     results: list[tuple[ToolCall, CallResult]]
@@ -146,21 +145,27 @@ class CallOutcomes:
 def run_calls(state: RunState, settled: Judged) -> Generator[Effect, Any, CallOutcomes]:
     """Run the calls that may run, at once when all only read, else in order, up to a stop or a limit."""
     runnable = [call for call, verdict in settled if verdict.verdict == "run"]
-    replies = yield from _run(state, runnable)
-    by_id = {call.id: reply for call, reply in zip(runnable, replies, strict=False)}
+    if len(runnable) == 1:
+        replies: Sequence[CallReply] = yield CallTools((state.bind_limits(runnable[0]),))
+        state.record_results(replies)
+    else:
+        replies = yield from _run(state, runnable)
     results: list[tuple[ToolCall, CallResult]] = []
     still_open: list[ToolCall] = []
     stops: list[Stop] = []
+    made = iter(replies)
     for call, verdict in settled:
-        reply = by_id.get(call.id)
-        if isinstance(reply, Result):
-            results.append((call, reply))
-        elif verdict.verdict == "run":
-            still_open.append(call)
-        else:
+        if verdict.verdict != "run":
             results.append((call, verdict))
-        if isinstance(reply, Stop):
-            stops.append(reply)
+            continue
+        match next(made, None):
+            case ToolReply() | Failed() as reply:
+                results.append((call, reply))
+            case Cancelled() | Suspended() as stop:
+                still_open.append(call)
+                stops.append(stop)
+            case _:
+                still_open.append(call)
     return CallOutcomes(results, still_open, _merge_stops(stops) if stops else None)
 
 
@@ -171,7 +176,7 @@ def _run(state: RunState, calls: Sequence[ToolCall]) -> Generator[Effect, Any, l
         return list(replies)
     made: list[CallReply] = []
     for call in calls:
-        if made and (isinstance(made[-1], Stop) or find_limit(state, 1)):
+        if made and (isinstance(made[-1], Stop) or state.budget.forbids(1)):
             break
         replies = yield CallTools((state.bind_limits(call),))
         state.record_results(replies)
@@ -185,15 +190,3 @@ def _merge_stops(stops: Sequence[Stop]) -> Stop:
     if len(suspended) < len(stops):
         return next(stop for stop in stops if isinstance(stop, Cancelled))
     return Suspended(suspended[0].reason, tuple([entry for stop in suspended for entry in stop.waiting]))
-
-
-def find_limit(state: RunState, running: int) -> FinishReason | None:
-    """Return the limit that forbids to run this many calls in this step, if one does."""
-    budget = state.budget
-    if budget.no_calls_left():
-        return "max_tool_calls"
-    if not running:
-        return None
-    if budget.is_last_step:
-        return "max_steps"
-    return budget.exceeded() or ("max_tool_calls" if budget.no_calls_left(running) else None)

@@ -5,8 +5,8 @@ was called, the author's narrowing, where its values come from, approval.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,8 +25,7 @@ from utools.schema.pointer import pointer_of, unescape, value_at
 from utools.tool import Effect as ToolEffect
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`run`, `wait` for a person, or `refuse` with the reason and a message for the model."""
 
     verdict: VerdictKind
@@ -65,7 +64,7 @@ def judge(
     policy = tools.get(tool)
     if policy is None:
         return _refuse_unknown(tool, tools, words)
-    if masked := marks.faults(args, words):
+    if marks.marks and (masked := marks.faults(args, words)):
         return _refuse(tool, "policy_denied", masked, words)
     if refusal := _check_arguments(tool, args, policy, words):
         return refusal
@@ -77,7 +76,9 @@ def judge(
     verdict = RUN if edited else _check_origins(tool, args, effect, policy, traced, proof.comparison, words)
     if verdict.verdict == "run" and effect == "write" and not edited and proof.has_untrusted:
         verdict = _weigh_untrusted(tool, after_untrusted, proof.comparison, words)
-    return replace(verdict, origins=traced.origins) if traced.origins else verdict
+    if not traced.origins:
+        return verdict
+    return Verdict(verdict.verdict, verdict.reason, verdict.message, traced.origins, verdict.question)
 
 
 def narrowing_faults(schema: Json, args: Json, comparison: int, words: Words = ENGLISH) -> list[Fault]:
@@ -97,11 +98,11 @@ def refuse_count(tool: str, most: int, words: Words) -> str:
 
 
 def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) -> Verdict | None:
-    if authored := [key for key in args if key in policy["hidden"]]:
+    if policy["hidden"] and (authored := [key for key in args if key in policy["hidden"]]):
         key = authored[0]
         return _refuse(tool, "invalid_action", [_fault(f"/{key}", words.set_by_author, _show(args[key]))], words)
     faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args), words)
-    if faults := without_filled(policy.get("fills", ()), faults):
+    if faults and (faults := without_filled(policy.get("fills", ()), faults)):
         own = [_without_authored(fault, args, policy["hidden"], words) for fault in faults]
         return _refuse(tool, "invalid_action", own, words)
     return None

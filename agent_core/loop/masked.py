@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -14,6 +15,8 @@ from utools.schema.pointer import pointer_of
 from utools.secrets.finds import mark_of
 
 OPENING = b"[redacted:"
+MOST = 64
+"""Sets of formats whose marks are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,13 @@ def marks_in(redaction: Sequence[Json]) -> Marks:
 
 def _marks(redaction: Sequence[Json]) -> Iterator[str]:
     for rule in redaction:
-        yield from map(mark_of, rule["formats"]) if "formats" in rule else (rule["replacement"],)
+        yield from _marks_of_formats(tuple(rule["formats"])) if "formats" in rule else (rule["replacement"],)
+
+
+@lru_cache(MOST)
+def _marks_of_formats(formats: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the marks of formats, which are the same in nearly all runs."""
+    return tuple(map(mark_of, formats))
 
 
 def _texts(

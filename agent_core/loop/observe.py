@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from agent_core.effects import ModelReply, Result, ToolCall, ToolReply
 from agent_core.loop.judge import Verdict
@@ -38,23 +39,23 @@ def _observe(
     state: RunState, reply: ModelReply, thought: str | None, index: int, call: ToolCall, result: CallResult
 ) -> Observation:
     """Return what the model reads of call `index` of the reply."""
-    limit = state.config["observation_max_len"]
-    status: Status = "refused"
-    seconds, is_failure, cached, hint = 0.0, True, False, ""
+    limit, words = state.config["observation_max_len"], state.words
+    status: Status
     if isinstance(result, Verdict):
-        text = result.message
+        status, text, seconds, is_failure, cached, hint = "refused", result.message, 0.0, True, False, ""
+        shown = clip(text, limit, words)
     else:
-        error = error_in(result, state.words)
+        error, output, seconds, hint = error_in(result, words), output_of(result), result.seconds, ""
         is_failure = error is not None
         status = "failed" if is_failure else "seen"
-        whole = error or as_text(output_of(result))
-        text, seconds = clip(whole, limit, state.words), result.seconds
-        hint = _hint_at_rest(state, index, call, whole)
+        whole = error or as_text(output)
+        text = shown = clip(whole, limit, words)
+        if text is not whole and not is_failure and state.keeps_json:
+            shown = clip_value(output, limit, words)
+        if text is not whole or call.tool == READ_OBSERVATION:
+            hint = _hint_at_rest(state, index, call, whole)
         cached = isinstance(result, ToolReply) and result.cached
-        _count_call(state, call, index, result, is_failure=is_failure)
-    shown = clip(text, limit, state.words)
-    if not isinstance(result, Verdict) and status == "seen" and state.keeps_json:
-        shown = clip_value(output_of(result), limit, state.words)
+        _count_call(state, call, index, result, output, is_failure=is_failure)
     state.trace.add(
         state.budget.steps,
         at=reply.at,
@@ -85,10 +86,11 @@ def _hint_at_rest(state: RunState, index: int, call: ToolCall, whole: str) -> st
     return state.feedback.reading(**asdict(rest))
 
 
-def _count_call(state: RunState, call: ToolCall, index: int, result: Result, *, is_failure: bool) -> None:
-    state.at = max(state.at, result.at)
+def _count_call(state: RunState, call: ToolCall, index: int, result: Result, output: Any, *, is_failure: bool) -> None:
+    if result.at > state.at:
+        state.at = result.at
     state.trace.count_call(call.tool, result.seconds)
-    if not is_failure and not state.reads_on(call.tool):
+    if not is_failure and not (call.tool == READ_OBSERVATION and state.reads_on(call.tool)):
         place = f"{state.budget.steps}.{index}" if index > 1 else str(state.budget.steps)
         trusted = state.tools[call.tool]["trusted"]
-        state.proof.add_answer(call.tool, place, output_of(result), trusted=trusted)
+        state.proof.add_answer(call.tool, place, output, trusted=trusted)

@@ -15,22 +15,19 @@ class Models:
     """The config's model and its fallbacks, and the options of a question."""
 
     def __init__(self, config: Json, options: Json) -> None:
-        self._names: list[str] = [config["model"], *config.get("fallback_models", ())]
+        self.current: str = config["model"]
+        """The model that is asked now."""
+        self._fallbacks: list[str] = [*config.get("fallback_models", ())]
         self._is_own = True
         self._all = options
         self._by_stage = options_by_stage(options)
 
-    @property
-    def current(self) -> str:
-        """The model that is asked now."""
-        return self._names[0]
-
     def has_fallback(self) -> bool:
-        return len(self._names) > 1
+        return bool(self._fallbacks)
 
     def use_fallback(self) -> None:
         """Ask the next model from now on."""
-        del self._names[0]
+        self.current = self._fallbacks.pop(0)
         self._is_own = False
 
     def options(self, stage: Stage) -> Json:

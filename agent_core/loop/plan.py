@@ -4,12 +4,12 @@ It is made of the parts of react(): questions, repairs, judge, approvals, budget
 """
 
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
 from agent_core.effects import Decided, Effect, Loop, ModelReply, Stop, Wait
-from agent_core.loop.calls import CallOutcomes, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.calls import CallOutcomes, ask_person, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import Verdict
 from agent_core.loop.observe import observe_step
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
@@ -86,7 +86,7 @@ def _settle_plan(state: RunState, reply: ModelReply, made: Plan) -> Asking:
     if refusal:
         record["refused"] = {"kind": refusal.reason or "invalid_action", "message": refusal.message}
     yield Decided(record)
-    if refusal is None and (limit := find_limit(state, 1)):
+    if refusal is None and (limit := state.budget.forbids(1)):
         return _end_at_limit(state, reply, made, limit)
     if refusal is None and state.config["plan"]["confirm"]:
         answer = yield from _confirm(state, reply, steps)
@@ -117,9 +117,8 @@ def _confirm(
     state: RunState, reply: ModelReply, steps: list[PlanStep]
 ) -> Generator[Effect, Any, AgentOutcome | tuple[list[PlanStep], Verdict | None]]:
     """The steps as a person approved or wrote them, with the refusal when that is what was decided."""
-    call = replace(
-        state.make_call(0, 2, Action(PLAN, {"steps": [asdict(step) for step in steps]}), "read"), idempotent=True
-    )
+    action = Action(PLAN, {"steps": [asdict(step) for step in steps]})
+    call = state.make_call(0, 2, action, "read")._replace(idempotent=True)
     decisions = yield Wait((call,))
     if isinstance(decisions, Stop):
         return stop_run(state, decisions, reply, None, [call])
@@ -211,7 +210,7 @@ def _run_step(state: RunState, planned: Planned, step: PlanStep) -> Generator[Ef
 
 def _timing_of(state: RunState, reply: ModelReply) -> ModelReply:
     """Return the reply for the trace of a step: its seconds are those of the first."""
-    return reply if not state.trace.has_step(state.budget.steps) else replace(reply, seconds=0.0)
+    return reply if not state.trace.has_step(state.budget.steps) else reply._replace(seconds=0.0)
 
 
 def _read_result(

@@ -4,10 +4,10 @@ from collections.abc import Generator, Sequence
 from typing import Any, cast
 
 from agent_core.effects import Cancelled, Decided, Effect, Failed, Loop, ModelReply, Received, Stop, Suspended, ToolCall
-from agent_core.loop.calls import Judged, ask_person, find_limit, judge_calls, record_calls, run_calls
+from agent_core.loop.calls import Judged, ask_person, judge_calls, record_calls, run_calls
 from agent_core.loop.judge import list_faults
 from agent_core.loop.observe import observe_calls
-from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded
+from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import FinishReason, Json
 from agent_core.protocol.dialect import Reading
@@ -28,7 +28,16 @@ def react(started: Json) -> Loop:
         reply = yield from ask(state)
         if isinstance(reply, AgentOutcome):
             return reply
-        outcome = yield from _follow(state, reply)
+        step = _read(state, reply)
+        match step:
+            case Final():
+                yield Decided(_record_step(state, step))
+                return state.finish(reply, step)
+            case ProtocolError(kind, message):
+                yield Decided({"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}})
+                outcome = handle_unreadable(state, reply, step)
+            case _:
+                outcome = yield from _act(state, reply, step)
         if outcome is not None:
             return outcome
 
@@ -39,13 +48,15 @@ def ask(state: RunState) -> Generator[Effect, Any, ModelReply | AgentOutcome]:
         if limit := state.budget.exceeded():
             return state.end(limit)
         question = state.next_question()
-        if shortage := state.find_shortage(question):
+        if state.budget.limits.tokens is not None and (shortage := state.find_shortage(question)):
             return state.end("token_budget", shortage)
         reply = yield question
-        if isinstance(reply, ModelReply) and reply.finish_reason != "content_filter":
-            state.record_reply(reply)
-            return reply
-        outcome = _handle_no_reply(state, reply)
+        match reply:
+            case ModelReply(finish_reason=reason) if reason != "content_filter":
+                state.record_reply(reply)
+                return reply
+            case _:
+                outcome = _handle_no_reply(state, reply)
         if outcome is not None:
             return outcome
 
@@ -66,26 +77,15 @@ def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop | Receiv
             return state.end("content_filter")
 
 
-def _follow(state: RunState, reply: ModelReply) -> Step:
-    """Do what the reply asks for."""
-    step = _read(state, reply)
-    match step:
-        case Final():
-            yield Decided(_record_step(state, step))
-            return state.finish(reply, step)
-        case ProtocolError(kind, message):
-            unreadable: DecidedBody = {"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}}
-            yield Decided(unreadable)
-            return handle_unreadable(state, reply, step)
-        case _:
-            return (yield from _act(state, reply, step))
-
-
 def _read(state: RunState, reply: ModelReply) -> Reading:
     """Return the legal step that the reply is, or why it is none."""
     any_answer = state.config["answer_schema"] is not None
     step = state.dialect.read_reply(reply, mode=state.config["parsing"], any_answer=any_answer)
-    return check_answer(state, step) if isinstance(step, Final) else step
+    match step:
+        case Final():
+            return check_answer(state, step)
+        case _:
+            return step
 
 
 def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
@@ -100,24 +100,24 @@ def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
 
 
 def _act(state: RunState, reply: ModelReply, actions: Sequence[Action]) -> Step:
-    """Judge the calls of one reply, run those that may run, and feed their results back."""
+    """Do what the reply asks for: judge its calls, run those that may run, and feed their results back."""
     thought = actions[0].thought
     judged = yield from judge_calls(state, actions)
-    runnable = [call for call, verdict in judged if verdict.verdict != "refuse"]
-    limit = find_limit(state, len(runnable))
+    verdicts = [verdict.verdict for _, verdict in judged]
+    limit = state.budget.forbids(len(verdicts) - verdicts.count("refuse"))
     yield Decided(_record_step(state, actions[0], judged, limit))
     if limit:
         return end_at_limit(state, reply, thought, [call for call, _ in judged], limit)
-    settled = yield from ask_person(state, judged)
-    if isinstance(settled, Stop):
-        return stop_run(state, settled, reply, thought, runnable)
+    settled: Judged | Stop = (yield from ask_person(state, judged)) if "wait" in verdicts else judged
+    if not isinstance(settled, list):
+        return stop_run(state, settled, reply, thought, [call for call, v in judged if v.verdict != "refuse"])
     made = yield from run_calls(state, settled)
     outcome = _feed_back(state, reply, thought, made.results) if made.results else None
     if not made.open:
         return outcome
     if made.stop:
         return stop_run(state, made.stop, reply, thought, made.open)
-    return end_at_limit(state, reply, thought, made.open, find_limit(state, len(made.open)) or "max_tool_calls")
+    return end_at_limit(state, reply, thought, made.open, state.budget.forbids(len(made.open)) or "max_tool_calls")
 
 
 def _feed_back(
@@ -125,7 +125,8 @@ def _feed_back(
 ) -> AgentOutcome | None:
     """Send the observations to the model, errors too, or end the run over a failure."""
     step = observe_calls(state, reply, thought, results)
-    failures = [result for _, result in results if not has_succeeded(result)]
+    made = zip(results, step.observations, strict=True)
+    failures = [result for (_, result), seen in made if seen.status != "seen"]
     outcome = weigh_failures(state, failures)
     if outcome is None:
         state.feed_results(reply, thought, step, failures)
@@ -214,16 +215,16 @@ def stop_run(
 def _record_step(
     state: RunState, step: Action | Final, judged: Judged | None = None, limit: str | None = None
 ) -> DecidedBody:
-    """Return what the journal says of one readable reply."""
+    """Return what the journal says of one readable reply: an answer, or calls with the verdicts on them."""
     record: DecidedBody = {"step": state.budget.steps}
     if step.thought is not None:
         record["thought"] = step.thought
     if step.stripped:
         record["stripped"] = list(step.stripped)
-    if isinstance(step, Final):
+    if judged is None:
         record["final"] = True
         return record
-    record["calls"] = record_calls(judged or [])
+    record["calls"] = record_calls(judged)
     if limit:
         record["limit"] = limit
     return record

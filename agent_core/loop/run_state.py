@@ -1,10 +1,11 @@
 """The state of one agent run: what it has spent, sent and traced so far. It decides nothing. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, Result, ToolCall
+from agent_core.config import AfterUntrusted
+from agent_core.effects import CallModel, CallReply, Failed, ModelReply, ReadMessage, ToolCall, ToolReply
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.masked import marks_of
 from agent_core.loop.options import Models, Stage
@@ -17,7 +18,7 @@ from agent_core.origins.proof import proof_of
 from agent_core.outputs import FinishReason, Json, UsedTool, WaitingCall
 from agent_core.policy import Policies, arguments_of
 from agent_core.protocol.clip import as_text
-from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation
+from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation, with_notice
 from agent_core.protocol.feedback import Feedback, Repair
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.parse import Action, Final, Plan, ProtocolError, render
@@ -65,6 +66,7 @@ class RunState:
         self.must_answer = False
         self.plan: list[Json] | None = None
         self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
+        self.after_untrusted: AfterUntrusted = self.config.get("after_untrusted", "run")
         self.keeps_json = rules["cuts"] > 3
         self.rules = rules["replies"]
         self.dialect = _dialect_of(started, self.feedback)
@@ -82,7 +84,7 @@ class RunState:
         system, *neutral = started["messages"]
         examples = [e._replace(observation=False) for e in self.dialect.open_conversation(started.get("examples", ()))]
         first, *rest = self.dialect.open_conversation([system, *neutral])
-        sent = _with_notice([first, *examples, *rest], self._notice())
+        sent = with_notice([first, *examples, *rest], self._notice())
         max_tokens = self.config["max_input_tokens"] or started.get("window")
         extra = started["options"].get("tools")
         rules = rules_of(started)["cuts"]
@@ -125,8 +127,7 @@ class RunState:
         return ENGLISH.question_beyond_budget.format(needed=needed, left=left) if needed > left else None
 
     def _stage(self) -> Stage:
-        budget = self.budget
-        if self.must_answer or budget.next_is_last_step or budget.no_calls_left():
+        if self.must_answer or self.budget.last_chance():
             return "last"
         return "between" if self.trace.tools else "first"
 
@@ -165,16 +166,16 @@ class RunState:
         """Return the call as it starts now: counted, and bound by what the calls before it have left."""
         self.budget.tool_calls += 1
         self.budget.writes += call.once_only
-        if self.reads_on(call.tool):
-            call = replace(call, given=self.cut_observations.read(call.args))
+        if call.tool == READ_OBSERVATION and self.reads_on(call.tool):
+            call = call._replace(given=self.cut_observations.read(call.args))
         if call.effect == "nested":
-            return replace(call, within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
+            return call._replace(within=None, inherited={**self.budget.remaining(), **self.proof.hand_down()})
         within = self.budget.within(call.within)
-        return call if within == call.within else replace(call, within=within)
+        return call if within == call.within else call._replace(within=within)
 
     def reads_on(self, tool: str) -> bool:
         """Return whether it is the loop's own tool."""
-        return self.reading_policy is not None and tool == READ_OBSERVATION
+        return tool == READ_OBSERVATION and self.reading_policy is not None
 
     def calls_made(self, tool: str) -> int:
         used = self.trace.tools.get(tool)
@@ -197,10 +198,18 @@ class RunState:
 
     def record_results(self, replies: Sequence[CallReply]) -> None:
         """Count what calls took: those made at the same time, as long as the longest."""
-        results = [reply for reply in replies if isinstance(reply, Result)]
-        for result in results:
-            self.budget.add_result(result)
-        self.budget.seconds += max([result.seconds for result in results], default=0.0)
+        longest = 0.0
+        for reply in replies:
+            match reply:
+                case ToolReply(seconds=seconds, usage=usage):
+                    if usage:
+                        self.budget.add_result(reply)
+                case Failed(seconds=seconds):
+                    pass
+                case _:
+                    continue
+            longest = seconds if seconds > longest else longest
+        self.budget.seconds += longest
 
     def record_not_run(self, reply: ModelReply, thought: str | None, calls: Sequence[ToolCall], why: str) -> None:
         step, at, seconds = self.budget.steps, reply.at, reply.seconds
@@ -223,35 +232,38 @@ class RunState:
         echoed = self.feedback.echo(reply.content, MAX_ECHO)
         own, feedback = self.dialect.write_protocol_error(reply, error.message, self.call_id(0, 1))
         self.transcript.append(own, [{"role": "assistant", "content": echoed}], step=self.budget.steps)
-        self._append_feedback(feedback, (), Repair(self.feedback.error(error.message), tool_failed=False))
+        self.repair, notice = Repair(self.feedback.error(error.message), tool_failed=False), self._notice()
+        text = "\n\n".join([entry.content for entry in feedback])
+        told = [{"role": "user", "content": part} for part in (text, notice) if part]
+        self.transcript.append(with_notice(feedback, notice), told, step=self.budget.steps)
 
     def feed_results(
         self, reply: ModelReply, thought: str | None, step: ObservedStep, failures: Sequence[CallResult]
     ) -> None:
         """Send what became of the calls, errors too."""
-        own, feedback = self.dialect.write_results(reply, thought, step.observations)
-        self.transcript.append(own, [step.action], step=self.budget.steps)
+        notice = self._notice()
+
+        def write() -> list[Entry]:
+            own, feedback = self.dialect.write_results(reply, thought, step.observations)
+            return [*own, *with_notice(feedback, notice)]
+
+        self.repair = self._repair_of(step, failures) if failures else None
+        answers = [*step.answers, {"role": "user", "content": notice}] if notice else step.answers
+        count = self.dialect.count_results(len(step.answers), has_notice=notice is not None)
+        self.transcript.append_later(count, write, ([step.action], answers), step=self.budget.steps)
+
+    def _repair_of(self, step: ObservedStep, failures: Sequence[CallResult]) -> Repair:
+        """Return the part of the feedback that reports errors."""
         wrong = [
             self.feedback.result(each.status, each.call.tool, each.text)
             for each in step.observations
             if each.status != "seen"
         ]
-        repair = Repair("\n\n".join(wrong), has_tool_failure(failures)) if wrong else None
-        self._append_feedback(feedback, step.answers, repair)
-
-    def _append_feedback(self, feedback: Sequence[Entry], neutral: Sequence[Json], repair: Repair | None) -> None:
-        """Send the feedback to a step; `repair` is the part of it that reports an error."""
-        self.repair, notice = repair, self._notice()
-        text = "\n\n".join([entry.content for entry in feedback])
-        parts = [part for part in (None if neutral else text, notice) if part]
-        self.transcript.append(
-            _with_notice(feedback, notice),
-            [*neutral, *({"role": "user", "content": part} for part in parts)],
-            step=self.budget.steps,
-        )
+        return Repair("\n\n".join(wrong), has_tool_failure(failures))
 
     def _notice(self) -> str | None:
-        return self.feedback.notice(last_step=self.budget.next_is_last_step, last_call=self.budget.no_calls_left())
+        limit = self.budget.last_chance()
+        return None if limit is None else self.feedback.notice(limit)
 
     # ── a plan ────────────────────────────────────────────────────────────────────────────────────
 
@@ -271,7 +283,7 @@ class RunState:
         """Tell the model what became of the plan's steps, and what is wanted of it now."""
         text = self.feedback.report(template, report)
         notice = None if self.must_answer else self._notice()
-        entries = _with_notice([Entry("user", text, observation=True)], notice)
+        entries = with_notice([Entry("user", text, observation=True)], notice)
         self.transcript.append(entries, [entry.to_wire() for entry in entries], step=self.budget.steps)
 
     # ── ending ────────────────────────────────────────────────────────────────────────────────────
@@ -313,12 +325,3 @@ def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
     has_plans = config.get("mode") == "plan" and rules["texts"] >= 5
     dialect = PlanDialect if has_plans else JsonDialect
     return dialect(feedback, codes, rules["replies"])
-
-
-def _with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:
-    """Return the entries, with a notice at the end of the user's turn."""
-    if not notice:
-        return list(entries)
-    if entries and entries[-1].role == "user":
-        return [*entries[:-1], entries[-1]._replace(content=f"{entries[-1].content}\n\n{notice}")]
-    return [*entries, Entry("user", notice)]

@@ -74,9 +74,11 @@ class Trace:
             over -= _cut_text(step, "thought") + _cut_text(step, "error") + _cut_args(step)
             if over <= 0:
                 return steps
-        while steps and _size(steps) > self.max_bytes:
-            del steps[0]
-        return steps
+        over, left_out = _size(steps) - self.max_bytes, 0
+        while over > 0 and left_out < len(steps):
+            over -= _size(steps[left_out]) + len(",")
+            left_out += 1
+        return steps[left_out:]
 
 
 LEFT_OUT = "…"

@@ -1,6 +1,6 @@
 """The conversation of a run: what is sent to the model, and what the next turn gets of it. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import overload
 
@@ -14,6 +14,8 @@ from agent_core.protocol.tokens import estimate
 from agent_core.rules import CURRENT
 from agent_core.words.catalogue import ENGLISH, Words
 
+Write = Callable[[], Sequence[Entry]]
+"""Writes entries when they are needed."""
 SHORTENED = 80
 """Characters of an observation that was shortened to make room."""
 KEPT_PERCENT = 45
@@ -43,9 +45,9 @@ class Transcript:
         self.neutral: list[Json] = list(neutral)
         self._opening = len(self.neutral)
         self._rules, self._words = rules, words
-        self.entries = _number_turns([entry._replace(observation=False) for entry in sent] if rules == 1 else sent)
+        numbered = [entry._replace(observation=False) for entry in sent] if rules == 1 else sent
+        self._wire = _Wire(_number_turns(numbered))
         self.digest = sha256(orjson.dumps([entry.to_wire() for entry in sent])).hexdigest()
-        self._wire = _Wire(self.entries)
         self._max_tokens = max_tokens
         self._extra = extra
         self._tokens = self._count() if max_tokens else 0
@@ -56,10 +58,23 @@ class Transcript:
 
     def append(self, entries: Sequence[Entry], neutral: Sequence[Json], *, step: int) -> None:
         """Send these of a step from now on; `neutral` are the neutral messages for them, which the digest covers."""
-        self.entries += [Entry(*entry[:-1], step) for entry in entries]
+        self.append_later(len(entries), lambda: entries, (neutral,), step=step)
+
+    def append_later(self, count: int, write: Write, neutral: Sequence[Sequence[Json]], *, step: int) -> None:
+        """Send so many entries of a step from now on, which are written when they are first read: a replay sends none.
+
+        `neutral` has the messages for each part of the step, one after the other.
+        """
+        self._wire.add(count, write, step)
         if self._max_tokens:
-            self._tokens += sum(map(_count_tokens, entries))
-        self.digest = sha256(self.digest.encode() + orjson.dumps(neutral)).hexdigest()
+            self._tokens += sum(map(_count_tokens, self.entries[len(self.entries) - count :]))
+        for part in neutral:
+            self.digest = sha256(self.digest.encode() + orjson.dumps(part)).hexdigest()
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What is sent now."""
+        return self._wire.entries
 
     def record(self, *messages: Json) -> None:
         """Add to the conversation for the next turn."""
@@ -72,7 +87,7 @@ class Transcript:
 
     def messages(self) -> Sequence[bytes]:
         """Return all messages in the shape of the wire."""
-        return Messages(self._wire, len(self.entries))
+        return Messages(self._wire, self._wire.count)
 
     def narrow(self, room: int | None, counted: int | None) -> bool:
         """Keep to what a model can take, from the next cut on; whether a cut can help.
@@ -107,7 +122,7 @@ class Transcript:
         """
         if self._max_tokens is None or self._tokens <= self._max_tokens:
             return None
-        whole, self.entries = self.entries, [*self.entries]  # questions that were asked keep theirs
+        asked, self._wire = self._wire, _Wire(self._wire.entries)  # questions that were asked keep theirs
         last = None if self._rules < 3 else self.entries[-1].step
         goal = self._max_tokens if self._rules < 5 else self._max_tokens * KEPT_PERCENT // 100
         shortened, dropped, steps = self._shorten(goal, but=last), self._drop(goal), 0
@@ -115,9 +130,8 @@ class Transcript:
             steps = self._drop_steps(goal, last)
             shortened += self._shorten(self._max_tokens)
         if not shortened and not dropped and not steps:
-            self.entries = whole
+            self._wire = asked
             return None
-        self._wire = _Wire(self.entries)
         by_content = self._rules == 1
         covered = [[entry.role, entry.content] if by_content else entry.to_wire() for entry in self.entries]
         self.digest = sha256(orjson.dumps(covered)).hexdigest()
@@ -161,18 +175,36 @@ class Transcript:
     def _remove(self, entries: Sequence[Entry]) -> None:
         gone = set(map(id, entries))
         self._tokens -= sum(map(_count_tokens, entries))
-        self.entries = [entry for entry in self.entries if id(entry) not in gone]
+        self._wire = _Wire([entry for entry in self.entries if id(entry) not in gone])
 
 
 class _Wire:
-    """A conversation that grows, with its messages as JSON texts, each written when it is first read."""
+    """A conversation that grows: its entries, the last of which may still have to be written, and its messages as JSON
+    texts, each written when it is first read."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries, self._texts = entries, list[bytes]()
+        self.count = len(entries)
+        self._written, self._unwritten = [*entries], list[tuple[Write, int]]()
+        self._texts: list[bytes] = []
+
+    def add(self, count: int, write: Write, step: int) -> None:
+        """Add so many entries of a step."""
+        self._unwritten.append((write, step))
+        self.count += count
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, written."""
+        if self._unwritten:
+            unwritten, self._unwritten = self._unwritten, []
+            for write, step in unwritten:
+                self._written += _of_step(write(), step)
+            assert len(self._written) == self.count
+        return self._written
 
     def first(self, count: int) -> list[bytes]:
         """Return the first messages."""
-        self._texts += [_to_bytes(entry) for entry in self._entries[len(self._texts) : count]]
+        self._texts += [_to_bytes(entry) for entry in self.entries[len(self._texts) : count]]
         return self._texts[:count]
 
 
@@ -194,6 +226,10 @@ class Messages(Sequence[bytes]):
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._wire.first(self._count))
+
+
+def _of_step(entries: Sequence[Entry], step: int) -> list[Entry]:
+    return [Entry(*entry[:-1], step) for entry in entries]
 
 
 def _to_bytes(entry: Entry) -> bytes:

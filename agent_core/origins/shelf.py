@@ -28,12 +28,14 @@ class Shelves:
         """Yield the sources that a value may stand in."""
         hint, figures = probe.hint, probe.figures
         for shelf in self._shelves:
-            if hint is not None and hint not in shelf.folded():
+            if hint is not None and hint not in shelf.rough():
                 continue
             if figures is not None and figures not in shelf.figures():
                 continue
             for source in shelf.sources:
-                if (hint is None or hint in source.folded) and (figures is None or figures in source.figures):
+                if hint is not None and (hint not in source.rough or hint not in source.folded):
+                    continue
+                if figures is None or figures in source.figures:
                     yield source
 
 
@@ -42,17 +44,17 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
-        self._folded, self._folded_count = "", 0
+        self._rough, self._rough_count = "", 0
         self._figures, self._figures_count = "", 0
 
     def add(self, source: Source) -> None:
         self.sources.append(source)
 
-    def folded(self) -> str:
-        if self._folded_count < len(self.sources):
-            new = [source.folded for source in self.sources[self._folded_count :]]
-            self._folded, self._folded_count = BETWEEN.join([self._folded, *new]), len(self.sources)
-        return self._folded
+    def rough(self) -> str:
+        if self._rough_count < len(self.sources):
+            new = [source.rough for source in self.sources[self._rough_count :]]
+            self._rough, self._rough_count = BETWEEN.join([self._rough, *new]), len(self.sources)
+        return self._rough
 
     def figures(self) -> str:
         if self._figures_count < len(self.sources):

@@ -22,7 +22,11 @@ BETWEEN = "\n\0\n"
 """What parts the texts of a value from each other: no value reaches across it."""
 OPENED = "\0"
 """What follows, in a pointer, a text that is JSON and was looked into: the author of the text chose the names below."""
+OPENINGS = ("{", "[")
+"""What a text begins with that may be JSON."""
 _NO_FIGURES = re.compile(r"\D+")
+_NOT_PLAIN = re.compile(rb'\\|\de[+-]?\d|"[\[{]')
+"""An escape, a number with an exponent, a text that may be JSON: what is in such JSON is not to the letter in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Source:
         self.origin = origin
         self.value = value
         self.at = at
+        self._rough: str | None = None
         self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
@@ -122,10 +127,21 @@ class Source:
         """All texts in small letters."""
         return self._parts.folded
 
+    @property
+    def rough(self) -> str:
+        """The texts in small letters with other signs between them: what is not in here, is not in `folded` either.
+
+        Most values are told to be in no text by this alone, and no text is read for it.
+        """
+        if self._rough is None:
+            plain = _plain_json(self.value)
+            self._rough = self.folded if plain is None else plain
+        return self._rough
+
     @cached_property
     def figures(self) -> str:
         """All figures of the texts, one after the other."""
-        figures = _NO_FIGURES.sub("", self._parts.text)
+        figures = _NO_FIGURES.sub("", self._parts.text if (plain := _plain_json(self.value)) is None else plain)
         return figures if figures.isascii() else "".join(str(int(figure)) for figure in figures)
 
     @cached_property
@@ -157,6 +173,19 @@ class _Texts(NamedTuple):
     folded: str
 
 
+def _plain_json(value: Any) -> str | None:
+    """Return the JSON of a value in small letters if all its texts are in it to the letter, in their order; else
+    None."""
+    if type(value) is str and value[:1] not in OPENINGS:
+        return value.lower() if value.isascii() else None
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        return None
+    is_plain = text.isascii() and _NOT_PLAIN.search(text) is None
+    return text.decode().lower() if is_plain else None
+
+
 def _read_texts(value: Any, at: str) -> _Texts:
     if type(value) is int or type(value) is float:
         text = str(value)
@@ -182,6 +211,9 @@ def leaves_of(value: Any, pointer: str = "") -> list[tuple[str, Any]]:
     waiting: list[Iterator[tuple[str, Any, bool]]] = [iter([(pointer, value, True)])]
     while waiting:
         for at, each, may_open in waiting[-1]:
+            if type(each) is str and (not may_open or each[:1] not in OPENINGS):
+                found.append((at, each))
+                continue
             if isinstance(each, dict):
                 waiting.append(_members(found, at, each, may_open))
                 break
@@ -207,7 +239,7 @@ def _members(found: list[tuple[str, Any]], at: str, value: Json, may_open: bool)
 
 
 def _as_json(text: str) -> Json | list[Any] | None:
-    if text[:1] not in ("{", "["):
+    if text[:1] not in OPENINGS:
         return None
     try:
         value = orjson.loads(text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_core.inherited import Inherited, SourceRecord
 from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
@@ -20,6 +20,8 @@ MODEL = "model"
 AUTHOR = "author"
 MAX_LEAVES = 500
 """A call with more values under a rule than this is not proven."""
+MOST_LABELS = 1024
+"""Values whose origins are kept as found."""
 MAX_PLACE = 120
 """Characters of a path in a label."""
 MAX_SHOWN = 16
@@ -35,8 +37,7 @@ class Unproven:
     rule: Rule | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tracing:
+class Tracing(NamedTuple):
     """Where the values of a call come from, by pointer, and what of them is not proven."""
 
     origins: dict[str, str] | None
@@ -74,6 +75,7 @@ class Sources:
         self.comparison = comparison
         self._written, self._read = Shelves(), Shelves()
         self._places: dict[int, tuple[ToolPolicy, Place]] = {}
+        self._labels: dict[object, str] = {}
         self.has_untrusted = False
         for record in records:
             value = record["value"] if "value" in record else messages[record.get("message", 0)]["content"]
@@ -83,6 +85,8 @@ class Sources:
     def _add(self, source: Source) -> None:
         is_read = source.origin.kind in ("tool", "other")
         (self._read if is_read else self._written).add(source)
+        if not is_read:
+            self._labels.clear()  # it comes before what was read
         self.has_untrusted = self.has_untrusted or (is_read and not source.origin.trusted)
 
     def add_answer(self, tool: str, place: str, output: Any, *, trusted: bool) -> None:
@@ -115,6 +119,8 @@ class Sources:
                 label, is_proven = ("" if leaf.value is None else AUTHOR), True
             elif count >= MAX_LEAVES:
                 label, is_proven = MODEL, False
+            elif rule is None:
+                label, is_proven = self._label_of(leaf), True
             else:
                 label, is_proven = self._trace_leaf(leaf, rule)
             if rule and not is_proven and unproven is None:
@@ -130,6 +136,20 @@ class Sources:
             place = Place.of_arguments(policy["schema"], policy["args"])
             found = self._places[id(policy)] = (policy, place)
         return found[1]
+
+    def _label_of(self, leaf: Leaf) -> str:
+        """Return the label of a value's origin where no rule asks for one.
+
+        A value that was found once has that origin until a source is added before those that were read: a later one
+        comes behind.
+        """
+        key = (type(leaf.value), leaf.value, leaf.format, leaf.name)
+        label = self._labels.get(key)
+        if label is None:
+            label, _ = self._trace_leaf(leaf, None)
+            if label != MODEL and len(self._labels) < MOST_LABELS:
+                self._labels[key] = label
+        return label
 
     def _trace_leaf(self, leaf: Leaf, rule: Rule | None) -> tuple[str, bool]:
         """Return the label of a value's origin, and whether it will do."""
@@ -181,6 +201,9 @@ def _record(source: Source) -> SourceRecord:
 def _summarise(found: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
     """Yield one entry for an argument whose values all have one origin, else one for each value."""
     for argument, leaves in found.items():
+        if len(leaves) == 1:
+            yield argument, leaves[0][1]
+            continue
         labels = list(dict.fromkeys([label for _, label in leaves]))
         if len(labels) == 1:
             yield argument, labels[0]

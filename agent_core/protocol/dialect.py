@@ -36,6 +36,15 @@ class Entry(NamedTuple):
         return {**message, **self.more} if self.more else message
 
 
+def with_notice(entries: Sequence[Entry], notice: str | None) -> list[Entry]:
+    """Return the entries, with a notice at the end of the user's turn."""
+    if not notice:
+        return list(entries)
+    if entries and entries[-1].role == "user":
+        return [*entries[:-1], entries[-1]._replace(content=f"{entries[-1].content}\n\n{notice}")]
+    return [*entries, Entry("user", notice)]
+
+
 class Observation(NamedTuple):
     """What became of one call, as the model reads it. `hint` says how it can read on; it is said in this run alone."""
 
@@ -71,6 +80,11 @@ class Dialect(Protocol):
     def write_results(
         self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]
     ) -> Exchange: ...
+
+    def count_results(self, calls: int, *, has_notice: bool) -> int:
+        """Return how many entries the results of so many calls are, the model's own message and a notice behind them
+        included."""
+        ...
 
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
         """`call_id` names calls that could not be read."""

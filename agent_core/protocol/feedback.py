@@ -76,11 +76,9 @@ class Feedback:
         """Return an unreadable reply as the model sees it again."""
         return clip(reply, limit, self.words) or self.words.no_reply_text
 
-    def notice(self, *, last_step: bool, last_call: bool) -> str | None:
-        """That the next reply must be the answer, when it must."""
-        if last_step:
-            return str(self.texts["last_step"])
-        return str(self.texts["last_call"]) if last_call else None
+    def notice(self, limit: Literal["max_steps", "max_tool_calls"]) -> str:
+        """Return that the next reply must be the answer, because of this limit."""
+        return str(self.texts["last_step" if limit == "max_steps" else "last_call"])
 
     def is_quoted(self, repair: Repair | None, answer: Any) -> bool:
         """Return whether an answer only repeats the repair text, as small models do."""

@@ -38,15 +38,22 @@ class JsonDialect:
     def read_reply(self, reply: ModelReply, *, mode: Mode, any_answer: bool) -> Reading:
         words = self.feedback.words
         step = read_step(reply, mode=mode, any_answer=any_answer, words=words, rules=self.rules, names=self.names)
-        if isinstance(step, Plan):
-            return ProtocolError("unknown_type", words.no_plan)
-        return [step] if isinstance(step, Action) else step
+        match step:
+            case Action():
+                return [step]
+            case Plan():
+                return ProtocolError("unknown_type", words.no_plan)
+            case _:
+                return step
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         own = "\n".join([_echo(each, thought, self.feedback.words) for each in observations])
         parts = [self.feedback.result(each.status, each.call.tool, each.whole) for each in observations]
         all_seen = all(each.status == "seen" for each in observations)
         return Exchange([Entry("assistant", own)], [Entry("user", "\n\n".join(parts), observation=all_seen)])
+
+    def count_results(self, calls: int, *, has_notice: bool) -> int:
+        return 2
 
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
         own = self.feedback.echo(reply.content, MAX_ECHO)

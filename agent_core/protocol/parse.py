@@ -166,6 +166,9 @@ def _read_first_action(body: str) -> Action | None:
 
 def read_value(body: str, words: Words = ENGLISH) -> Any:
     """Return the JSON value of a text, or the ProtocolError that says why it is refused."""
+    value = strict_json.decode_sound(body)
+    if value is not None:
+        return value
     try:
         value = strict_json.decode(body)
     except ValueError:
@@ -176,8 +179,15 @@ def read_value(body: str, words: Words = ENGLISH) -> Any:
 
 def _read(body: str, any_answer: bool, words: Words) -> Step | ProtocolError:
     value = read_value(body, words)
-    if isinstance(value, ProtocolError):
-        return value
+    match value:  # the usual reply first: it has what an action has, and nothing else
+        case {"type": "action", "tool": str(tool), "args": dict(), "thought": str(thought)} if len(value) == 4:
+            return Action(tool, value["args"], thought)
+        case {"type": "action", "tool": str(tool), "args": dict()} if len(value) == 3:
+            return Action(tool, value["args"])
+        case ProtocolError():
+            return value
+        case _:
+            pass
     return check_object(value, any_answer=any_answer, words=words) or _make_step(value)
 
 

@@ -40,11 +40,13 @@ def read_step(
         return step
     if reply.finish_reason == MALFORMED:
         return ProtocolError("unknown_type", _with_why(words.refused_reply, reply, words))
-    if isinstance(step, ProtocolError):
-        return _explain_unread(reply, step, words, names)
-    if isinstance(step, Final) and isinstance(step.answer, str) and is_call(step.answer, names):
-        return ProtocolError("unknown_type", words.call_in_answer)
-    return step
+    match step:
+        case ProtocolError():
+            return _explain_unread(reply, step, words, names)
+        case Final(str(answer)) if is_call(answer, names):
+            return ProtocolError("unknown_type", words.call_in_answer)
+        case _:
+            return step
 
 
 def explain_refused_call(reply: ModelReply, words: Words) -> ProtocolError:

@@ -99,6 +99,9 @@ class ToolsDialect:
         ]
         return Exchange([_calling(thought, calls, reply.echo)], [self._result_entry(each) for each in observations])
 
+    def count_results(self, calls: int, *, has_notice: bool) -> int:
+        return 1 + calls + has_notice
+
     def write_protocol_error(self, reply: ModelReply, error: str, call_id: str) -> Exchange:
         text = self.feedback.error(error)
         if not reply.calls:

@@ -95,7 +95,7 @@ def complete_words(*words: str) -> Complete:
 def _runs(context: typer.Context) -> Iterator[Offer]:
     from engine_shim.cli.store import open_named_store
     from engine_shim.store.entries import RunFilter
-    from engine_shim.store.run_list import list_runs
+    from engine_shim.store.journal_runs import list_runs
 
     with closing(open_named_store(context.params.get("store"), context.params.get("config"), patience=0.1)) as store:
         entries = list_runs(store, RunFilter(limit=NEWEST_RUNS))

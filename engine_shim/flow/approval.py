@@ -1,7 +1,7 @@
 """Calls of plain nodes that a person has to let through before they are made. Pure."""
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.decisions import Decision, Deny, Edit
@@ -75,7 +75,7 @@ def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCal
         return Failed("policy_denied", refuse_arguments(call.tool, faults), "", 0.0)
     fills = [fill for fill in call.fills if _value_at(args, fill["at"]) == _value_at(call.config, fill["at"])]
     effect = effect_of(state.tools[call.tool], args) or "write"
-    return replace(call, args=args, config=args, effect=effect, fills=fills)
+    return call._replace(args=args, config=args, effect=effect, fills=fills)
 
 
 def _value_at(value: Any, at: Sequence[Any]) -> Any:

@@ -1,7 +1,6 @@
 """Nodes that wait for a time or a signal. Pure."""
 
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import AwaitEvent, CallReply, Effect, Elapsed, Event, Stop, ToolCall, ToolReply
@@ -17,7 +16,7 @@ def call_and_await(call: ToolCall) -> Generator[Effect, Any, CallReply]:
     event: Event | Stop = yield AwaitEvent(call, reply.output["until"], reply.output["signal"])
     if isinstance(event, Stop):
         return event
-    return replace(reply, output=_describe(event, reply.output["until"]), at=event.at)
+    return reply._replace(output=_describe(event, reply.output["until"]), at=event.at)
 
 
 def _describe(event: Event, until: str | None) -> Json:

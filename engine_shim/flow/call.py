@@ -1,7 +1,6 @@
 """The call of a node, with the placeholders of its config filled. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from agent_core.effects import ToolCall
@@ -35,7 +34,7 @@ def build_call(state: State, visit: VisitState, more: Mapping[str, Any] | None =
     effect = effect_of(tool, config) or "write"
     call = ToolCall(node.id, node.tool, config, config, effect, None, tool["idempotent"], fills=names.fills)
     filled = filled_prompts(node, names, state.nodes) if node.tool == AGENT else {}
-    return replace(call, inherited={"filled": filled}) if filled else call
+    return call._replace(inherited={"filled": filled}) if filled else call
 
 
 def refuse_masked(state: State, tool: str, config: Json) -> str | None:

@@ -5,7 +5,7 @@ branches end changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
@@ -239,10 +239,10 @@ class State:
             usual = self.tools[call.tool]["within"]
             own = self.nodes[call.id].timeout is not None
             within = left if own or usual is None else usual if left is None else min(usual, left)
-            return replace(call, within=within)
+            return call._replace(within=within)
         remaining = {name: value for name, value in self.budget.remaining().items() if value is not None}
         handed = {**call.inherited, **remaining, **self.handed, **({"fills": call.fills} if call.fills else {})}
-        return replace(call, within=None, inherited={**handed, **({} if left is None else {"seconds": left})})
+        return call._replace(within=None, inherited={**handed, **({} if left is None else {"seconds": left})})
 
 
 class OutputsBefore(Mapping[str, Any]):

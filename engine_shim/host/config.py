@@ -146,6 +146,7 @@ class HostConfig(BaseModel):
     _around: HostPolicy | None = PrivateAttr(None)
     _of_sources: Secrets | None = PrivateAttr(None)
     _signing: set[str] = PrivateAttr(default_factory=set)
+    _homes: dict[str, list[tuple[Path, Path]]] = PrivateAttr(default_factory=dict)  # one with that of its tenants
 
     def model_post_init(self, context: Any) -> None:
         """Note the secrets with which this host and its tenants sign."""

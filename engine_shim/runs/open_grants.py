@@ -1,6 +1,6 @@
 """open_grants(): what a host by its configuration gives to definitions."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,14 +129,19 @@ def find_home(config: HostConfig) -> list[Path]:
 def find_homes_of_others(config: HostConfig) -> list[Path]:
     """Return the directories of other tenants, as far as they are theirs alone."""
     own = {path.resolve() for path in find_home(config)}
-    names = [each for each in config.tenants.values() if config.tenants.get(config.tenant or "") is not each]
-    given = [path for each in names for path in (each.root, each.workflows, each.agents, each.triggers) if path]
-    return [path for path in (config.base / each for each in given) if not _holds(path, own)]
+    around = {above for each in own for above in (each, *each.parents)}
+    homes = _list_homes(config)
+    return [path for name in homes if name != config.tenant for path, real in homes[name] if real not in around]
 
 
-def _holds(path: Path, own: set[Path]) -> bool:
-    real = path.resolve()
-    return any(each.is_relative_to(real) for each in own)
+def _list_homes(config: HostConfig) -> Mapping[str, list[tuple[Path, Path]]]:
+    """Return the directories that each tenant names, as they are named below the base and as they are on disk; read
+    once for a host and all its tenants."""
+    if not config._homes:
+        for name, each in config.tenants.items():
+            named = filter(None, (each.root, each.workflows, each.agents, each.triggers))
+            config._homes[name] = [(path, path.resolve()) for path in (config.base / given for given in named)]
+    return config._homes
 
 
 def list_variables(config: HostConfig, *, others: bool) -> Variables:

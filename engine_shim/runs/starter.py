@@ -1,5 +1,6 @@
 """RunStarter: how a run begins on this host: checked, prepared, and written before anything is driven."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.host_check import HostCheck
+from engine_shim.runs.known_workflows import KnownWorkflows
 from engine_shim.runs.prepare import Preparer
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
@@ -57,6 +59,7 @@ class RunStarter:
         self.host = ""
         self._store, self._index = store, RunIndex(store)
         self._grants, self._agents = grants, agents
+        self._known = KnownWorkflows()
 
     def prepare(
         self,
@@ -68,12 +71,17 @@ class RunStarter:
     ) -> Start:
         """Return how a run starts, whose id was made just now if it `is_new`. DefinitionError, with nothing written,
         when it cannot be run."""
-        if not isinstance(workflow, Workflow | CheckedWorkflow):
+        if isinstance(workflow, str | os.PathLike):
+            workflow = self._known.load(workflow)
+        elif not isinstance(workflow, Workflow | CheckedWorkflow):
             workflow = load_workflow(workflow)
         is_new = is_new or run_id is None
         begun = not is_new and run_id is not None and self._index.has_started(check_run_id(run_id))
         grant = self._grants.of_workflow(workflow)
-        checked = check(workflow, grant.registry, self._agents, begun=begun)
+        if begun or isinstance(workflow, CheckedWorkflow):
+            checked = check(workflow, grant.registry, self._agents, begun=begun)
+        else:
+            checked = self._known.check(workflow, grant.registry, self._agents)
         if not begun:
             refuse(HostCheck(grant).run_problems(checked.workflow, checked.invoked))
         inputs = checked.external_of(external or {})

@@ -1,6 +1,7 @@
 """Tenants: the hosts that one server serves, each with stores, tools, workflows and agents of its own."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -161,9 +162,10 @@ class Tenants(Mapping[str | None, Tenant]):
         own = open_tenant(config, store, model, telemetry, Shared(secrets, slots.line(None), runs, self.links))
         self._by_name: dict[str | None, Tenant] = {None: own}
         configs = {name: config.for_tenant(name) for name in config.tenants}
-        directories = [_workflows_of(each).resolve() for each in (config, *configs.values())]
+        directories = {name: _workflows_of(each).resolve() for name, each in ((None, config), *configs.items())}
+        users = Counter(directories.values())
         for name, each in configs.items():
-            is_own, about = directories.count(_workflows_of(each).resolve()) == 1, telemetry.of_tenant(name)
+            is_own, about = users[directories[name]] == 1, telemetry.of_tenant(name)
             shared = Shared(secrets, slots.line(name), runs, self.links)
             self._by_name[name] = open_tenant(each, store, model, about, shared, is_own=is_own)
 

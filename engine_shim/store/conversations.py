@@ -15,6 +15,13 @@ _NEWEST_TURNS: Final = """SELECT conversation, agent, started_at FROM (
     WHERE place = 1 ORDER BY started_at DESC LIMIT ?"""
 
 
+MOST_RECENT: Final = 5000
+"""Runs among which the newest turns are looked for first: all turns of a store may be very many."""
+_RECENT_TURNS: Final = f"""SELECT conversation, agent, started_at FROM (
+        SELECT run, started_at FROM workflow_runs ORDER BY started_at DESC, run DESC LIMIT {MOST_RECENT}) AS recent
+    JOIN run_turns USING (run) WHERE conversation IS NOT NULL ORDER BY started_at DESC, run DESC"""
+
+
 class NewestTurn(NamedTuple):
     """The newest turn of a conversation with an agent."""
 
@@ -31,4 +38,9 @@ def find_newest_turn(store: DatabaseRunStore, conversation: str, status: RunStat
 
 def list_newest_turns(database: Reader, most: int) -> list[NewestTurn]:
     """Return the newest turn of each conversation, newest first."""
+    recent: dict[str, NewestTurn] = {}
+    for row in database.rows("run_turns", _RECENT_TURNS):
+        recent.setdefault(row[0], NewestTurn(*row))
+    if len(recent) >= most:
+        return list(recent.values())[:most]
     return [NewestTurn(*row) for row in database.rows("run_turns", _NEWEST_TURNS, most)]

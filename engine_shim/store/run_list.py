@@ -1,20 +1,16 @@
-"""list_runs(): what a store holds, newest first: its workflow runs, and what other programs put into its journal.
-
-A list starts fast: it loads no engine, and of each run its first and its last record alone.
-"""
+"""What a list says of a run, by its first and its last record alone: it loads no engine."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.outputs import Json
 from agent_core.statuses import ListedStatus, read_ended_status
-from engine_shim.store.entries import ALL, RunEntry, RunFilter, parse_time
+from engine_shim.store.entries import RunEntry, parse_time
 from engine_shim.store.run_store import DatabaseRunStore
 
 ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
-_BEGUN = f"SELECT run, data FROM rows WHERE n = 0 AND {ROOT_STRANDS}"
 _FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
 _LAST = f"SELECT data FROM rows WHERE run = ? AND {ROOT_STRANDS} ORDER BY n DESC LIMIT 1"
 
@@ -34,15 +30,6 @@ class RunOutline:
     agent: str | None = None
 
 
-def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry]:
-    """Return the entries of all runs that the filter admits, newest first."""
-    listed = store.entries(wanted)
-    others = [entry for entry in _unlisted(store) if wanted.admits(entry)]
-    if not others:
-        return listed
-    return sorted([*listed, *others], key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
-
-
 def outline(store: DatabaseRunStore, run: str) -> RunOutline:
     """Return what a run was given, how long it took and where it comes from, as far as its journal can be read."""
     first, last = _record(store, _FIRST, run), _record(store, _LAST, run)
@@ -58,14 +45,6 @@ def outline(store: DatabaseRunStore, run: str) -> RunOutline:
 def origin_as_text(forked: Mapping[str, Any]) -> str:
     """Return where a forked run comes from."""
     return f"{'retry of' if forked.get('retry') else 'forked from'} {forked['run']}"
-
-
-def _unlisted(store: DatabaseRunStore) -> Iterator[RunEntry]:
-    """Entries of the runs that only the journal holds."""
-    known = {run for (run,) in store.database.rows("workflow_runs", "SELECT run FROM workflow_runs")}
-    for run, data in store.database.rows("rows", _BEGUN):
-        if run not in known:
-            yield complete_entry(store, read_beginning(run, read_record(data)))
 
 
 def read_beginning(run: str, first: Json) -> RunEntry:

@@ -1,7 +1,6 @@
 """Why a reply ended: each vendor's word in ours, and what becomes of a reply that was cut, filtered or odd."""
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,23 +156,23 @@ NOT_WHOLE = ["", "  ", "I call <tool_call>", '{"name": "look", "arguments": {"q"
 
 @pytest.mark.parametrize("text", NOT_WHOLE)
 def test_under_an_unknown_word_a_text_with_the_mark_of_a_call_is_cut(text: str) -> None:
-    run = Hand([replace(said(text), finish_reason="moonset"), said("Right.")], **NATIVE)
+    run = Hand([said(text)._replace(finish_reason="moonset"), said("Right.")], **NATIVE)
     assert run.decided[0]["unreadable"]["kind"] == "truncated"
     assert "moonset" in run.last_heard
     assert run.output["final_answer"] == "Right."
 
 
 def test_under_an_unknown_word_whole_calls_are_made_and_others_are_cut() -> None:
-    whole = replace(calls(("look", {"q": "x"})), finish_reason="moonset")
+    whole = calls(("look", {"q": "x"}))._replace(finish_reason="moonset")
     assert Hand([whole, said("Right.")], **NATIVE).output["used_tools"]["look"]["count"] == 1
-    cut = replace(whole, calls=[{"name": "look", "arguments": '{"q":'}])
+    cut = whole._replace(calls=[{"name": "look", "arguments": '{"q":'}])
     assert Hand([cut, said("Right.")], **NATIVE).decided[0]["unreadable"]["kind"] == "truncated"
 
 
 def test_under_an_unknown_word_a_whole_step_is_taken_and_another_text_is_cut() -> None:
-    whole = replace(said(final("Right.")), finish_reason="moonset")
+    whole = said(final("Right."))._replace(finish_reason="moonset")
     assert Hand([whole]).output["final_answer"] == "Right."
     for text in ("Right.", final("Right.")[:-3]):
-        run = Hand([replace(said(text), finish_reason="moon{set"), final("Right.")], tools=[look()])
+        run = Hand([said(text)._replace(finish_reason="moon{set"), final("Right.")], tools=[look()])
         assert run.decided[0]["unreadable"]["kind"] == "truncated"
         assert "{" not in run.decided[0]["unreadable"]["message"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -25,7 +24,7 @@ def native(replies: list[Any], **config: Any) -> Hand:
 
 def one(arguments: str, name: str = "look") -> Any:
     """A reply with one call, its arguments as they came."""
-    return replace(said(""), calls=[{"name": name, "arguments": arguments}])
+    return said("")._replace(calls=[{"name": name, "arguments": arguments}])
 
 
 # ── the wire ──────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +127,7 @@ def test_two_codes_with_one_name_are_a_definition_error() -> None:
 
 def test_what_a_vendor_puts_into_its_calls_goes_back_to_it_and_to_nobody_else() -> None:
     signed = [{"name": "look", "arguments": '{"q":"x"}', "extra_content": {"google": {"thought_signature": "s1"}}}]
-    reply = replace(said(""), calls=signed, echo={"reasoning_content": "Hm."})
+    reply = said("")._replace(calls=signed, echo={"reasoning_content": "Hm."})
     run = native([reply, "Seen."])
     own = run.questions[1][-2]
     assert own["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s1"}}
@@ -168,7 +167,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "lone_surrogate": (one('{"q":"\\ud800"}'), "lone_surrogate"),
     "no_object": (one('["x"]'), "wrong_type"),
     "empty": (said("  \n"), "empty"),
-    "cut_off": (replace(one('{"q":"x"}'), finish_reason="length"), "truncated"),
+    "cut_off": (one('{"q":"x"}')._replace(finish_reason="length"), "truncated"),
     "too_large": (one('{"q":"' + "x" * 2**20 + '"}'), "too_large"),
     "call_as_text": (said('<tool_call>\n{"name":"look","arguments":{"q":"x"}}\n</tool_call>'), "unknown_type"),
     "call_as_json": (said('{{"name": "look", "arguments": {"q": "x"}}}}'), "unknown_type"),
@@ -180,7 +179,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "too_many": (calls(*[("look", {"q": str(i)}) for i in range(129)]), "too_large"),
     "call_as_our_json": (said(" " + action()), "unknown_type"),
     "one_of_two": (
-        replace(said(""), calls=[{"name": "look", "arguments": '{"q":"x"}'}, {"name": "look", "arguments": "{"}]),
+        said("")._replace(calls=[{"name": "look", "arguments": '{"q":"x"}'}, {"name": "look", "arguments": "{"}]),
         "not_json",
     ),
 }

@@ -4,11 +4,13 @@
     python tests/bench/replay.py --store 10000
 
 Each run calls a tool in every step but the last; every tenth step, and the second one, is refused or unreadable and
-then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory. The last row says how many
-times as long a replay takes as parsing and hashing the same records. `--store` records so many runs of a workflow with
-ten steps each, and times `agent-core replay --all` over them, without and with another policy, on all cores: seconds,
-seconds of CPU on all cores together, steps per second of CPU, and how many times the CPU that parsing and hashing the
-same records takes.
+then repaired. `file` reads a JSONL journal anew each time, `rows` has the rows in memory, `what-if` replays those under
+a policy that changes no decision. The rows below say how many times as long `rows` and `what-if` take as parsing and
+hashing the same records in this process, and how many calls one more step of `rows` costs, built-ins included: the
+difference between 30 steps and 5, whatever `--calls` says. `--store` records so many runs of a workflow with ten steps
+each, and times `agent-core replay --all` over them, without and with another policy, on all cores: seconds, steps per
+second, seconds of CPU on all cores together, steps per second of CPU, and how many times the CPU that parsing and
+hashing the same records takes.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from time import perf_counter, process_time
+from types import FrameType
 
 import orjson
 
@@ -113,7 +116,40 @@ def from_rows(path: Path) -> Callable[[], Replay]:
     return lambda: replay(rows, run_id="bench")
 
 
-SOURCES = {"file": from_file, "rows": from_rows}
+def what_if(path: Path) -> Callable[[], Replay]:
+    rows = [row for strand in JsonlJournal(path).load("bench").values() for row in strand]
+    return lambda: replay(rows, run_id="bench", policy={"max_repairs": 2})
+
+
+SOURCES = {"file": from_file, "rows": from_rows, "what-if": what_if}
+FEW, MANY = 5, 30
+"""The lengths of the runs whose calls are counted."""
+
+
+def calls_of(once: Callable[[], Replay]) -> int:
+    """How many functions are called, built-ins included, once everything is warm."""
+    count = 0
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    for _ in range(2):
+        once()
+    sys.setprofile(see)
+    try:
+        once()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def count_calls(folder: Path) -> float:
+    """The calls of one more replayed step."""
+    for calls in (FEW, MANY):
+        record(_path(folder, calls), calls)
+    few, many = (calls_of(from_rows(_path(folder, calls))) for calls in (FEW, MANY))
+    return (many - few) / (MANY - FEW)
 
 
 def floor(path: Path, calls: int, rounds: int) -> float:
@@ -154,8 +190,12 @@ def table(folder: Path, rounds: int, lengths: Sequence[int]) -> str:
     }
     rows = [f"{name:<26}" + "".join(f"{each:>12,.0f}" for each in speeds) for name, speeds in found.items()]
     floors = [floor(_path(folder, calls), calls, rounds) for calls in lengths]
-    ratios = "".join(f"{bare / full:>12.1f}" for bare, full in zip(floors, found["rows"], strict=True))
-    return "\n".join([head, *rows, f"{'rows : parse and hash':<26}{ratios}"])
+    for name in ("rows", "what-if"):
+        ratios = "".join(f"{bare / full:>12.1f}" for bare, full in zip(floors, found[name], strict=True))
+        rows.append(f"{f'{name} : parse and hash':<26}{ratios}")
+    with tempfile.TemporaryDirectory() as counted:
+        rows.append(f"{'calls of one more step':<26}{count_calls(Path(counted)):>12.0f}")
+    return "\n".join([head, *rows])
 
 
 WORKFLOW = {
@@ -185,12 +225,12 @@ def time_store(store: Path, steps: int) -> list[str]:
     """How long `replay --all` takes, and what it says of the runs, which have so many steps in all."""
     command = [str(Path(sys.executable).with_name("agent-core")), "replay", "--all", "--store", str(store)]
     bare = store_floor(store)
-    told = [f"{'':<10}{'seconds':>10}{'CPU':>10}{'steps/s':>10}{'x parse and hash':>18}"]
+    told = [f"{'':<10}{'seconds':>10}{'steps/s':>10}{'CPU':>10}{'steps/CPU s':>13}{'x parse and hash':>18}"]
     for name, words in (("replay", []), ("what-if", ["--set", 'deny_tools=["calculator"]'])):
         start, before = perf_counter(), _seconds_of_children()
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         seconds, used = perf_counter() - start, _seconds_of_children() - before
-        figures = f"{seconds:>10.1f}{used:>10.1f}{steps / used:>10,.0f}{used / bare:>18.1f}"
+        figures = f"{seconds:>10.1f}{steps / seconds:>10,.0f}{used:>10.1f}{steps / used:>13,.0f}{used / bare:>18.1f}"
         told.append(f"{name:<10}{figures}  {done.stdout.splitlines()[-1]}")
     return told
 

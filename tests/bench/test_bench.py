@@ -88,9 +88,17 @@ def test_the_bench_of_peers_names_the_package_that_is_missing() -> None:
 
 @pytest.mark.exhaustive
 def test_the_replay_bench_prints_a_speed_a_ratio_and_the_times_of_a_store() -> None:
-    names = ["steps per second", "file ", "rows ", "rows : parse and hash "]
+    names = [
+        "steps per second",
+        "file ",
+        "rows ",
+        "what-if ",
+        "rows : parse",
+        "what-if : parse",
+        "calls of one more step",
+    ]
     rows = bench("--rounds", "1", "--calls", "4", script="replay.py")
-    assert [row.startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 4
+    assert [row.startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 7
     _, *rows = bench("--store", "3", script="replay.py")
     assert [row.split()[0] for row in rows] == ["replay", "what-if"]
     assert [row.endswith(end) for row, end in zip(rows, ("3 identical", "3 changed"), strict=True)] == [True, True]

@@ -1,7 +1,6 @@
 """Driving a loop by hand: a `run_started` body, and the replies that a test gives to what the loop asks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -69,15 +68,15 @@ def spoken(reply: Any, protocol: str) -> Any:
         step = {"type": "action", "tool": "look", "args": whole.content}
     if step["type"] == "final":
         answer = step["answer"]
-        return replace(whole, content=answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+        return whole._replace(content=answer if isinstance(answer, str) else orjson.dumps(answer).decode())
     arguments = step["args"] if isinstance(step["args"], str) else orjson.dumps(step["args"]).decode()
-    return replace(whole, content="", calls=[{"name": function_name(step["tool"]), "arguments": arguments}])
+    return whole._replace(content="", calls=[{"name": function_name(step["tool"]), "arguments": arguments}])
 
 
 def calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> ModelReply:
     """A reply with native calls side by side, (tool, args) each."""
     sent = [{"name": function_name(tool), "arguments": orjson.dumps(args).decode()} for tool, args in made]
-    return replace(said(thought), calls=sent)
+    return said(thought)._replace(calls=sent)
 
 
 def did(output: Any = "seen", *, seconds: float = 1.0, **options: Any) -> ToolReply:

@@ -125,11 +125,11 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
 
 def _find_fault(schema: Schema) -> tuple[str, str] | None:
     """Return where and why a schema is not valid, as jsonschema says; None for one that is."""
-    text = _json_text(schema)
+    text = json_text(schema)
     return _schema_fault(schema) if text is None else _schema_fault_of(text)
 
 
-def _json_text(schema: Schema) -> str | None:
+def json_text(schema: Schema) -> str | None:
     """Return the schema's JSON text; None if it holds what JSON does not, such as a tuple, which jsonschema refuses."""
     try:
         text = json.dumps(schema)

@@ -11,7 +11,8 @@ def pointer_of(path: Iterable[object]) -> str:
 
 def escape(part: object) -> str:
     """Return one step of a pointer."""
-    return str(part).replace("~", "~0").replace("/", "~1")
+    step = str(part)
+    return step.replace("~", "~0").replace("/", "~1") if "~" in step or "/" in step else step
 
 
 def unescape(part: str) -> str:

@@ -16,7 +16,7 @@ from engine_shim.cli.doctor.sqlite import PATIENCE_S, Probe, probe, select
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.store.database_sqlite import LAYOUT
 from engine_shim.store.index import RunIndex
-from engine_shim.store.run_list import list_runs
+from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore, SqliteRunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS

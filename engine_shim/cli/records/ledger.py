@@ -16,9 +16,9 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.store.entries import RunEntry
+from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import count_ledger_runs, read_ledger, was_deleted
 from engine_shim.store.ledger_proof import LedgerProof, prove_store
-from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 

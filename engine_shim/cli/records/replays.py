@@ -10,7 +10,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.runs.trial import try_replay
 from engine_shim.store.entries import RunFilter
-from engine_shim.store.run_list import list_runs
+from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}

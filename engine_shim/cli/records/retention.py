@@ -13,7 +13,7 @@ from engine_shim.cli.records.runs import entry_as_data, entry_as_line, read_stat
 from engine_shim.cli.store import open_named_store
 from engine_shim.cli.timespec import read_age
 from engine_shim.store.entries import RunEntry, parse_time
-from engine_shim.store.run_list import list_runs
+from engine_shim.store.journal_runs import list_runs
 from utools.databases.store_address import StoreAddress
 
 

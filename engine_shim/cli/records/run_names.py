@@ -10,7 +10,7 @@ from engine_shim.cli.output import Options
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
 from engine_shim.store.entries import RunFilter
-from engine_shim.store.run_list import list_runs
+from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 
 NEWEST: Final = "last"

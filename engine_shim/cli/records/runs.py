@@ -9,7 +9,8 @@ from agent_core.statuses import LISTED, OPEN, ListedStatus, read_status
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.store.entries import RunEntry, RunFilter
-from engine_shim.store.run_list import RunOutline, list_runs, origin_as_text, outline
+from engine_shim.store.journal_runs import list_runs
+from engine_shim.store.run_list import RunOutline, origin_as_text, outline
 from utools.databases.store_address import StoreAddress
 
 WIDTH = 100

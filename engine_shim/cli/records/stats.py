@@ -10,7 +10,7 @@ from agent_core.journal.signature import split_own_strands
 from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.store.entries import RunFilter
-from engine_shim.store.run_list import list_runs
+from engine_shim.store.journal_runs import list_runs
 from utools.databases.store_address import StoreAddress
 
 

@@ -17,9 +17,9 @@ from engine_shim.host.find import find_host_config
 from engine_shim.store.beside_runs import list_left_behind
 from engine_shim.store.copy import Copied, copy_runs
 from engine_shim.store.entries import ALL, RunFilter
+from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import read_ledger
 from engine_shim.store.open import open_store
-from engine_shim.store.run_list import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.copy import CopiedConversations, copy_conversations
 from utools.databases.store_address import StoreAddress, describe_address

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -126,7 +125,7 @@ class RunActivities:
         begin: Begin = AT_HAND.get(run, reference)
         body = await self._hosts.find(run).executor.begin(begin)
         if isinstance(body, Failed):
-            return {"failed": asdict(body)}
+            return {"failed": body._asdict()}
         row = begin.slot.row(begin.started(body))
         try:
             await self._append(run, [*begin.rows, row])

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -271,7 +271,7 @@ def test_node_that_fails_each_time_has_failed() -> None:
 
 TRIES: dict[str, tuple[str, Any, int]] = {
     "a read that fails": ("work", broke(), 3),
-    "a read that would fail again": ("work", replace(broke(), permanent=True), 1),
+    "a read that would fail again": ("work", broke()._replace(permanent=True), 1),
     "a read that gives no result": ("work", Failed("timeout", "too slow", AT, 0.0), 3),
     "a write that can be repeated": ("put", broke(), 3),
     "a write that cannot": ("pay", broke(), 1),
