@@ -1,4 +1,4 @@
-"""is_test_file(): how the files are named that test a workflow. Pure."""
+"""is_test_file(): how the files are named that test a workflow."""
 
 from pathlib import PurePath
 from typing import Final
