@@ -21,7 +21,7 @@ _FORMS = ("str", "AllowedTool", "Example", *_MESSAGES)
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Document(_Strict):

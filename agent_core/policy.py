@@ -2,55 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NotRequired
-
-from typing_extensions import TypedDict
+from typing import Any
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
+from agent_core.tool_policy import Policies as Policies
+from agent_core.tool_policy import ToolBinding
+from agent_core.tool_policy import ToolPolicy as ToolPolicy
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.tool import Effect as ToolEffect
-
-
-class ToolBinding(TypedDict):
-    """The part of a tool's policy that the config alone decides.
-
-    `args` narrows what a model may send, `provenance` names arguments that must occur in trusted text.
-    """
-
-    approval: str
-    max_calls: int | None
-    timeout: float | None
-    trusted: bool
-    args: Json | None
-    provenance: dict[str, Any]
-    rate_limit: NotRequired[str]
-
-
-class ToolPolicy(ToolBinding):
-    """One tool of a run's whitelist, as `run_started` holds it.
-
-    `schema` is the tool's own, `visible` what of it a model sees, `hidden` the names that only the author sets,
-    `preset` the author's values. `effect` is read, write or nested; {argument, read, default?} where an argument
-    decides; or `dynamic` where only the tool itself knows. `fills` are the places in the preset where the executor
-    puts secrets.
-    """
-
-    description: str
-    schema: Json
-    visible: Json
-    hidden: list[str]
-    preset: Json
-    fingerprint: NotRequired[str]
-    effect: Any
-    idempotent: bool
-    fills: NotRequired[list[Json]]
-
-
-Policies = Mapping[str, ToolPolicy]
-"""A run's whitelist by tool code, in the config's order."""
 
 Selected = dict[str, tuple[AllowedTool, str]]
 """The codes that a config allows, each with the entry that binds it and that entry's place in the config."""

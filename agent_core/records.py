@@ -26,9 +26,9 @@ from typing_extensions import TypedDict
 from agent_core.effects import Answer, CallModel, Failed, ModelReply, ReadMessage, ToolCall, ToolReply, VerdictKind
 from agent_core.inherited import SourceRecord
 from agent_core.outputs import FinishReason, Json, RunError, RunUsage, TokenParts, UsedTool
-from agent_core.policy import ToolPolicy
 from agent_core.rules import RecordedRules
 from agent_core.statuses import EndedStatus
+from agent_core.tool_policy import ToolPolicy
 from utools.tool import Effect as ToolEffect
 
 Kind = Literal[

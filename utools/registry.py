@@ -76,7 +76,8 @@ class ToolRegistry(ToolLookup):
         known_good: bool = False,
     ) -> None:
         super().__init__(calls, policy)
-        self._given: list[Tool] = []
+        self._given: list[tuple[Tool, bool]] = []
+        """Each tool, and whether a test has checked its schemas."""
         self._derived: list[ToolRegistry] = []
         self._outputs: dict[str, ConfigSchema] = {}
         self._threads = DaemonThreads(threads, of_tools=True)
@@ -109,8 +110,8 @@ class ToolRegistry(ToolLookup):
         found = ToolRegistry(calls=self._calls, policy=policy)
         found._readers, found._origins, found._left_out = self._readers, self._origins, self._left_out
         found._threads = self._threads
-        for tool in self._given:
-            found.register(tool)
+        for tool, known_good in self._given:
+            found.register(tool, known_good=known_good)
         self._derived.append(found)
         return found
 
@@ -138,9 +139,9 @@ class ToolRegistry(ToolLookup):
         """
         tool = bound_tool(tool)
         self._register(tool, known_good=known_good)
-        self._given.append(tool)
+        self._given.append((tool, known_good))
         for each in self._derived:
-            each.register(tool)
+            each.register(tool, known_good=known_good)
 
     def _register(self, tool: Tool, *, known_good: bool) -> None:
         _check_tool(tool, "tools")

@@ -26,7 +26,7 @@ _DEFINED = ("model", "system_prompt")
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class SkillPolicy(_Strict):

@@ -15,8 +15,9 @@ from agent_core.effects import VerdictKind
 from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.outputs import FinishReason, Json
-from agent_core.policy import Policies, ToolPolicy, arguments_of
+from agent_core.policy import arguments_of
 from agent_core.protocol.clip import clip
+from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 from utools.schema.faults import Fault, shown

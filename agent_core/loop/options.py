@@ -4,9 +4,9 @@ from typing import Literal
 
 from agent_core.config import OF_ENDPOINT
 from agent_core.outputs import Json
-from agent_core.policy import ToolPolicy
 from agent_core.protocol.step_schema import with_action
 from agent_core.protocol.tools_dialect import write_function
+from agent_core.tool_policy import ToolPolicy
 
 Stage = Literal["first", "between", "last"]
 

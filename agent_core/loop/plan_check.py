@@ -9,9 +9,10 @@ from agent_core.loop.masked import NO_MARKS, Marks
 from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
 from agent_core.outputs import FinishReason, Json
-from agent_core.policy import Policies, ToolPolicy, arguments_of, effect_of
+from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.errors import ProtocolError, check_object
 from agent_core.protocol.parse import PlanStep
+from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_schema
 from utools.schema.faults import Fault

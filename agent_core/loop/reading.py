@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from agent_core.config import AgentConfig
 from agent_core.outputs import Json
-from agent_core.policy import Policies, ToolPolicy, is_denied
+from agent_core.policy import is_denied
 from agent_core.protocol.clip import find_cut
+from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import ENGLISH, Words
 
 READ_OBSERVATION = "read_observation"

@@ -27,7 +27,7 @@ _MONTHS = {name[:length]: n for n, name in enumerate(_NAMES, 1) for length in (3
 _MONTH = rf"(?P<{{}}>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
 _DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _YEAR = r"(?:,? (?P<{}>\d{{4}}))?"
-_WORD = rf"(?!{CJK})\w"
+_WORD = rf"(?!(?-i:{CJK}))\w"
 """A letter or figure that a date or a time may not touch: in Chinese, no blank parts it from the sentence."""
 _START, _END = f"(?<!{_WORD})", f"(?!{_WORD})"
 

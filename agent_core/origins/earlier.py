@@ -8,7 +8,7 @@ from typing import Any
 from agent_core.inherited import Inherited
 from agent_core.origins.sources import Tracing, Unproven
 from agent_core.outputs import Json
-from agent_core.policy import ToolPolicy
+from agent_core.tool_policy import ToolPolicy
 from utools.schema.pointer import escape
 
 _WORD = r"[\w@+\-\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"

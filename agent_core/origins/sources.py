@@ -12,8 +12,8 @@ from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
 from agent_core.origins.source import OPENED, Origin, Source
 from agent_core.outputs import Json
-from agent_core.policy import ToolPolicy
 from agent_core.rules import CURRENT
+from agent_core.tool_policy import ToolPolicy
 
 MODEL = "model"
 """The origin of what stands nowhere: the model's own words."""

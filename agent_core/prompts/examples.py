@@ -9,12 +9,13 @@ from typing import Any
 
 from agent_core.config import Example, ExampleCall
 from agent_core.outputs import Json
-from agent_core.policy import Policies, ToolPolicy, arguments_of
+from agent_core.policy import arguments_of
 from agent_core.protocol.clip import as_text
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect
 from agent_core.protocol.messages import action_message, tool_message
 from agent_core.protocol.plan_dialect import PlanDialect
+from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_narrowing, compile_schema
 from utools.words.text import translate_example

@@ -54,7 +54,7 @@ class AgentOutput(BaseModel, Generic[Answer]):
         ```
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     final_answer: Answer | None
     trace: list[TraceStep]

@@ -11,8 +11,8 @@ from agent_core.journal.facts import Waiting
 from agent_core.journal.record import Tape
 from agent_core.loop.plan_check import PLAN
 from agent_core.outputs import Json
-from agent_core.policy import ToolPolicy
 from agent_core.records import NodeTool
+from agent_core.tool_policy import ToolPolicy
 from utools.registry import ToolRegistry
 
 Tools = Mapping[str, ToolPolicy] | Mapping[str, NodeTool]

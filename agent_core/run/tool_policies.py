@@ -9,7 +9,8 @@ from agent_core.loop.judge import without_filled
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.origins.rules import rule_problems
 from agent_core.outputs import Json
-from agent_core.policy import ToolPolicy, binding_of, find_tools, has_wildcard
+from agent_core.policy import binding_of, find_tools, has_wildcard
+from agent_core.tool_policy import ToolPolicy
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry

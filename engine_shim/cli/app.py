@@ -1,6 +1,6 @@
 """The command line: every command under its name. Each imports what it needs when it is called."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from engine_shim.cli.records.commands import diff, export, ledger, replay, reten
 from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run, signal
 from engine_shim.cli.serving.commands import dev, mcp, serve, token, worker
 from engine_shim.cli.terminal import with_own_streams
+from engine_shim.cli.values import Command, take_as_given
 
 GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
     "Every day": (init, validate, run, chat, runs, show, decide, resume, replay, serve),
@@ -29,12 +30,20 @@ NAMES = {evaluate: "eval", run_tests: "test", show_help: "help"}
 """Commands whose name another thing has."""
 
 
+def name_of(command: Callable[..., int]) -> str:
+    """Return the name of a command on the command line."""
+    return NAMES.get(command) or command.__name__
+
+
 class Commands(TyperGroup):
     """The commands, listed by what a person does."""
 
+    def get_params(self, ctx: Any) -> Any:
+        return take_as_given(super().get_params(ctx))
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in GROUPS.items():
-            names = [NAMES.get(command) or command.__name__ for command in commands]
+            names = [name_of(command) for command in commands]
             room = formatter.width - 6 - max(map(len, self.commands))
             rows = [(name, self.commands[name].get_short_help_str(room)) for name in names]
             with formatter.section(title):
@@ -58,13 +67,23 @@ def describe(
     """Run workflows whose agents call tools under limits, and prove later what they did."""
 
 
-app = typer.Typer(
-    cls=Commands,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`agent-core help` has recipes; `agent-core COMMAND -h` has examples of each command.",
-)
-app.callback()(describe)
-for _command in COMMANDS:
-    app.command(NAMES.get(_command))(with_own_streams(_command))  # pyright: ignore[reportArgumentType]
+def make_app(commands: Iterable[Callable[..., int]] = COMMANDS) -> typer.Typer:
+    """Return the command line with these commands."""
+    app = typer.Typer(
+        cls=Commands,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="`agent-core help` has recipes; `agent-core COMMAND -h` has examples of each command.",
+    )
+    app.callback()(describe)
+    for command in commands:
+        app.command(name_of(command), cls=Command)(with_own_streams(command))  # pyright: ignore[reportArgumentType]
+    return app
+
+
+def choose_commands(words: Sequence[str]) -> Iterable[Callable[..., int]]:
+    """Return the command that the words begin with, or all, which `help` speaks of: typer takes a millisecond to read
+    one."""
+    chosen = {name_of(command): command for command in COMMANDS if command is not show_help}
+    return [chosen[words[0]]] if words and words[0] in chosen else COMMANDS

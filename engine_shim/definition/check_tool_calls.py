@@ -32,7 +32,7 @@ def check_tool_calls(
 def _fault_of(use: ToolUse, registry: ToolRegistry) -> Problem | None:
     """Return the fault of a call whose arguments fit the tool's schema."""
     check, known = registry.get(use.tool).check, use.known()
-    if check is None or _misfits(known, registry.validate(use.tool, known)):
+    if check is None or (known and _misfits(known, registry.validate(use.tool, known))):
         return None
     try:
         check(known)

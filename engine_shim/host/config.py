@@ -19,7 +19,7 @@ from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.secrets.key_formats import check_format
-from utools.sources.mcp.servers import McpServer
+from utools.sources.mcp.config import McpServer
 from utools.sources.openapi import OpenApi
 from utools.sources.remote import RemoteHost
 
@@ -32,7 +32,7 @@ TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62
 class ExecutableTool(BaseModel):
     """Tools that a server executes by themselves, by code or glob, and whether a person has to let a call through."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     tool: str = Field(min_length=1)
     approval: Literal["never", "on_write", "always"] = "never"
@@ -42,7 +42,7 @@ class TenantConfig(BaseModel):
     """What a tenant of a server has otherwise than its host: directories, webhooks, globs of the tools that it may
     use, and what its definitions may read and reach. Without a `root` it has no tools of files."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     root: str | None = None
     env: list[str] = []
@@ -76,7 +76,7 @@ class TemporalConfig(BaseModel):
     worker does at once; by default so much for each core, and 100 `max_activities`, which mostly wait.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     address: Annotated[str, StringConstraints(pattern=r"^[^\s/:]+:[0-9]{1,5}$")] = "127.0.0.1:7233"
     namespace: Annotated[str, StringConstraints(min_length=1)] = "default"

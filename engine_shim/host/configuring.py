@@ -2,7 +2,7 @@
 
 from engine_shim.host.config import HostConfig
 from utools.sources.http_call import HttpPolicy
-from utools.sources.mcp.servers import McpServer
+from utools.sources.mcp.config import McpServer
 
 
 def find_configuring(config: HostConfig) -> frozenset[str]:

@@ -13,7 +13,7 @@ Pattern = Annotated[str, AfterValidator(check_pattern)]
 class MaskPattern(BaseModel):
     """What a host masks besides keys: what fits the pattern in a line becomes `[redacted:NAME]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: MarkName
     pattern: Pattern

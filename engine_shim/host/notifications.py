@@ -18,7 +18,7 @@ class WebhookConfig(BaseModel):
     statuses that are named, of the workflows that the globs name. With `decision_links` each waiting call comes with a
     link that decides about it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
     secret_env: str = Field(min_length=1)
@@ -35,7 +35,7 @@ class CallbackConfig(BaseModel):
     `decision_links` each waiting call comes with a link that decides about it, if the caller may decide.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     allowed_domains: list[str] = Field(min_length=1)
     secret_env: str = Field(min_length=1)
@@ -64,7 +64,7 @@ class LinkConfig(BaseModel):
     server, and `lifetime` the most seconds that a link holds. They are signed with the secret in `secret_env`; links
     that were signed with that in `old_secret_env` hold as well."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     public_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=1024)]
     secret_env: str = Field(min_length=1)

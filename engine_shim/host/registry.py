@@ -28,8 +28,6 @@ from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.left_out import LeftOut
 from utools.registry import ToolRegistry
 from utools.sources.loaded import Loaded
-from utools.sources.manifest import manifest_tools
-from utools.sources.mcp.servers import McpServers
 from utools.sources.openapi import load_openapi
 from utools.sources.remote import RemoteHosts
 from utools.tool import Tool, name_as_words
@@ -37,6 +35,9 @@ from utools.tool_lookup import ReadDocument
 
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
+    from utools.sources.mcp.servers import McpServers
+
+    Pinned = McpServers | RemoteHosts
 
 log = logging.getLogger("engine_shim")
 LOCK = "agent-core.lock.json"
@@ -77,7 +78,7 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
     for where, name, loaded in _load_sources(config, pinned):
         _take(loaded, registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
-        registry._readers.update(_admitted(source.readers(), registry) if isinstance(source, McpServers) else {})
+        registry._readers.update({} if isinstance(source, RemoteHosts) else _admitted(source.readers(), registry))
     for each in registry._left_out:
         log.warning("left out: %s", each)
     problems += _unknown_tools(config, registry)
@@ -100,7 +101,7 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
         own = [each for each in found.left_out if each.name not in away]
         _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
     for source in pinned:
-        if isinstance(source, McpServers):
+        if not isinstance(source, RemoteHosts):
             back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
             registry._readers.update(_admitted(back, registry))
             if not back:
@@ -122,7 +123,7 @@ def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
             yield f"the tool {tool.code} has no description for the model: give its function a docstring"
 
 
-def _load_sources(config: HostConfig, pinned: Sequence[McpServers | RemoteHosts]) -> Iterator[tuple[str, str, Loaded]]:
+def _load_sources(config: HostConfig, pinned: Sequence["Pinned"]) -> Iterator[tuple[str, str, Loaded]]:
     """Yield what each kind of source from elsewhere gives, with its place in the file, and its name where it has one.
     All are asked at once, so that several that are away take no longer than one."""
     with ThreadPoolExecutor(max_workers=max(1, len(pinned))) as asking:
@@ -158,10 +159,12 @@ def _tool_sources(config: HostConfig, root: Path, problems: list[Problem]) -> It
         except DefinitionError as error:
             problems += problems_in(error)
             continue
+        from utools.sources.manifest import manifest_tools
+
         yield from ((str(file), file.name, partial(manifest_tools, file, root=root, trusted=True)) for file in files)
 
 
-def name_source(code: str, pinned: Sequence[McpServers | RemoteHosts]) -> str:
+def name_source(code: str, pinned: Sequence["Pinned"]) -> str:
     """Return the pinned source that a tool is of, by its code: `mcp.NAME` or `remote.NAME`."""
     own = code.removeprefix("mcp.")
     names = [
@@ -226,14 +229,18 @@ def _summary_prompt(config: HostConfig) -> str | None:
         raise DefinitionError(error.message, where=config.at("summary_prompt")) from None
 
 
-def pinned_sources(config: HostConfig) -> list[McpServers | RemoteHosts]:
+def pinned_sources(config: HostConfig) -> list["Pinned"]:
     """Return the sources of this host whose tools are described elsewhere; the lock file lists what is approved of
     them."""
     lock, secret = config.base / LOCK, config.source_secrets()
-    return [
-        *([McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret)] if config.mcp_servers else ()),
-        *([RemoteHosts(config.remote, lock=lock, secret=secret)] if config.remote else ()),
-    ]
+    sources: list[Pinned] = []
+    if config.mcp_servers:
+        from utools.sources.mcp.servers import McpServers
+
+        sources.append(McpServers(config.mcp_servers, lock=lock, base=config.base, secret=secret))
+    if config.remote:
+        sources.append(RemoteHosts(config.remote, lock=lock, secret=secret))
+    return sources
 
 
 def _register(tool: Tool, registry: ToolRegistry, where: str) -> None:

@@ -1,6 +1,8 @@
 """Grant: what the operator of a host gives to definitions: to those in its own files, and to those from HTTP."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from agent_core.journal.facts import RecordedRun
 from agent_core.run.secrets import Secrets
@@ -26,20 +28,25 @@ class Grant:
         return replace(workflow, bounds=self.bounds)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grants:
     """What a host gives to the definitions in its own files, to those that came over HTTP, and to the turns of its
     agents, if it has any."""
 
     own: Grant
-    http: Grant
+    open_http: Callable[[], Grant]
     turns: Grant | None = None
+
+    @cached_property
+    def http(self) -> Grant:
+        """What definitions that came over HTTP are given. It is opened at first use: a command has none of them."""
+        return self.open_http()
 
     @classmethod
     def alike(cls, registry: ToolRegistry, secrets: Secrets, models: HostModels) -> "Grants":
         """Return the same for both kinds, in a program that has no configuration."""
         grant = Grant(registry, secrets, models)
-        return cls(grant, grant)
+        return cls(grant, lambda: grant)
 
     def of_workflow(self, workflow: Workflow | CheckedWorkflow) -> Grant:
         """Return what is given to a workflow."""
@@ -60,6 +67,6 @@ class Grants:
 
     async def close(self) -> None:
         """Close the connections of all models."""
-        for each in (self.own, self.http, self.turns):
+        for each in (self.own, vars(self).get("http"), self.turns):
             if each is not None:
                 await each.models.close()

@@ -39,14 +39,16 @@ def open_grants(
         return HostModels(model, **_reached_of(config), tape_of=tape_of, reach=reach)
 
     others = find_homes_of_others(config)
+
+    def open_http() -> Grant:
+        lent = registry if of_tenant else registry._stricter(lend_tools(config.policy()))
+        bounds = Bounds(True, [config.base / config.workflows], others)
+        return Grant(lent, secrets, open_models(http_reach(config)), list_variables(config, others=False), bounds)
+
     own_bounds = Bounds(False, find_home(config), others, is_saved) if bounded else UNBOUND
-    http_bounds = Bounds(True, [config.base / config.workflows], others)
-    lent = registry if of_tenant else registry._stricter(lend_tools(config.policy()))
-    own_models, http_models = open_models(own_reach(config, bounded=bounded)), open_models(http_reach(config))
-    return Grants(
-        Grant(registry, secrets, own_models, list_variables(config, others=not of_tenant), own_bounds),
-        Grant(lent, secrets, http_models, list_variables(config, others=False), http_bounds),
-    )
+    own_models = open_models(own_reach(config, bounded=bounded))
+    own = Grant(registry, secrets, own_models, list_variables(config, others=not of_tenant), own_bounds)
+    return Grants(own, open_http)
 
 
 def name_model(config: HostConfig, store: RunStore, name: str) -> ModelClient:

@@ -16,13 +16,13 @@ from engine_shim.host.config import HostConfig
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
 from engine_shim.testing.cases import FlowCase, FlowCases, Made, Mock
+from engine_shim.testing.mark import MARK, is_test_file
 from engine_shim.testing.mocks import as_canned
 from utools.document import Document, read_document
 from utools.registry import ToolRegistry
 from utools.schema.faults import hint
 from utools.schema.model_faults import keys_of
 
-MARK = ".test"
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -35,11 +35,6 @@ class FlowTests:
     host: HostConfig
     tools: ToolRegistry
     cases: tuple[FlowCase, ...]
-
-
-def is_test_file(path: Path) -> bool:
-    """Return whether a path is that of a test file, by its name."""
-    return path.stem.endswith(MARK)
 
 
 def find_tests(path: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
 from utools.schema.linear_pattern import find_slow_pattern
+from utools.schema.plainly_sound import is_plainly_sound
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import check_author_marks, check_references, close, is_marked, resolver
 from utools.schema.validation import Reading, Validate, validation
@@ -113,15 +114,19 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
     bound on their time, unless it is recorded."""
     if not isinstance(schema, dict):
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
-    text = json_text(schema)
-    fault = _schema_fault(schema) if text is None else _schema_fault_of(text)
-    if fault is not None:
+    if not is_plainly_sound(schema) and (fault := _find_fault(schema)) is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
     own: Schema = _copy_unshared(schema)
     check_references(own, where=where)
     if not is_recorded and (slow := find_slow_pattern(own)) is not None:
         raise DefinitionError(slow[1], where=where + slow[0])
     return own
+
+
+def _find_fault(schema: Schema) -> tuple[str, str] | None:
+    """Return where and why a schema is not valid, as jsonschema says; None for one that is."""
+    text = json_text(schema)
+    return _schema_fault(schema) if text is None else _schema_fault_of(text)
 
 
 def json_text(schema: Schema) -> str | None:

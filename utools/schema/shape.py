@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from utools.errors import DefinitionError
+from utools.schema.plainly_sound import plain_pointer
 from utools.schema.pointer import escape
 
 Schema = dict[str, Any]
@@ -79,6 +80,8 @@ def resolver(root: Schema) -> Callable[[str], Any]:
         return registry.resolver_with_root(DRAFT202012.create_resource(root))
 
     def look_up(reference: str) -> Any:
+        if (names := plain_pointer(reference)) and (found := _walk_down(root, names)) is not None:
+            return found
         from referencing.exceptions import Unresolvable
 
         try:
@@ -87,6 +90,17 @@ def resolver(root: Schema) -> Callable[[str], Any]:
             return None
 
     return look_up
+
+
+def _walk_down(root: Schema, names: list[str]) -> dict[str, Any] | None:
+    """Return the object that names lead to, through objects alone; None if there is another way to read them, since
+    an object on it has an identity of its own."""
+    found: Any = root
+    for name in names:
+        if not isinstance(found, dict) or name not in found or (found is not root and "$id" in found):
+            return None
+        found = found[name]
+    return found if isinstance(found, dict) else None
 
 
 def check_references(root: Schema, *, where: str) -> None:

@@ -25,17 +25,21 @@ Reading = Literal["usual", "strict", "earlier"]
 
 
 def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validate:
-    """Return a function that finds every fault of a value."""
-    from referencing import Registry
-
+    """Return a function that finds every fault of a value. jsonschema is loaded for the first value that does not
+    plainly fit."""
     spelled = copy.deepcopy(schema)
     spelled.pop("$schema", None)  # it would bring jsonschema's own keywords back where a reference leads here
     spell_out(spelled)
-    registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
-    validator = _dialect(reading)(spelled, registry=registry)
     follow = resolver(spelled)
     validators: dict[int, Any] = {}
     surely_fits = plain_fit(spelled)
+
+    @cache
+    def validator() -> Any:
+        from referencing import Registry
+
+        registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
+        return _dialect(reading)(spelled, registry=registry)
 
     def validate(value: Any, words: Words) -> list[Fault]:
         if surely_fits(value):
@@ -46,7 +50,7 @@ def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validat
         references = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
         token = current_pass.set(Pass(follow, validators, references))
         try:
-            return faults(validator.iter_errors(value), value, follow, words)
+            return faults(validator().iter_errors(value), value, follow, words)
         except TooManyWays:
             return [_unchecked(words.too_many_ways, words)]
         finally:

@@ -1,9 +1,9 @@
 """ChatView: a turn as it happens: its steps dimly on stderr, its answer on stdout."""
 
 import json
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from agent_core.agents.reply import ChatReply
@@ -12,6 +12,9 @@ from engine_shim.cli import output, terminal
 from engine_shim.cli.log import logs_json
 from engine_shim.cli.terminal import visible
 from engine_shim.runs.conversations import AGENT_STRAND
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 WIDTH = 110
 """How long a line of a step may be where there is no terminal."""

@@ -29,7 +29,7 @@ from engine_shim.cli.host.init import read_files, write_files
 from engine_shim.cli.output import Options
 from engine_shim.cli.records.audit import describe_replay
 from engine_shim.cli.runs.live import drive
-from engine_shim.cli.runs.run import with_model
+from engine_shim.cli.runs.other_model import with_model
 from engine_shim.cli.runs.summary import exit_code, write_summary
 from engine_shim.cli.store import open_named_store
 from engine_shim.definition.load import Workflow, load_workflow

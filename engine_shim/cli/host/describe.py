@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from agent_core.agents.fill import fill_agents
 from agent_core.errors import DefinitionError
-from agent_core.run.prepare import prepare_agent
 from engine_shim.cli import output
-from engine_shim.cli.host.read_prompt import read_prompts, write_prompt
 from engine_shim.cli.host.tools import tools_of
-from engine_shim.cli.runs.run import with_model
+from engine_shim.cli.runs.other_model import with_model
 from engine_shim.definition.errors import Problem, gathering, problems_in
 from engine_shim.definition.load import load_parts, load_workflow
 from engine_shim.definition.model import AGENT, Definition
@@ -23,7 +21,10 @@ from engine_shim.runs.agents import build_catalog
 from engine_shim.runs.definition_faults import find_faults
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.open_grants import open_grants
-from engine_shim.testing.load import is_test_file, load_tests
+from engine_shim.testing.mark import is_test_file
+
+if TYPE_CHECKING:
+    from engine_shim.cli.host.read_prompt import Prompt
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -41,6 +42,8 @@ def show_step_schema(file: Path, node: str | None, config: Path | None) -> int:
     name = node or (agents[0] if len(agents) == 1 else None)
     if name not in agents:
         raise typer.BadParameter(f"choose an agent node of {file} by --node; there are {', '.join(agents) or 'none'}")
+    from agent_core.run.prepare import prepare_agent
+
     host = load_host_config(config, file)
     registry = tools_of(host)
     filled = fill_agents(workflow.nodes[name].config, build_catalog(host, registry))
@@ -58,18 +61,20 @@ def validate_definitions(
     hosts = {file: load_host_config(config, file) for file in files}
     found = [_find_problems(file, host, model) for file, host in hosts.items()]
     problems, doubts = (list(dict.fromkeys(each for pair in found for each in pair[index])) for index in (0, 1))
-    prompts = [
-        prompt
-        for file, host in hosts.items()
-        if show_prompt and not problems and not is_test_file(file)
-        for prompt in read_prompts(file, host, tools_of(host))
-    ]
+    prompts: list[Prompt] = []
+    if show_prompt and not problems:
+        from engine_shim.cli.host.read_prompt import read_prompts
+
+        shown = ((file, host) for file, host in hosts.items() if not is_test_file(file))
+        prompts = [prompt for file, host in shown for prompt in read_prompts(file, host, tools_of(host))]
     if as_json:
         document: dict[str, Any] = {"ok": not problems, "problems": _masked(problems)}
         more = {"warnings": _masked(doubts), "prompts": [each._asdict() for each in prompts]}
         output.document(document | {key: value for key, value in more.items() if value})
         return output.DEFINITION if problems else output.OK
     for prompt in prompts:
+        from engine_shim.cli.host.read_prompt import write_prompt
+
         write_prompt(prompt)
     for problem in problems:
         output.line(output.mask(str(problem)))
@@ -91,6 +96,8 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
     """Return what is wrong, and what the author may not mean; also of the tests of a workflow."""
     try:
         if is_test_file(file):
+            from engine_shim.testing.load import load_tests
+
             load_tests(file, host.file)
             return (), ()
         workflow, faults = load_parts(file)

@@ -12,7 +12,6 @@ from typing import Any
 import typer
 
 from engine_shim.cli import output
-from engine_shim.cli.host.read_prompt import show_tool_as_read
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import load_host_config
 from engine_shim.host.registry import build_registry, pinned_sources, undescribed_tools
@@ -46,6 +45,8 @@ def show_tool(code: str, config: Path | None, *, as_read: bool) -> int:
     """Write all that is known of one tool, or what a model reads of it."""
     registry = tools_of(load_host_config(config))
     if as_read:
+        from engine_shim.cli.host.read_prompt import show_tool_as_read
+
         return show_tool_as_read(registry.get(code).code, registry)
     tool = registry.get(code)
     fields = {"code": tool.code, "description": tool.description, **_effect_as_data(tool)}

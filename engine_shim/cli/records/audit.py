@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from agent_core.audit.replay import Replay, replay
 from agent_core.audit.verify import Verification, verify
 from agent_core.audit.whatif import VARIABLE_KEYS
-from agent_core.config import read_config
 from agent_core.errors import DefinitionError
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import STOPPED
@@ -22,8 +21,10 @@ from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.runs.loops import LOOPS
 from utools.databases.store_address import StoreAddress
-from utools.document import Document, read_document
 from utools.problems import Problem, problems_in
+
+if TYPE_CHECKING:
+    from utools.document import Document
 
 ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
 """The keys that every agent needs, for the check of a policy's own."""
@@ -87,12 +88,16 @@ def read_policy(file: Path | None, changes: list[str]) -> dict[str, Any] | None:
     """Return the policy of --policy and --set; None without either."""
     if file is None and not changes:
         return None
+    from utools.document import Document, read_document
+
     document = Document(Path("--set"), {}) if file is None else read_document(file, "the policy")
     if not isinstance(document.data, dict):
         raise typer.BadParameter(f'--policy {file}: a policy is an object, such as {{"max_steps": 3}}')
     settings = read_settings(changes, "--set")
     policy = {**document.data, **settings}
     problems = [Problem(key, _explain_fixed(key)) for key in policy if key not in VARIABLE_KEYS]
+    from agent_core.config import read_config
+
     try:
         read_config({**ANY_AGENT, **{key: policy[key] for key in policy if key in VARIABLE_KEYS}}, where="")
     except DefinitionError as error:
@@ -108,7 +113,7 @@ def _explain_fixed(key: str) -> str:
     return f"did you mean {near[0]}?" if near else f"a replay cannot vary it, only {names}"
 
 
-def _describe_fault(problem: Problem, document: Document, settings: Mapping[str, Any]) -> str:
+def _describe_fault(problem: Problem, document: "Document", settings: Mapping[str, Any]) -> str:
     """Return a fault of a policy, with the option or the line of the file that it is in."""
     key = problem.where.strip("/")
     if key.partition("/")[0] in settings:

@@ -72,7 +72,6 @@ def show(
       agent-core show run.jsonl --json
     """
     from engine_shim.cli.records.show import show_as_example, show_run
-    from engine_shim.cli.records.trace import show_trace
 
     if prompt is not None:
         from engine_shim.cli.records.prompt import show_prompt
@@ -81,6 +80,8 @@ def show(
     if as_example:
         return show_as_example(run, store, as_json=as_json)
     if trace:
+        from engine_shim.cli.records.trace import show_trace
+
         return show_trace(run, store, as_json=as_json)
     return show_run(run, store, full=full, as_json=as_json)
 

@@ -32,7 +32,6 @@ from agent_core.records import JudgedCall
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from engine_shim.cli.records.timeline import TimedRecord, in_time
-from engine_shim.evals.example_of_run import example_of_run
 from engine_shim.store.entries import parse_time
 from engine_shim.store.run_list import origin_as_text
 from utools.databases.store_address import StoreAddress
@@ -66,6 +65,8 @@ def show_run(run: str, store: StoreAddress | None, *, full: bool, as_json: bool)
 def show_as_example(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
     """Write what the run's agent did as an entry of `examples`."""
     import yaml
+
+    from engine_shim.evals.example_of_run import example_of_run
 
     run_id, tape = find_recorded(run, store).load()
     check_chains(run_id, tape)

@@ -4,14 +4,12 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Set
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from agent_core.config import OF_ITS_MODEL
 from agent_core.decisions import DECISIONS, Decision, Done, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
@@ -24,10 +22,11 @@ from engine_shim.cli.engine import open_engine
 from engine_shim.cli.output import Options
 from engine_shim.cli.runs.ask import ask_arguments
 from engine_shim.cli.runs.live import drive_run
+from engine_shim.cli.runs.other_model import with_model
 from engine_shim.cli.runs.summary import report
 from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
 from engine_shim.definition.load import Workflow, load_workflow
-from engine_shim.definition.model import AGENT, Definition
+from engine_shim.definition.model import Definition
 from engine_shim.runs.controls import record_decisions
 from utools.document import parse_json
 
@@ -175,29 +174,6 @@ def _read_input(name: str, text: str, schema: Any) -> Any:
         if "string" in kind:
             return text
         raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {output.as_text(kind)}") from None
-
-
-def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
-    """Return the same workflow with one other model in every agent node and judged edge, reached where its own name
-    says.
-
-    BadParameter for a workflow that asks no model.
-    """
-    data, given = workflow.as_json(), {"model": "--model"}
-    for index, node in enumerate(data["nodes"]):
-        if node["tool"] == AGENT:
-            given[f"nodes/{index}/config/model"] = "--model"
-            config = {key: value for key, value in node.get("config", {}).items() if key not in OF_ITS_MODEL}
-            node["config"] = {**config, "model": model, **(limits or {})}
-    for index, edge in enumerate(data.get("edges") or ()):
-        if "model" in edge:
-            given[f"edges/{index}/model"] = "--model"
-            edge["model"] = model
-    if "model" in data:
-        data["model"] = model
-    elif len(given) == 1:
-        raise typer.BadParameter(f"--model {model!r}: no node of {data['id']!r} is an agent, so no model is asked")
-    return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
 
 
 def read_decision(

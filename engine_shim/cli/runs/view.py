@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from agent_core.decisions import Decision, encode_decision
@@ -24,6 +23,9 @@ from engine_shim.cli.output import as_text, count
 from engine_shim.cli.terminal import VisibleStream, visible
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 WIDTH = 110
 """How long a line may be where there is no terminal."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -24,6 +25,17 @@ except SystemExit as end:
     assert not end.code, end.code
 sys.stderr.write(json.dumps(sorted(sys.modules)))
 """
+DEMO = Path(__file__).parents[3] / "engine_shim/cli/host/demo_files"
+MESSAGE = "message=What did the trip to Lisbon cost in all, and which item was the dearest?"
+REPLY = '[{"type": "final", "answer": "Hello."}]'
+SERVERS = {"aiohttp", "fastapi", "httpx2", "httpcore2", "mcp", "openai", "starlette", "uvicorn", "websockets"}
+ELSEWHERE = {"anthropic", "boto3", "google", "opentelemetry", "prometheus_client", "psycopg", "redis", "temporalio"}
+NEVER = (
+    SERVERS | ELSEWHERE | {"cryptography", "jinja2", "numpy", "prompt_toolkit", "trio", "rich.markdown", "rich.syntax"}
+)
+"""What no command needs that neither serves nor asks anybody."""
+ENGINE_NEEDS = {"agent_core.audit.verify", "engine_shim.evals", "engine_shim.service", "engine_shim.testing.load"}
+"""What runs without: rooms that other commands are about."""
 OUTSIDE = {"aiohttp", "asyncio", "httpx2", "jsonschema", "mcp", "openai", "redis", "rich", "yaml"}
 """What none of them needs."""
 ENGINE = {
@@ -46,12 +58,14 @@ ENGINE = {
 }
 
 
-def loaded(*words: str, **environment: str) -> set[str]:
+def loaded(*words: str, cwd: Path | None = None, stdin: str = "", **environment: str) -> set[str]:
     """The modules in memory after a command."""
     command = [sys.executable, "-c", LOADED, *words]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, cwd=cwd, input=stdin
+    )
     assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stderr))
+    return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 def within(modules: set[str], names: set[str]) -> set[str]:
@@ -92,3 +106,52 @@ def test_completion_offers_commands_and_options() -> None:
         command = [Path(sys.executable).with_name("agent-core")]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
         assert expected in done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The demo's workflow, a store that holds one run of it, and the environment that names the store."""
+    home = tmp_path_factory.mktemp("startup")
+    copytree(DEMO, home, dirs_exist_ok=True)
+    (home / "hello.json").write_text(REPLY, "utf-8")
+    own = {"AGENT_CORE_STORE": str(home / "runs.db"), "AGENT_CORE_CONTEXT_DB": str(home / "context.db")}
+    loaded("run", "workflow.yaml", "--input", MESSAGE, cwd=home, **own)
+    return home, own
+
+
+OF_REPLAY = {"asyncio", "yaml", "agent_core.models", "engine_shim.runs.engine", "utools.builtin"}
+OF_VALIDATE = {"jsonschema", "regex", "rich.console", "engine_shim.evals", "engine_shim.runs.engine"}
+COMMANDS_OF_RUNS = [
+    pytest.param(["runs"], "", 105, OUTSIDE | ENGINE | {"pydantic"}, id="runs"),
+    pytest.param(["show", "last"], "", 137, OUTSIDE - {"rich"} | ENGINE | {"pydantic"}, id="show"),
+    pytest.param(
+        ["replay", "last"], "", 370, {"asyncio", "yaml", "engine_shim.runs.engine", "utools.builtin"}, id="replay"
+    ),
+    pytest.param(
+        ["validate", "workflow.yaml"],
+        "",
+        545,
+        {"jsonschema", "regex", "rich.console", "engine_shim.evals"},
+        id="validate",
+    ),
+    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 670, ENGINE_NEEDS, id="run"),
+    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 670, ENGINE_NEEDS, id="chat"),
+]
+"""Commands, what stdin says, the most modules beside the standard library, and what they need not."""
+
+
+@pytest.mark.parametrize(("words", "stdin", "most", "needless"), COMMANDS_OF_RUNS)
+def test_a_command_loads_no_more_than_it_needs(
+    recorded: tuple[Path, dict[str, str]], words: list[str], stdin: str, most: int, needless: set[str]
+) -> None:
+    home, own = recorded
+    modules = loaded(*words, cwd=home, stdin=stdin, **own)
+    assert within(modules, NEVER | needless) == set()
+    count = sum(each.partition(".")[0] not in sys.stdlib_module_names for each in modules)
+    assert 0.95 * most - 1 <= count <= most, f"{count} modules; lower the ceiling when there are fewer"
+
+
+def test_a_value_that_has_its_type_is_taken_and_any_other_is_read(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    assert "pydantic" not in loaded("runs", AGENT_CORE_STORE=store)
+    assert "pydantic" in loaded("runs", "--limit", "3", AGENT_CORE_STORE=store)
