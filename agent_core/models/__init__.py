@@ -1,7 +1,29 @@
 """Models: the seam to a language model, and its clients."""
 
-from agent_core.models.client import Completion, Delta, ModelClient, ModelError, ModelInfo, Question
-from agent_core.models.providers import create_model
-from agent_core.models.scripted import ScriptedModel
+from typing import TYPE_CHECKING
 
-__all__ = ["Completion", "Delta", "ModelClient", "ModelError", "ModelInfo", "Question", "ScriptedModel", "create_model"]
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from agent_core.models.client import Completion as Completion
+    from agent_core.models.client import Delta as Delta
+    from agent_core.models.client import ModelClient as ModelClient
+    from agent_core.models.client import ModelError as ModelError
+    from agent_core.models.client import ModelInfo as ModelInfo
+    from agent_core.models.client import Question as Question
+    from agent_core.models.providers import create_model as create_model
+    from agent_core.models.scripted import ScriptedModel as ScriptedModel
+
+HOMES = {
+    "Completion": "agent_core.models.client",
+    "Delta": "agent_core.models.client",
+    "ModelClient": "agent_core.models.client",
+    "ModelError": "agent_core.models.client",
+    "ModelInfo": "agent_core.models.client",
+    "Question": "agent_core.models.client",
+    "ScriptedModel": "agent_core.models.scripted",
+    "create_model": "agent_core.models.providers",
+}
+"""The public names, each imported from its module when it is first used."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

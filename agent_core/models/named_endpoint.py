@@ -14,7 +14,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.endpoint.address import read_host
 from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route, check_header
 from agent_core.models.vendors import VENDORS, Vendor
-from utools.sources.http_call import Headers
+from utools.sources.headers import Headers
 
 AZURE: Final = "azure"
 AZURE_KEY, VERSION = "api-key", "api-version"

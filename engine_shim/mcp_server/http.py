@@ -1,7 +1,6 @@
 """McpEndpoint: the server over streamable HTTP, as a route for an app; callers show a token, as they do elsewhere."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
@@ -9,17 +8,16 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from engine_shim.mcp_server.callers import ServiceTokens
+from engine_shim.mcp_server.mount import mount
 from engine_shim.mcp_server.server import build_server
 from engine_shim.mcp_server.sessions import Sessions
 from engine_shim.service.service import LOCAL, Service
 from engine_shim.service.shares import MOST_SESSIONS
 from engine_shim.service.token_watch import answer_until
 
-PATH: Final = "/mcp"
 IDLE_S: Final = 30 * 60.0
 """How long a session may be idle: it costs memory."""
 
@@ -37,7 +35,7 @@ class HeldRequests:
 
 
 class McpEndpoint:
-    """The endpoint of a service. The app that mounts it checks hosts, origins and sizes, as `Guard` does."""
+    """The endpoint of a service."""
 
     def __init__(self, service: Service) -> None:
         self._manager = StreamableHTTPSessionManager(
@@ -57,21 +55,8 @@ class McpEndpoint:
         return self._manager.run()
 
 
-def mount_endpoint(app: Starlette, service: Service) -> None:
-    """Serve MCP at `/mcp` of an app whose lifespan has the service running."""
-    endpoint, lifespan = McpEndpoint(service), app.router.lifespan_context
-
-    @asynccontextmanager
-    async def run(served: Starlette) -> AsyncIterator[Any]:
-        async with lifespan(served) as state, endpoint.running():
-            yield state
-
-    app.router.lifespan_context = run
-    app.router.routes.append(Route(PATH, endpoint))
-
-
 def create_app(service: Service) -> Starlette:
     """Return an app that serves MCP alone."""
     app = Starlette(lifespan=lambda _: service.running())
-    mount_endpoint(app, service)
+    mount(app, McpEndpoint(service))
     return app

@@ -239,9 +239,10 @@ def served(
     if with_page:
         serve_page(app, service)
     if with_mcp:
-        from engine_shim.mcp_server.http import mount_endpoint
+        from engine_shim.mcp_server.http import McpEndpoint
+        from engine_shim.mcp_server.mount import mount
 
-        mount_endpoint(app, service)
+        mount(app, McpEndpoint(service))
     settings = uvicorn.Config(app, "127.0.0.1", 0, http=http, log_config=None, access_log=False)
     server = uvicorn.Server(settings)
     thread = Thread(target=server.run, daemon=True)

@@ -9,25 +9,15 @@ from utools.builtin.http_request import LIMIT, READS, read_body, refuse_status
 from utools.errors import DefinitionError, NetworkError
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
-from utools.net.header_names import NAME, is_of_connection
 from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import as_json
+from utools.sources.headers import Headers
 from utools.sources.request import Request
 from utools.tool import ToolContext, ToolResult
 from utools.words.text import Text
 
 if TYPE_CHECKING:
     from utools.net.transport import Fetched
-
-HeaderName = Annotated[str, Field(pattern=f"^{NAME}$")]
-
-
-def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    """Return the same headers; ValueError for one that frames the request, or speaks to a proxy."""
-    for name in headers:
-        if is_of_connection(name):
-            raise ValueError(f"the header {name} is not yours to set")
-    return headers
 
 
 def read_origin(url: str) -> str:
@@ -49,7 +39,6 @@ def _check_url(url: str) -> str:
     return url
 
 
-Headers = Annotated[dict[HeaderName, str], AfterValidator(_check_headers)]
 Url = Annotated[str, AfterValidator(_check_url)]
 """A URL whose scheme, host and port are fixed."""
 

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 from utools.builtin.http_request import READS
 from utools.errors import NetworkError
 from utools.net.guard import read_url
+from utools.sources.headers import Headers
 from utools.sources.http_call import (
-    Headers,
     HttpPolicy,
     Url,
     read_origin,

@@ -19,7 +19,8 @@ from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
 from utools.schema.model_faults import Position
 from utools.schema.older_drafts import read_arguments_schema
-from utools.sources.http_call import Headers, HttpPolicy, Url, read_origin, read_response, send
+from utools.sources.headers import Headers
+from utools.sources.http_call import HttpPolicy, Url, read_origin, read_response, send
 from utools.sources.loaded import Loaded
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow

@@ -27,7 +27,8 @@ def serve_http(
     """Serve streamable HTTP. BadParameter for an address that others reach while it asks for no token."""
     from engine_shim.api.guard import Guard
     from engine_shim.cli.serving.serve import list_names, open_service, run_server
-    from engine_shim.mcp_server.http import PATH, create_app
+    from engine_shim.mcp_server.http import create_app
+    from engine_shim.mcp_server.mount import PATH
 
     service = open_service(host, hosts, model, options)
     app = create_app(service)

@@ -105,9 +105,10 @@ def serve_host(
     app = create_app(service, hosts=names, origins=origins, write_page=write_decision_page)
     serve_page(app, service)
     if find_spec("mcp"):
-        from engine_shim.mcp_server.http import mount_endpoint
+        from engine_shim.mcp_server.later import LaterEndpoint
+        from engine_shim.mcp_server.mount import mount
 
-        mount_endpoint(app, service)
+        mount(app, LaterEndpoint(service))
     return run_server(app, service, host, port, lambda port: describe_served(host, port, service))
 
 

@@ -29,7 +29,7 @@ main()
         "engine_shim.cli.app",
         "typer",
         "engine_shim.cli.host.describe",
-        "engine_shim.cli.runs.run",
+        "engine_shim.definition.validate",
     ],
 )
 def test_ctrl_c_while_modules_load_is_no_traceback(module: str) -> None:

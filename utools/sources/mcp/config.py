@@ -3,7 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from utools.sources.http_call import Headers, Url
+from utools.sources.headers import Headers
+from utools.sources.http_call import Url
 
 ONLY_WITH = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
 
