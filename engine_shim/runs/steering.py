@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
 
+from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions, Role
 from agent_core.journal.reader import read_run
 from agent_core.run.cancellation import require_asyncio
@@ -23,6 +24,7 @@ from engine_shim.runs.drive import Job, OnEvent, RunResult
 from engine_shim.runs.driving import Driving, OnTaken, check_reachable
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.results import read_result
+from utools.registry import ToolRegistry
 from utools.schema.json_value import NotJson, as_json
 from utools.signal_name import check_signal
 
@@ -77,15 +79,7 @@ class Steering(Driving):
             grant = self._grants.of_run(read_run(tape, ROOT))
             refuse(HostCheck(grant).recorded_problems(tape, base, not_needed))
             if decisions:
-                append_decisions(
-                    self.store.journal,
-                    run_id,
-                    decisions,
-                    registry=grant.registry,
-                    by=by,
-                    redactor=self._secrets.redactor(),
-                    keys=signing_keys(),
-                )
+                self._append_decisions(run_id, decisions, grant.registry, by)
             if by != RECOVERY:
                 self.store.forget_takeovers(run_id)
             self._controls.apply_last(run_id, stop, by)
@@ -94,6 +88,20 @@ class Steering(Driving):
             return self._job_of(run_id, stop, on_event, deps)
 
         return await self._drive(run_id, write, on_taken)
+
+    def _append_decisions(self, run: str, decisions: Decisions, registry: ToolRegistry, by: str) -> None:
+        """Append decisions to a run that a driver is due for from before that on: what ends here in between leaves no
+        decided run that nobody drives."""
+        status = self._index.status(run)
+        if status in STOPPED:
+            self._index.set_status(run, "pending")
+        redactor, keys = self._secrets.redactor(), signing_keys()
+        try:
+            append_decisions(self.store.journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys)
+        except DecisionError:  # nothing was appended
+            if status in STOPPED:
+                self._index.set_status(run, status)
+            raise
 
     def stream_resumed(
         self, run_id: str, *, decisions: Decisions | None = None, by: str = "caller", deps: object = None
