@@ -1,5 +1,6 @@
 """Discovery: the tools that installed packages offer through the entry-point group `utools.tools`."""
 
+import os
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -15,12 +16,21 @@ BUILT_IN = EntryPoint("built-in", "utools.builtin:builtin_tools", "utools.tools"
 
 
 def installed_entries(group: str) -> list[EntryPoint]:
-    """Return the entries of all installed packages, in a stable order; they are looked for once a process."""
-    return list(_find_entries(group, tuple(sys.path)))
+    """Return the entries of all installed packages, in a stable order; they are looked for once as long as no package
+    comes or goes."""
+    return list(_find_entries(group, tuple((path, _read_time(path)) for path in sys.path)))
+
+
+def _read_time(path: str) -> int:
+    """Return when a directory was changed last, in nanoseconds; 0 for none."""
+    try:
+        return os.stat(path or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 @lru_cache(4)
-def _find_entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _find_entries(group: str, paths: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)))
 
 

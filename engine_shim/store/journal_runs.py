@@ -23,10 +23,10 @@ SLACK: Final = 1000
 """Rows whose numbers are not much higher are looked at again: they may have been written at the same time."""
 NOTED_AFTER: Final = 10 * SLACK
 """So many rows behind the note a new one is written."""
-NOTED_S: Final = 86_400.0
-"""How long a note is enough."""
+ENOUGH_S: Final = 86_400.0
+"""How long it is enough to look at what is newer; after that all is looked through again."""
 MARK, RUNS = "journal_mark", "journal_runs"
-"""The tables of the note: how far it goes, and what was found."""
+"""The tables of the note: how far it goes, when all was looked through last, and what was found."""
 _ALL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
     UNION ALL SELECT (SELECT min(run) FROM rows WHERE run > known.run) FROM known WHERE known.run IS NOT NULL)
     SELECT run FROM known WHERE run IS NOT NULL"""
@@ -59,7 +59,7 @@ class JournalRuns:
         self._store, self._notes = store, notes
         self._begun: dict[str, BegunRun] = {}
         self._mark: Place | None = None
-        self._noted = 0
+        self._noted, self._looked_at = 0, 0.0
         self._lock = Lock()
 
     def find(self, database: Database) -> list[BegunRun]:
@@ -81,8 +81,9 @@ class JournalRuns:
             candidates |= self._recall(database)
         mark, last = self._mark, database.rows("rows", _LAST)
         self._mark = (last[0][0], last[0][1]) if last else None
-        if mark is None or not database.rows("rows", _IS_THERE, *mark):
-            self._noted = -NOTED_AFTER
+        is_enough = 0 <= time.time() - self._looked_at < ENOUGH_S
+        if mark is None or not is_enough or not database.rows("rows", _IS_THERE, *mark):
+            self._noted, self._looked_at = -NOTED_AFTER, time.time()
             return self._look_through(database)
         candidates |= {run for (run,) in database.rows("rows", _NEWER, mark[0] - SLACK)}
         return {run for (run,) in read_of(database, _UNLISTED, sorted(candidates))}
@@ -95,9 +96,9 @@ class JournalRuns:
     def _recall(self, database: Database) -> set[str]:
         """Go on from what the store has noted; return the runs that it names."""
         found = database.rows(MARK, f"SELECT seq, hash, at FROM {MARK}")
-        if not found or not 0 <= time.time() - found[0][2] < NOTED_S:
+        if not found:
             return set()
-        self._noted, self._mark = found[0][0], (found[0][0], found[0][1])
+        self._noted, self._mark, self._looked_at = found[0][0], (found[0][0], found[0][1]), found[0][2]
         return {run for (run,) in database.rows(RUNS, f"SELECT run FROM {RUNS}")}
 
     def _note(self, mark: Place, known: dict[str, BegunRun]) -> None:
@@ -105,7 +106,7 @@ class JournalRuns:
         with suppress(JournalError), self._store.database.writing(MARK) as db:
             for table in (MARK, RUNS):
                 db.execute(f"DELETE FROM {table}")
-            db.execute(f"INSERT INTO {MARK} VALUES (?, ?, ?)", (*mark, time.time()))
+            db.execute(f"INSERT INTO {MARK} VALUES (?, ?, ?)", (*mark, self._looked_at))
             for run in known:
                 db.execute(f"INSERT INTO {RUNS} VALUES (?)", (run,))
             self._noted = mark[0]

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from agent_core import AgentOutput, MemoryJournal, run_agent
-from agent_core.models.endpoint import by_aiohttp, by_httpx2  # which take longer to load than the calls below may take
+from agent_core.models.endpoint import by_aiohttp, by_httpx2  # noqa: F401 - slower to load than the calls below may be
 from agent_core.models.endpoint.body import MAX_REPLY_BYTES
 from support.asking import KEY, client
 from support.loopback import (
@@ -37,8 +37,6 @@ from support.loopback import (
 from utools import ToolRegistry, tool
 
 pytestmark = pytest.mark.usefixtures("each_transport")
-assert by_aiohttp
-assert by_httpx2
 CALL_S = 0.5
 ACTION = orjson.dumps({"type": "action", "tool": "wipe", "args": {"disk": "a"}}).decode()
 FINAL = chat(orjson.dumps({"type": "final", "answer": "ok"}).decode())

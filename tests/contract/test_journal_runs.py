@@ -131,14 +131,22 @@ def test_all_is_looked_through_where_the_noted_row_is_gone(store: DatabaseRunSto
     assert len(looks) == 2
 
 
-def test_all_is_looked_through_once_the_note_is_old(
-    store: DatabaseRunStore, looks: list[None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_same_process", [True, False])
+def test_all_is_looked_through_once_a_day(
+    store: DatabaseRunStore, looks: list[None], monkeypatch: pytest.MonkeyPatch, is_same_process: bool
 ) -> None:
-    begin(store, "own-1")
-    found_by(store)
-    monkeypatch.setattr(journal_runs, "NOTED_S", 0.0)
-    assert found_by(store) == ["own-1"]
-    assert len(looks) == 2
+    """However often it was noted in between how far the looks at what is newer went."""
+    now = 1_800_000_000.0
+    monkeypatch.setattr(journal_runs.time, "time", lambda: now)
+    monkeypatch.setattr(journal_runs, "NOTED_AFTER", 1)
+    reader = JournalRuns(store, notes=True)
+    for hour in range(26):
+        begin(store, f"own-{hour:02}")
+        with store.database.open_reader() as database:
+            found = (reader if is_same_process else JournalRuns(store, notes=True)).find(database)
+        assert len(found) == hour + 1
+        assert len(looks) == (1 if hour < 24 else 2), hour
+        now += 3600
 
 
 def test_list_has_them_in_their_place_and_with_their_status(store: DatabaseRunStore) -> None:

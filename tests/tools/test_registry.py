@@ -316,6 +316,21 @@ def test_installed_package_is_found_and_named(tmp_path: Path, monkeypatch: pytes
         registry.discover()
 
 
+def test_package_that_comes_later_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "salute" not in ToolRegistry().discover()
+    module = tmp_path / "late_tools.py"
+    module.write_text(
+        "from utools import tool\n@tool\ndef salute(name: str) -> str:\n    return name\nmade = [salute]\n"
+    )
+    info = tmp_path / "late_tools-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: late-tools\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[utools.tools]\nlate = late_tools:made\n")
+    os.utime(tmp_path, ns=(1, 1))  # a file system's clock may stand still for some milliseconds
+    assert "salute" in ToolRegistry().discover()
+
+
 def test_discovery_finds_the_built_in_tools_that_are_not_there_yet() -> None:
     codes = sorted(tool.code for tool in builtin_tools())
     assert sorted(ToolRegistry().discover()) == codes

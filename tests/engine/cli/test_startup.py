@@ -155,3 +155,17 @@ def test_a_value_that_has_its_type_is_taken_and_any_other_is_read(tmp_path: Path
     store = str(tmp_path / "runs.db")
     assert "pydantic" not in loaded("runs", AGENT_CORE_STORE=store)
     assert "pydantic" in loaded("runs", "--limit", "3", AGENT_CORE_STORE=store)
+
+
+def test_command_line_works_with_a_typer_that_has_its_own_names_otherwise(tmp_path: Path) -> None:
+    code = (
+        "import sys, typer._coercion as own; del own.RuntimeParam\n"
+        "from engine_shim.cli.main import main\n"
+        "sys.argv[0] = 'agent-core'; main()"
+    )
+    store = SqliteRunStore(tmp_path / "runs.db")
+    store.save(RunEntry("r", "w", "1", "running", "2026-01-01T00:00:00Z", "."))
+    store.close()
+    command = [sys.executable, "-c", code, "runs", "--limit", "5", "--store", str(tmp_path / "runs.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout[:1]) == (0, "r"), done.stderr
