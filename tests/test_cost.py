@@ -20,7 +20,7 @@ CEILINGS = {
     "a step in SQLite: calls": 351,
     "a replayed step: calls": 121,
     "an event for one follower: calls": 27,
-    "a workflow file to its first event: calls": 1150,  # 1131, and 1 % more where a thread is late  # which examples a model is shown
+    "a workflow file to its first event: calls": 1150,  # 1131, and 1 % more where a thread is late
     "a run of two steps: selects": 17,  # 16, and one more where a thread of the store is late
     "a run of two steps: write sections": 11,
     "run: POST to answer: calls": 434,  # a body is looked through for a key that occurs twice; one look for all feeds
