@@ -507,8 +507,8 @@ class FlowFinished(TypedDict):
 
 
 class Sealed(TypedDict):
-    """Head and count of all other strands, and the store and the tenant that the run is of, signed by the key `kid`.
-    Older ones name no store."""
+    """Head and count of all other strands, and the store and the tenant that the run is of, signed by the key `kid`:
+    with a secret key as `mac`, with one that has a public part at a time as `sig`. Older ones name no store."""
 
     kind: Literal["sealed"]
     head: str
@@ -516,7 +516,10 @@ class Sealed(TypedDict):
     kid: str
     store: NotRequired[str]
     tenant: NotRequired[str | None]
-    mac: str
+    mac: NotRequired[str]
+    at: NotRequired[str]
+    sig: NotRequired[str]
+    timestamp: NotRequired[str]
 
 
 Started = AgentStarted | FlowStarted

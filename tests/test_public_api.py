@@ -9,6 +9,7 @@ import pytest
 
 import agent_core
 import agent_core.agents
+import agent_core.evidence
 import agent_core.models
 import agent_core.run.events
 import agent_core.testing
@@ -35,6 +36,7 @@ NAMES: dict[ModuleType, str] = {
     agent_core.agents: """AgentCatalog AgentDefinition AgentError AgentExecutor AgentNotFound ChatReply
         ConversationOptions ConversationResult Conversations MaxStepsExceeded McpPolicy McpPrompt McpResource
         ModelCallFailed ReplyCall ReplyMeta SkillPolicy ToolCount TurnUsage""",
+    agent_core.evidence: "KeyFiles Keyring PublicKey PublicKeys Sign Signature Signer",
     agent_core.models: "Completion Delta ModelClient ModelError ModelInfo Question ScriptedModel create_model",
     agent_core.testing: """FunctionModel OfferedTool RecordedModel ScriptedModel TestModel assert_called assert_finish
         assert_not_called assert_refused check_context_store check_journal check_model_client no_real_models

@@ -6,7 +6,14 @@ from typing import Any, Final
 from agent_core.journal.chain import find_chain_faults, is_finished
 from agent_core.journal.path import is_within
 from agent_core.journal.record import Tape
-from agent_core.journal.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
+from agent_core.journal.signature import (
+    Keys,
+    can_check,
+    describe_seal,
+    head_and_count,
+    signature_fault,
+    split_own_strands,
+)
 from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
@@ -88,8 +95,9 @@ def verify(
     ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]
     matching = [end for end in ends if head in (None, end[0]) and count in (None, end[1])]
     first = _first_fault(contents, tape, root, others)
-    why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
     home = contents.identity
+    keys = keys if first or can_check(contents.tape) else None
+    why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
     seal_fault = None if keys is None or first else signature_fault(contents.run, contents.tape, keys, home)
     why = why or seal_fault
     return Verification(

@@ -38,7 +38,8 @@ def check_intact(
 
 def check_signer(tape: Tape, keys: Keys | None) -> None:
     """DefinitionError for a sealed run that would go on without a key: it could never be proven again."""
-    if keys is None and SEAL in tape and not is_finished(tape, find_root(split_own_strands(tape)[0])):
+    can_sign = keys is not None and keys.signer
+    if not can_sign and SEAL in tape and not is_finished(tape, find_root(split_own_strands(tape)[0])):
         message = "the run is sealed, and this process has no key to seal what it adds; set the keys of its host"
         raise DefinitionError(message, where=VARIABLE)
 
@@ -70,5 +71,5 @@ def _goes_on_below(own: Tape, row: Row) -> bool:
 
 def _check_signature(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None) -> None:
     if why := signature_fault(run, tape, keys, identity):
-        advice = "if it was made without these keys, unset AGENT_CORE_JOURNAL_KEYS to go on without a signature"
+        advice = "if it was made without these keys, unset them to go on without a signature"
         raise Damaged(SEAL, max(0, len(tape.get(SEAL, ())) - 1), f"{why}; {advice}")

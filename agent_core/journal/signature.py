@@ -3,15 +3,24 @@
 A signature is a `sealed` record in the strand `seal`, next to the run's strands, written each time a run ends or waits.
 It names the store that the run is in and its tenant, so that a run which was put into another store is found. That runs
 were copied from another store, a store notes under a key as well.
+
+There are two kinds. A `mac` is a code (HMAC-SHA-256) that whoever has the secret key can check, and make. A `sig` is an
+Ed25519 signature, which everybody can check by the public key: over the line `agent-core/seal/1` and the record as
+JSON without spaces, its keys sorted, with the `run`, without `kind`, `sig` and `timestamp`.
 """
 
+import base64
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, cast
 
+import orjson
+
 from agent_core.errors import DefinitionError
+from agent_core.evidence.ed25519 import INSTALL, PREFIX, decode_signature, is_installed
+from agent_core.evidence.public_keys import TIME, Keyring, PublicKeys, Signature
 from agent_core.journal.control import CONTROL
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Record, Row, Tape, chain_row, encode, genesis, run_head
@@ -20,16 +29,22 @@ SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"
 SHORTEST: Final = 16
 """Characters of a key that signs. A shorter one only verifies what was signed with it before."""
+_UNSIGNED: Final = frozenset({"kind", "sig", "timestamp"})
+_MADE: Final = frozenset({"kid", "at", "mac", "sig", "timestamp"})
+"""What the key that signs adds to a seal."""
+_FIELDS: Final = frozenset({"kind", "head", "count", "kid", "store", "tenant"})
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Signing keys by id. The first one signs, any of them verifies."""
+    """Signing keys. `keys` are secret ones by id: the first signs, any of them verifies. With a `keyring` its key signs
+    instead, and its public keys verify as well."""
 
-    keys: Mapping[str, str]
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    keyring: Keyring | None = None
 
     def __repr__(self) -> str:
-        return f"Keys({', '.join(self.keys)})"
+        return f"Keys({', '.join([*self.keys, *([] if self.keyring is None else [repr(self.keyring)])])})"
 
     @staticmethod
     def check(keys: Any) -> None:
@@ -41,41 +56,112 @@ class Keys:
             raise DefinitionError(message, where="keys", value=given)
 
     @classmethod
-    def read(cls, text: str) -> "Keys | None":
-        """`kid:key,…` as AGENT_CORE_JOURNAL_KEYS holds it; None when it is empty, DefinitionError when malformed."""
+    def read(cls, text: str, keyring: Keyring | None = None) -> "Keys | None":
+        """`kid:key,…` as AGENT_CORE_JOURNAL_KEYS holds it, with a keyring; None without any, DefinitionError when
+        malformed."""
         entries = [entry.strip().partition(":") for entry in text.split(",") if entry.strip()]
         if any(not kid or not key for kid, _, key in entries):
             raise DefinitionError("must be kid:key, separated by commas", where=VARIABLE)
-        return cls({kid: key for kid, _, key in entries}) if entries else None
+        return cls({kid: key for kid, _, key in entries}, keyring) if entries or keyring is not None else None
 
     def check_signer(self) -> None:
-        """DefinitionError when the key that signs can be guessed."""
-        kid, key = self.signer, self.keys[self.signer]
-        if len(key) < SHORTEST:
+        """DefinitionError when the key that signs can be guessed, or cannot be read."""
+        kid = self.signer
+        key = self.keys.get(kid)
+        if key is not None and len(key) < SHORTEST:
             length = "1 character" if len(key) == 1 else f"{len(key)} characters"
             make = 'python -c "import secrets; print(secrets.token_hex(32))"'
             message = f"the key {kid!r}, which signs, has {length}, and needs at least {SHORTEST}; {make} makes one"
             raise DefinitionError(message, where=VARIABLE)
 
-    def mac(
-        self, kid: str, run: str, head: str, count: int, store: str | None = None, tenant: str | None = None
-    ) -> str:
-        """Return the code of a seal; without a store that of one which names none."""
-        if store is None:
-            return self._mac(kid, f"{run}\0{head}\0{count}".encode())
-        return self._mac(kid, encode({"run": run, "head": head, "count": count, "store": store, "tenant": tenant}))
+    @property
+    def is_slow(self) -> bool:
+        """Whether signing waits for another process."""
+        return self.keyring is not None and self.keyring.is_slow
 
-    def mac_of_copy(self, kid: str, source: str, target: str) -> str:
-        """Return the code of a note that runs of the store `source` were copied into `target`."""
-        return self._mac(kid, encode({"copied": source, "into": target}))
+    @property
+    def signer(self) -> str:
+        """The id of the key that signs; empty where none does."""
+        signer = None if self.keyring is None else self.keyring.signer()
+        return next(iter(self.keys), "") if signer is None else signer.kid
+
+    def seal(self, run: str, record: Record, at: str) -> Record:
+        """Return the record of a seal, signed at a time."""
+        signer = None if self.keyring is None else self.keyring.signer()
+        if signer is None:
+            kid = next(iter(self.keys))
+            record = {**record, "kid": kid}
+            return {**record, "mac": self._mac(kid, _message_of_mac(run, record))}
+        record = {**record, "kid": signer.kid, "at": at}
+        signature = signer.sign(message_of_seal(run, record))
+        assert self.keyring is not None
+        stamp = self.keyring.stamp(base64.b64decode(signature.text))
+        return {**record, "sig": signature.text, **({} if stamp is None else {"timestamp": stamp})}
+
+    def refuse_seal(self, run: str, seal: Record) -> str | None:
+        """Return why a seal was not made by one of these keys; None when it was."""
+        kid = seal["kid"]
+        if "sig" in seal:
+            proven = self.find_time(seal)
+            if proven is None and "timestamp" in seal and self.keyring is not None and self.keyring.judges_time:
+                return "its timestamp is none of an authority that is trusted, or of another signature"
+            return self.public.refuse(Signature(kid, seal["sig"]), message_of_seal(run, seal), seal["at"], proven)
+        if kid not in self.keys:
+            return f"it is sealed with the key {kid!r}, which is not given"
+        if not hmac.compare_digest(seal["mac"].encode(), self._mac(kid, _message_of_mac(run, seal)).encode()):
+            return f"its seal was not made with the key {kid!r}"
+        return None
+
+    def find_time(self, seal: Record) -> str | None:
+        """Return the time by which a seal was there, as an authority says that is trusted; None without one."""
+        code = decode_signature(seal.get("sig", ""))
+        if code is None or self.keyring is None or "timestamp" not in seal:
+            return None
+        return self.keyring.find_time(seal["timestamp"], code)
+
+    def sign_copy(self, source: str, target: str) -> tuple[str, str]:
+        """Return the id of the key that signs, and its code of a note that runs of the store `source` were copied into
+        `target`."""
+        signer = None if self.keyring is None else self.keyring.signer()
+        if signer is None:
+            kid = next(iter(self.keys))
+            return kid, self._mac(kid, _message_of_copy(source, target))
+        return signer.sign(_message_of_copy(source, target))
+
+    def refuse_copy(self, kid: str, code: str, source: str, target: str) -> str | None:
+        """Return why such a note was not signed by one of these keys; None when it was."""
+        message = _message_of_copy(source, target)
+        if kid.startswith(PREFIX):
+            return self.public.refuse(Signature(kid, code), message, None)
+        if kid in self.keys and hmac.compare_digest(code.encode(), self._mac(kid, message).encode()):
+            return None
+        return f"it was not signed with the key {kid!r}"
+
+    @property
+    def public(self) -> PublicKeys:
+        """The public keys that are trusted."""
+        return PublicKeys() if self.keyring is None else self.keyring.public_keys()
 
     def _mac(self, kid: str, message: bytes) -> str:
         return hmac.new(self.keys[kid].encode(), message, sha256).hexdigest()
 
-    @property
-    def signer(self) -> str:
-        """The id of the key that signs."""
-        return next(iter(self.keys))
+
+def message_of_seal(run: str, seal: Record) -> bytes:
+    """Return what the signature of a seal is over."""
+    signed = {name: value for name, value in seal.items() if name not in _UNSIGNED}
+    return b"agent-core/seal/1\n" + orjson.dumps({**signed, "run": run}, option=orjson.OPT_SORT_KEYS)
+
+
+def _message_of_mac(run: str, seal: Record) -> bytes:
+    """Return what the code of a seal is over; one that names no store has an older form."""
+    head, count = seal["head"], seal["count"]
+    if "store" not in seal:
+        return f"{run}\0{head}\0{count}".encode()
+    return encode({"run": run, "head": head, "count": count, "store": seal["store"], "tenant": seal.get("tenant")})
+
+
+def _message_of_copy(source: str, target: str) -> bytes:
+    return encode({"copied": source, "into": target})
 
 
 def split_own_strands(tape: Tape) -> tuple[Tape, Tape]:
@@ -95,23 +181,47 @@ def head_and_count(tape: Tape) -> tuple[str, int]:
     return run_head(strands), sum(count for _, _, count in strands)
 
 
-def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None) -> Row | None:
+def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None, *, at: str = "") -> Row | None:
     """Return the signature of a run as it is now, in the store that it is in; None when its last signature says the
     same."""
     seals = tape.get(SEAL, [])
     head, count = head_and_count(signed_strands(tape))
-    record: Record = {"kind": "sealed", "head": head, "count": count, "kid": keys.signer}
+    record: Record = {"kind": "sealed", "head": head, "count": count}
     if identity is not None and identity.store:
         record |= {"store": identity.store, "tenant": identity.tenant}
-    record["mac"] = keys.mac(keys.signer, run, head, count, *_home_of(record))
-    if seals and seals[-1].record() == record:
+    if seals and _says(seals[-1].record(), record, keys, run):
         return None
-    return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), record)
+    return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), keys.seal(run, record, at))
+
+
+def _says(seal: Record, record: Record, keys: Keys, run: str) -> bool:
+    """Return whether a seal says this already, under the key that signs now."""
+    made = {name: value for name, value in seal.items() if name not in _MADE}
+    return made == record and _is_sealed(seal) and seal["kid"] == keys.signer and keys.refuse_seal(run, seal) is None
+
+
+def _is_sealed(seal: Record) -> bool:
+    """Return whether a record has the fields of a seal that a host writes."""
+    match seal:
+        case {"kind": "sealed", "head": str(), "count": int(), "kid": str(), "mac": str()}:
+            is_whole = seal.keys() <= _FIELDS | {"mac"}
+        case {"kind": "sealed", "head": str(), "count": int(), "kid": str(), "at": str(at), "sig": str()}:
+            is_whole = seal.keys() <= _FIELDS | {"at", "sig", "timestamp"} and TIME.fullmatch(at) is not None
+            is_whole = is_whole and isinstance(seal.get("timestamp", ""), str)
+        case _:
+            return False
+    return is_whole and all(isinstance(each, str | None) for each in _home_of(seal))
 
 
 def _home_of(seal: Record) -> tuple[Any, Any]:
     """Return what a seal has for the store and the tenant that it names."""
     return seal.get("store"), seal.get("tenant")
+
+
+def can_check(tape: Tape) -> bool:
+    """Return whether the last seal of a run can be checked here: a signature by public key needs a library."""
+    seals = tape.get(SEAL, [])
+    return not seals or "sig" not in seals[-1].record() or is_installed()
 
 
 def describe_seal(tape: Tape, keys: Keys | None, fault: str | None, identity: StoreIdentity | None = None) -> str:
@@ -121,10 +231,14 @@ def describe_seal(tape: Tape, keys: Keys | None, fault: str | None, identity: St
         return "not sealed"
     seal = seals[-1].record()
     by = f"sealed by {seal.get('kid')}"
+    if not can_check(tape):
+        return f"signed by {seal.get('kid')}, not checked: {INSTALL}"
     if keys is None:
         return f"{by}, not checked: no key here"
     if fault is not None:
         return f"{by}, which does not hold"
+    if (time := keys.find_time(seal)) is not None:
+        by = f"{by}, there by {time}"
     return f"{by}, which names no store" if identity is not None and "store" not in seal else by
 
 
@@ -138,19 +252,13 @@ def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | 
     if not seals:
         return "it is not sealed, though a key is given"
     seal = seals[-1].record()
-    match seal:
-        case {"kind": "sealed", "head": str(head), "count": int(count), "kid": str(kid), "mac": str(mac)}:
-            store, tenant = _home_of(seal)
-        case _:
-            return "its seal is not one that a host writes"
-    if not isinstance(store, str | None) or not isinstance(tenant, str | None):
+    if not _is_sealed(seal):
         return "its seal is not one that a host writes"
-    if kid not in keys.keys:
-        return f"it is sealed with the key {kid!r}, which is not given"
-    if not hmac.compare_digest(mac.encode(), keys.mac(kid, run, head, count, store, tenant).encode()):
-        return f"its seal was not made with the key {kid!r}"
-    if (head, count) != head_and_count(signed_strands(tape)):
+    if (why := keys.refuse_seal(run, seal)) is not None:
+        return why
+    if (seal["head"], seal["count"]) != head_and_count(signed_strands(tape)):
         return "it goes on, or ends, elsewhere than where it was sealed"
+    store, tenant = _home_of(seal)
     return None if store is None or identity is None else _home_fault(store, tenant, identity, keys)
 
 
@@ -171,7 +279,5 @@ def _home_fault(store: str, tenant: str | None, identity: StoreIdentity, keys: K
 
 def is_signed_copy(store: str, identity: StoreIdentity, keys: Keys) -> bool:
     """Return whether a store's note that runs of another one were copied into it is signed by one of the keys."""
-    kid, mac = identity.copies.get(store, (None, None))
-    if kid is None or mac is None or kid not in keys.keys:
-        return False
-    return hmac.compare_digest(mac.encode(), keys.mac_of_copy(kid, store, identity.store).encode())
+    kid, code = identity.copies.get(store, (None, None))
+    return kid is not None and code is not None and keys.refuse_copy(kid, code, store, identity.store) is None

@@ -3,7 +3,7 @@
 from asyncio import Lock
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import is_closed
@@ -13,11 +13,14 @@ from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
 from agent_core.records import encode_answer
 from agent_core.run.cancellation import OnCancel
-from agent_core.run.control import StopSignal, append_signed
+from agent_core.run.control import StopSignal, append_signed, sign_run
 from agent_core.run.retries import retry_until_available
 from agent_core.run.row_listener import RowListener
+from utools.threads import DaemonThreads
 
 T = TypeVar("T")
+_SIGNING: Final = DaemonThreads(8)
+"""Where a program of the operator's signs, beside the event loop."""
 
 
 class Appender:
@@ -51,8 +54,17 @@ class Appender:
 
     async def retry_until_available(self, work: Callable[[], T]) -> T:
         """Return what a step on the journal gives, once its database is there."""
+        return await self._retry(work, None)
+
+    async def _retry(self, work: Callable[[], T], keys: Keys | None) -> T:
         return await retry_until_available(
-            self._journal, work, run=self._run, patience=self._patience, turn=self._turn, interrupt=self.interrupt
+            self._journal,
+            work,
+            run=self._run,
+            patience=self._patience,
+            turn=self._turn,
+            interrupt=self.interrupt,
+            threads=_SIGNING if keys is not None and keys.is_slow else None,
         )
 
     async def append(self, rows: Sequence[Row]) -> bool:
@@ -67,7 +79,7 @@ class Appender:
         await self._append(new, self._keys if self.may_rest else None, of_write=of_write)
 
     async def _append(self, rows: Sequence[Row], keys: Keys | None, *, of_write: bool) -> bool:
-        is_new = await self.retry_until_available(partial(self._write, rows, keys, of_write=of_write))
+        is_new = await self._retry(partial(self._write, rows, keys, of_write=of_write), keys)
         for listen in self._listeners:
             for row in rows:
                 listen(row)
@@ -81,6 +93,11 @@ class Appender:
         if self._stop.is_lost and not of_write:
             raise Abandoned(self._run)
         return append_signed(self._journal, self._run, rows, keys)
+
+    async def sign(self) -> None:
+        """Sign the run as it is, where there are keys."""
+        if self._keys is not None:
+            await self._retry(partial(sign_run, self._journal, self._run, self._keys), self._keys)
 
     async def confirm_hold(self) -> None:
         """Wait until it is certain that this driver has the run, and may act. Abandoned where another one has it."""

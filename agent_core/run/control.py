@@ -223,7 +223,7 @@ def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | 
     Raises Lost for the rows alone: where somebody else signed just now, the run is signed anew.
     """
     while keys is not None:
-        seal = sign(run, _with_rows(journal.load(run), rows), keys, journal.identity)
+        seal = sign(run, _with_rows(journal.load(run), rows), keys, journal.identity, at=now())
         try:
             return journal.append(run, [*([seal] if seal else []), *rows])
         except Lost as lost:
@@ -241,7 +241,7 @@ def _with_rows(tape: Tape, rows: Sequence[Row]) -> Tape:
 
 def sign_run(journal: Journal, run: str, keys: Keys) -> None:
     """Sign the run as it is. A driver that does so at the same time writes the same, or has gone further."""
-    row = sign(run, journal.load(run), keys, journal.identity)
+    row = sign(run, journal.load(run), keys, journal.identity, at=now())
     if row is not None:
         with suppress(Lost):
             journal.append(run, [row])

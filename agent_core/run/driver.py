@@ -19,7 +19,7 @@ from agent_core.outputs import WaitingCall
 from agent_core.run.admission import Admission
 from agent_core.run.appender import Appender
 from agent_core.run.backend import Backend, LocalBackend
-from agent_core.run.control import StopSignal, sign_run
+from agent_core.run.control import StopSignal
 from agent_core.run.executor import Executor
 from agent_core.run.inbox import Inbox
 from agent_core.run.listening import Listening, seconds_between
@@ -77,8 +77,7 @@ async def drive(
             driver.begin_anew()
             log.info("run %s: another driver wrote first; driving again from the tape", run)
             continue
-        if keys is not None:
-            await appender.retry_until_available(partial(sign_run, journal, run, keys))
+        await appender.sign()
         if driver.interruption is not None:
             raise driver.interruption
         assert isinstance(ended, Ended)

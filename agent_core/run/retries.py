@@ -47,16 +47,18 @@ async def retry_until_available(
     patience: float,
     turn: Lock | None = None,
     interrupt: OnCancel | None = None,
+    threads: Threads | None = None,
 ) -> T:
     """Return what a step on a journal gives, which must be safe to do again. JournalAway where the database stays away
     for more than `patience` seconds. Of the steps with one `turn` each is made after the other.
 
     A caller who is cancelled waits a little longer still: `interrupt` hears of it, and without that the cancellation
-    continues then.
+    continues then. A step that waits for something else than the journal has `threads` for a journal without its own.
     """
-    if journal.threads is None:
+    threads = journal.threads or threads
+    if threads is None:
         return step()
-    attempts = _Attempts(journal.threads, run, patience, monotonic() + patience, turn or Lock(), interrupt)
+    attempts = _Attempts(threads, run, patience, monotonic() + patience, turn or Lock(), interrupt)
     result = await attempts.make(step)
     if attempts.cancellation is not None and interrupt is None:
         raise attempts.cancellation

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from agent_core.evidence.key_files import KEY_VARIABLE, PUBLIC_VARIABLE, KeyFiles
+from agent_core.evidence.timestamps import ROOTS_VARIABLE, URL_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS_VARIABLE
 from agent_core.journal.signature import Keys
 from agent_core.outputs import Json
@@ -90,17 +92,21 @@ def _redactor(
 
 
 def signing_keys() -> Keys | None:
-    """Return the keys that sign journals, from the environment of this process; DefinitionError where the first is
-    short."""
+    """Return the keys that sign journals, from the environment of this process; None where none does. DefinitionError
+    where the one that signs is short, or cannot be read."""
     keys = verifying_keys()
-    if keys is not None:
-        keys.check_signer()
+    if keys is None or not keys.signer:
+        return None
+    keys.check_signer()
     return keys
 
 
 def verifying_keys() -> Keys | None:
-    """Return the same keys for a reader of journals: old ones may be shorter than one that signs."""
-    return Keys.read(os.environ.get(KEYS_VARIABLE, ""))
+    """Return the same keys for a reader of journals: old ones may be shorter than one that signs, and there may be
+    public ones alone."""
+    files = [os.environ.get(name, "") for name in (KEY_VARIABLE, PUBLIC_VARIABLE, URL_VARIABLE, ROOTS_VARIABLE)]
+    keyring = KeyFiles(*files) if files[0] or files[1] else None
+    return Keys.read(os.environ.get(KEYS_VARIABLE, ""), keyring)
 
 
 def fill_secrets(config: Any, fills: Sequence[Json], secret: Callable[[str], str]) -> Any:

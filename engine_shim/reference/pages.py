@@ -34,6 +34,7 @@ MENUS: Final = {
     "utools": "Tools: define, describe, validate and execute them",
     "engine_shim": "Workflows: definitions, engines, stores of runs, graphs of agents",
     "agent_core.models": "Clients of models",
+    "agent_core.evidence": "Proof for strangers: keys that sign runs, and public keys that check them",
     "agent_core.agents": "Agents by name, and conversations with them",
     "agent_core.run.events": "The events that `on_event` is called with",
     "agent_core.testing": "A kit for tests of agents, tools, stores and models",

@@ -28,7 +28,7 @@ def note_copy(target: Database, source: StoreIdentity, own: StoreIdentity, keys:
         for store in sorted({source.store, *source.copies} - {own.store}):
             is_proven = keys is not None and (store == source.store or is_signed_copy(store, source, keys))
             if keys is not None and is_proven:
-                db.execute(_NOTE, (store, _now(), keys.signer, keys.mac_of_copy(keys.signer, store, own.store)))
+                db.execute(_NOTE, (store, _now(), *keys.sign_copy(store, own.store)))
             elif store not in own.copies:
                 db.execute(_NOTE, (store, _now(), None, None))
 

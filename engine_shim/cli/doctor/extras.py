@@ -16,6 +16,7 @@ GIVES: Final = {
     "prices": "the prices of more models, for `cost_budget`",
     "telemetry": "spans and metrics for OpenTelemetry",
     "email": "the tool `email`",
+    "evidence": "signatures of runs that everybody can check: `agent-core key`",
     "anthropic": "Anthropic's own API: prompt caching, thinking kept across calls",
     "gemini": "Gemini's own API: thoughts kept across calls, verdicts of its filters",
     "local": "models on this machine: `local:FILE.gguf`",

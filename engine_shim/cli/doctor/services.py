@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from agent_core.errors import JournalError
+from agent_core.evidence.key_files import KEY_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
@@ -83,9 +84,10 @@ def check_journal_keys() -> Iterator[Finding]:
         yield from find_faults("journal keys", error)
         return
     if keys is None:
-        yield Finding("journal keys", "ok", f"{KEYS} is not set: journals are not signed")
+        yield Finding("journal keys", "ok", f"{KEYS} and {KEY_VARIABLE} are not set: journals are not signed")
     else:
-        first, *others = keys.keys
+        first = keys.signer
+        others = [kid for kid in (*keys.keys, *keys.public.keys) if kid != first]
         more = f", {', '.join(others)} only verify" if others else ""
         yield Finding("journal keys", "ok", f"{first} signs{more}", facts={"keys": [first, *others]})
 

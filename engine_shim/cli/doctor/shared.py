@@ -99,7 +99,8 @@ def _find_commands(config: HostConfig) -> Iterator[str]:
 
 
 def _find_unsigned(config: HostConfig) -> Iterator[str]:
-    if verifying_keys() is None:
+    keys = verifying_keys()
+    if keys is None or not keys.signer:
         yield "no key seals runs, so anyone who can write to the store can rewrite them"
 
 
@@ -134,7 +135,7 @@ CHECKS: Final[tuple[tuple[str, Check, str, str], ...]] = (
     ("secrets", _find_shared_secrets, "each has its own list", "give each tenant its secret_env"),
     ("models", _find_open_endpoints, "each tenant's endpoints are named", "name them in model_endpoints"),
     ("commands", _find_commands, "no tenant runs programs", "deny_tools: [shell_command]"),
-    ("seals", _find_unsigned, "runs are sealed", "set AGENT_CORE_JOURNAL_KEYS"),
+    ("seals", _find_unsigned, "runs are sealed", "set AGENT_CORE_SIGNING_KEY, or AGENT_CORE_JOURNAL_KEYS"),
 )
 
 

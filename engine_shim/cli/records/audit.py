@@ -1,5 +1,6 @@
 """The commands verify and replay: whether a journal is whole, and whether its decisions come out the same."""
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,10 @@ from agent_core.audit.replay import Replay, replay
 from agent_core.audit.verify import Verification, verify
 from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.errors import DefinitionError
+from agent_core.evidence.ed25519 import check_installed
+from agent_core.evidence.key_files import KeyFiles
+from agent_core.evidence.timestamps import ROOTS_VARIABLE
+from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import STOPPED
 from engine_shim.cli import output
@@ -31,12 +36,18 @@ ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any
 
 
 def verify_run(
-    run: str, store: StoreAddress | None, *, strand: str | None, head: str | None, count: int | None, as_json: bool
+    run: str,
+    store: StoreAddress | None,
+    *,
+    strand: str | None,
+    head: str | None,
+    count: int | None,
+    key: Path | None,
+    as_json: bool,
 ) -> int:
-    """Verify a run's journal, with the keys of this host, and write what was found."""
+    """Verify a run's journal, with the keys of this host, or those of a file alone, and write what was found."""
     recorded = find_recorded(run, store)
-    load_environment(_host_file(recorded))
-    keys = verifying_keys()
+    keys = keys_of(_host_file(recorded), key)
     found = verify(recorded.source, run_id=recorded.run_id, strand=strand, head=head, count=count, keys=keys)
     is_open = not (found.complete or found.first_bad or found.torn) and found.count > 0
     status = find_status(recorded, found.count if strand is None else None) if is_open else None
@@ -49,6 +60,17 @@ def verify_run(
     if found.ok:
         return output.OK
     return output.WAITING if is_intact and status in STOPPED else output.AUDIT
+
+
+def keys_of(host: Path | None, key: Path | None) -> Keys | None:
+    """Return the public keys of a file, or, without one, the keys of a host."""
+    if key is None:
+        load_environment(host)
+        return verifying_keys()
+    check_installed("--key")
+    keyring = KeyFiles(trusted=str(key), roots=os.environ.get(ROOTS_VARIABLE, ""))
+    keyring.public_keys()  # what is wrong with the file is said before anything else
+    return Keys(keyring=keyring)
 
 
 def _describe_verification(found: Verification, status: OpenStatus | None) -> str:

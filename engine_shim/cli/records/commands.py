@@ -142,6 +142,10 @@ def verify(
     count: Annotated[int | None, typer.Option(help="How many records that head covers.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All runs of the store, and that none is missing.")] = False,
     ledger: Annotated[str | None, typer.Option(metavar="HEAD", help="With --all: what `ledger` printed.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
+    ] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -150,6 +154,7 @@ def verify(
     \b
     Examples:
       agent-core verify last
+      agent-core verify last --key desk.key.pub
       agent-core verify --all
     """
     if every or ledger is not None:
@@ -157,12 +162,12 @@ def verify(
 
         if run is not None or not every or (strand or head or count) is not None:
             raise typer.BadParameter("--all takes no RUN, --strand, --head or --count; --ledger needs --all")
-        return verify_store(store, ledger, as_json=as_json)
+        return verify_store(store, ledger, key, as_json=as_json)
     if run is None:
         raise typer.BadParameter("name a RUN, or --all")
     from engine_shim.cli.records.audit import verify_run
 
-    return verify_run(run, store, strand=strand, head=head, count=count, as_json=as_json)
+    return verify_run(run, store, strand=strand, head=head, count=count, key=key, as_json=as_json)
 
 
 def export(

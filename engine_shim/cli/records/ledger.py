@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
@@ -9,11 +10,10 @@ from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, JournalAway, JournalError
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
-from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import SEALED
 from engine_shim.cli import output
+from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
-from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.journal_runs import list_runs
@@ -39,12 +39,12 @@ def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
     return output.OK
 
 
-def verify_store(path: StoreAddress | None, head: str | None, *, as_json: bool) -> int:
+def verify_store(path: StoreAddress | None, head: str | None, key: Path | None, *, as_json: bool) -> int:
     """Hold a store against its ledger, and verify each of its runs. BadParameter for what is no head."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise typer.BadParameter("--ledger: a head is 64 hexadecimal digits, as `agent-core ledger` prints it")
-    load_environment(find_host_config())
-    store, keys, seals = open_named_store(path), verifying_keys(), Counter[str]()
+    keys = keys_of(find_host_config(), key)
+    store, seals = open_named_store(path), Counter[str]()
     proof = prove_store(store.database, head)
     faults = [*proof.faults, *find_damaged(store, keys, seals)]
     if as_json:

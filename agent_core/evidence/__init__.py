@@ -1,0 +1,27 @@
+"""Evidence: what proves a run to somebody who trusts neither this program nor who runs it."""
+
+from typing import TYPE_CHECKING
+
+from utools.lazy_menu import lazy_menu
+
+if TYPE_CHECKING:
+    from agent_core.evidence.key_files import KeyFiles as KeyFiles
+    from agent_core.evidence.public_keys import Keyring as Keyring
+    from agent_core.evidence.public_keys import PublicKey as PublicKey
+    from agent_core.evidence.public_keys import PublicKeys as PublicKeys
+    from agent_core.evidence.public_keys import Sign as Sign
+    from agent_core.evidence.public_keys import Signature as Signature
+    from agent_core.evidence.public_keys import Signer as Signer
+
+HOMES = {
+    "KeyFiles": "agent_core.evidence.key_files",
+    "Keyring": "agent_core.evidence.public_keys",
+    "PublicKey": "agent_core.evidence.public_keys",
+    "PublicKeys": "agent_core.evidence.public_keys",
+    "Sign": "agent_core.evidence.public_keys",
+    "Signature": "agent_core.evidence.public_keys",
+    "Signer": "agent_core.evidence.public_keys",
+}
+"""The public names, each imported from its module when it is first used."""
+__all__ = list(HOMES)
+__getattr__, __dir__ = lazy_menu(__name__, HOMES)

@@ -1,0 +1,52 @@
+"""The commands about evidence for strangers: their options and help."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from engine_shim.cli.parameters import AsJson
+
+
+def key(
+    action: Annotated[Literal["new", "show", "rotate", "revoke"], typer.Argument(metavar="new|show|rotate|revoke")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="The private key; its public keys are in FILE.pub.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36_500, metavar="<n>", help="With new, rotate: valid for so many days.")
+    ] = None,
+    identity: Annotated[
+        str | None, typer.Option("--key", metavar="ID", help="With revoke: the id of the key, as show prints it.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="With revoke: since when, a time or an age such as 2d.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="With revoke: why.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make and change the key that signs runs, and its public keys.
+
+    `new` writes a private key into FILE, for its owner alone, and the public one into FILE.pub. Set
+    AGENT_CORE_SIGNING_KEY to FILE, and give FILE.pub to whoever is to check runs: `verify RUN --key FILE.pub`. `show`
+    prints the public keys, without FILE those of this host. `rotate` puts a new private key into FILE; what the old one
+    signed stays proven. What a revoked key signed is proven no more.
+
+    \b
+    Examples:
+      agent-core key new desk.key
+      agent-core key show desk.key
+      agent-core key rotate desk.key
+      agent-core key revoke desk.key --key ed25519:9f86d081884c7d65 --reason "the disk was stolen"
+    """
+    from engine_shim.cli.evidence.key import make, revoke, rotate, show
+
+    if action == "show":
+        return show(file, as_json=as_json)
+    if file is None:
+        raise typer.BadParameter(f"{action} needs the FILE of the private key, such as desk.key")
+    if action == "revoke":
+        if identity is None:
+            raise typer.BadParameter("revoke needs --key ID, as `agent-core key show` prints it")
+        return revoke(file, identity, since, reason, as_json=as_json)
+    return (make if action == "new" else rotate)(file, days, as_json=as_json)
