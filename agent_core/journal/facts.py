@@ -308,12 +308,14 @@ class RunFinished(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Sealed(_Fact):
-    """The run was signed by the key `kid` as it was then. Older seals name no store and no tenant."""
+    """The run was signed by the key `kid` as it was then. `code` is the signature, or what a secret key made, which has
+    no time. Older seals name no store and no tenant."""
 
     head: str
     count: int
     kid: str
-    mac: str
+    code: str
+    at: str | None
     store: str | None
     tenant: str | None
 

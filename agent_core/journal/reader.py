@@ -293,7 +293,8 @@ def _read_sealed(where: _Where, record: Record, asked: Act | None) -> Fact:
         record["head"],
         record["count"],
         record["kid"],
-        record["mac"],
+        record.get("sig") or record["mac"],
+        record.get("at"),
         record.get("store"),
         record.get("tenant"),
     )
