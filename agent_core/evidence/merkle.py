@@ -5,7 +5,7 @@ the root of the perfect tree over the leaves from i·2^level on. It never change
 that a log keeps its nodes and adds the new ones: two hashes a leaf.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -51,6 +51,17 @@ def grow(index: int, leaf: bytes, find: FindNode) -> Iterator[tuple[int, int, by
 def root_of(size: int, find: FindNode) -> bytes:
     """Return the root of a log of so many leaves."""
     return _join([find(*peak) for peak in peaks_of(size)]) if size else EMPTY
+
+
+def compute_root(leaves: Iterable[bytes]) -> bytes:
+    """Return the root over the hashes of leaves, in their order, where no nodes are kept."""
+    peaks: list[tuple[int, bytes]] = []
+    for digest in leaves:
+        level = 0
+        while peaks and peaks[-1][0] == level:
+            digest, level = hash_node(peaks.pop()[1], digest), level + 1
+        peaks.append((level, digest))
+    return _join([digest for _, digest in peaks]) if peaks else EMPTY
 
 
 def prove_inclusion(index: int, size: int, find: FindNode) -> list[bytes]:

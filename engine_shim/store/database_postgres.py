@@ -76,8 +76,11 @@ _FOR_MORE: Final = """
     CREATE INDEX workflow_runs_workflow ON workflow_runs (workflow, started_at DESC, run DESC);
     CREATE TABLE journal_mark (seq BIGINT NOT NULL, hash BYTEA NOT NULL, at DOUBLE PRECISION NOT NULL);
     CREATE TABLE journal_runs (run TEXT COLLATE "C" PRIMARY KEY)"""
+_LEDGER_NODES: Final = """
+    CREATE TABLE ledger_nodes (
+        level BIGINT NOT NULL, n BIGINT NOT NULL, hash BYTEA NOT NULL, PRIMARY KEY (level, n))"""
 _FIRST_STEPS: Final = (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS)
-_LATER_STEPS: Final = (_LEDGER_START, _KEPT_LEDGERS, _PASSING, _CALLBACKS, _FOR_MORE)
+_LATER_STEPS: Final = (_LEDGER_START, _KEPT_LEDGERS, _PASSING, _CALLBACKS, _FOR_MORE, _LEDGER_NODES)
 LAYOUT: Final = PostgresLayout("runs", (*_FIRST_STEPS, *_LATER_STEPS))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"

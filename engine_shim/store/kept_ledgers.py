@@ -4,7 +4,6 @@ They are in the table `kept_ledgers`, by store. An entry `copied` of this store'
 says with `kept` that a ledger is kept, and with head and count what it has to be.
 """
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_core.journal.record import link
 from engine_shim.store.database import Database, Reader
-from engine_shim.store.ledger import GENESIS, Entry
+from engine_shim.store.ledger import GENESIS, Entry, as_bytes, read_entry
 from utools.databases.transaction import Transaction
 
 _ALL: Final = "SELECT store, seq, hash, data FROM kept_ledgers ORDER BY store, seq"
@@ -53,11 +52,12 @@ def read_chain(rows: Iterable[Sequence[Any]]) -> Chain:
     """Return the ledger in these rows (seq, hash, data), as far as they are one."""
     chain, previous = Chain([], [], is_whole=True), GENESIS
     for number, (seq, digest, data) in enumerate(rows, 1):
-        if seq != number or link(previous, data) != digest:
+        entry = read_entry(data)
+        if entry is None or seq != number or link(previous, as_bytes(data)) != digest:
             return Chain(chain.heads, chain.entries, is_whole=False)
-        previous = digest
-        chain.heads.append(digest.hex())
-        chain.entries.append(json.loads(data))
+        previous = as_bytes(digest)
+        chain.heads.append(previous.hex())
+        chain.entries.append(entry)
     return chain
 
 

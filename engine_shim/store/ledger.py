@@ -49,7 +49,8 @@ class LedgerKeeper:
         found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
         if found is not None:
             self._database.lock(db, SUBJECT)
-            _add(db, run, "deleted", json.loads(found[0]).get("status"), at=datetime.now(UTC).isoformat())
+            entry = read_entry(found[0]) or {}
+            _add(db, run, "deleted", entry.get("status"), at=datetime.now(UTC).isoformat())
 
 
 def _begin(db: Transaction, run: str, count: int) -> None:
@@ -75,6 +76,27 @@ def write_entry(db: Transaction, run: str, entry: Entry) -> None:
     db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (seq + 1, run, link(previous, data), data))
 
 
+def as_bytes(value: object) -> bytes:
+    """Return the bytes that a column holds; none for what no release writes there, such as a text."""
+    return bytes(value) if isinstance(value, bytes | memoryview) else b""
+
+
+def read_entry(data: object) -> Entry | None:
+    """Return the entry of these bytes; None for what no release writes."""
+    try:
+        entry: Entry = json.loads(as_bytes(data))
+    except ValueError:
+        return None
+    match entry:
+        case {"kind": "began" | "copied"}:
+            is_entry = True
+        case {"kind": "ended" | "deleted", "run": str(), "head": str(), "count": int(), "at": str()}:
+            is_entry = True
+        case _:
+            is_entry = False
+    return entry if is_entry else None
+
+
 def find_head(ends: Iterable[Sequence[Any]]) -> tuple[str, int]:
     """Return head and count of a run's own strands, as `verify` gives them, from the last row of each."""
     strands = [(path, digest, count) for path, digest, count in ends if path not in _BESIDE]
@@ -84,7 +106,7 @@ def find_head(ends: Iterable[Sequence[Any]]) -> tuple[str, int]:
 def read_ledger(database: Reader) -> tuple[str, int]:
     """Head (hex) and count of a store's ledger."""
     found = database.rows("ledger", _LAST)
-    return (found[0][1].hex(), found[0][0]) if found else (GENESIS.hex(), 0)
+    return (as_bytes(found[0][1]).hex(), found[0][0]) if found else (GENESIS.hex(), 0)
 
 
 def count_ledger_runs(database: Reader) -> int:
@@ -95,4 +117,5 @@ def count_ledger_runs(database: Reader) -> int:
 def was_deleted(database: Reader, run: str) -> bool:
     """Return whether the last entry about a run is a tombstone."""
     found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)
-    return bool(found) and json.loads(found[0][0])["kind"] == "deleted"
+    entry = read_entry(found[0][0]) if found else None
+    return entry is not None and entry["kind"] == "deleted"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import AsJson
+from engine_shim.cli.parameters import AsJson, ExistingStore, check_files
 
 
 def key(
@@ -50,3 +50,48 @@ def key(
             raise typer.BadParameter("revoke needs --key ID, as `agent-core key show` prints it")
         return revoke(file, identity, since, reason, as_json=as_json)
     return (make if action == "new" else rotate)(file, days, as_json=as_json)
+
+
+def ledger(
+    action: Annotated[
+        Literal["head", "checkpoint", "proof", "consistency"],
+        typer.Argument(metavar="[checkpoint|proof|consistency]", show_default=False),
+    ] = "head",
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[RUN|FILE]", help="With proof: a run; with consistency: a checkpoint.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="<path>", help="The file that is written; - is stdout.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pub", help="With consistency: keys that are trusted alone.", callback=check_files),
+    ] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Print the head of the ledger, or prove what it says.
+
+    Each run that ends or is deleted is entered in the ledger, with its head. Keep the ledger's head elsewhere:
+    `verify --all --ledger HEAD` then proves the whole store. To strangers it is a transparency log: `checkpoint` signs
+    its size and root, for others to keep; `proof RUN` writes what proves to them that a run ended so; `consistency
+    FILE` holds the log against a checkpoint that was kept.
+
+    \b
+    Examples:
+      agent-core ledger
+      agent-core ledger checkpoint --to today.txt
+      agent-core ledger proof last --to proof.json
+      agent-core ledger consistency today.txt
+    """
+    from engine_shim.cli.evidence import ledger as log
+    from engine_shim.cli.records.ledger import show_ledger
+
+    if action == "head":
+        return show_ledger(store, as_json=as_json)
+    if action == "checkpoint":
+        return log.write_checkpoint(store, to, as_json=as_json)
+    if subject is None:
+        what = "a RUN" if action == "proof" else "the FILE of a checkpoint"
+        raise typer.BadParameter(f"{action} needs {what}")
+    if action == "proof":
+        return log.write_proof(subject, store, to)
+    return log.check_consistency(Path(subject), store, key, as_json=as_json)

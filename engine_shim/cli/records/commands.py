@@ -86,21 +86,6 @@ def show(
     return show_run(run, store, full=full, as_json=as_json)
 
 
-def ledger(store: ExistingStore = None, as_json: AsJson = False) -> int:
-    """Print the head of the ledger, and how many runs it has.
-
-    Each run that ends or is deleted is entered in the ledger, with its head. Keep the ledger's head elsewhere:
-    `verify --all --ledger HEAD` then proves the whole store.
-
-    \b
-    Examples:
-      agent-core ledger
-    """
-    from engine_shim.cli.records.ledger import show_ledger
-
-    return show_ledger(store, as_json=as_json)
-
-
 def store(
     action: Annotated[Literal["copy"], typer.Argument(metavar="copy")],
     source: Annotated[str, typer.Argument(metavar="[FROM]", help="A store: a file, or the URL of a database.")],
@@ -142,6 +127,10 @@ def verify(
     count: Annotated[int | None, typer.Option(help="How many records that head covers.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All runs of the store, and that none is missing.")] = False,
     ledger: Annotated[str | None, typer.Option(metavar="HEAD", help="With --all: what `ledger` printed.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --all: what `ledger checkpoint` wrote.", callback=check_files),
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
@@ -157,12 +146,14 @@ def verify(
       agent-core verify last --key desk.key.pub
       agent-core verify --all
     """
-    if every or ledger is not None:
+    if every or ledger is not None or checkpoint is not None:
         from engine_shim.cli.records.ledger import verify_store
 
         if run is not None or not every or (strand or head or count) is not None:
-            raise typer.BadParameter("--all takes no RUN, --strand, --head or --count; --ledger needs --all")
-        return verify_store(store, ledger, key, as_json=as_json)
+            raise typer.BadParameter(
+                "--all takes no RUN, --strand, --head or --count; --ledger and --checkpoint need --all"
+            )
+        return verify_store(store, ledger, checkpoint, key, as_json=as_json)
     if run is None:
         raise typer.BadParameter("name a RUN, or --all")
     from engine_shim.cli.records.audit import verify_run

@@ -1,6 +1,7 @@
 """The command ledger, and verify --all: the chain of all runs of a store, and the store held against it."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import typer
 
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, JournalAway, JournalError
+from agent_core.evidence.checkpoints import find_log_fault
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
 from agent_core.statuses import SEALED
 from engine_shim.cli import output
+from engine_shim.cli.evidence.ledger import count_entries, read_checkpoint
 from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import find_host_config
@@ -19,6 +22,7 @@ from engine_shim.store.entries import RunEntry
 from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import count_ledger_runs, read_ledger, was_deleted
 from engine_shim.store.ledger_proof import LedgerProof, prove_store
+from engine_shim.store.ledger_tree import find_checkpoint_fault, origin_of
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
@@ -35,17 +39,22 @@ def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
         output.document({"head": head, "count": count, "store": store})
     else:
         runs = output.count(count_ledger_runs(database), "run")
-        output.line(f"head {head}, {runs} in {_entries(count)}{f', store {store}' if store else ''}")
+        output.line(f"head {head}, {runs} in {count_entries(count)}{f', store {store}' if store else ''}")
     return output.OK
 
 
-def verify_store(path: StoreAddress | None, head: str | None, key: Path | None, *, as_json: bool) -> int:
-    """Hold a store against its ledger, and verify each of its runs. BadParameter for what is no head."""
+def verify_store(
+    path: StoreAddress | None, head: str | None, checkpoint: Path | None, key: Path | None, *, as_json: bool
+) -> int:
+    """Hold a store against its ledger, and verify each of its runs. BadParameter for what is no head, or no
+    checkpoint."""
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise typer.BadParameter("--ledger: a head is 64 hexadecimal digits, as `agent-core ledger` prints it")
     keys = keys_of(find_host_config(), key)
     store, seals = open_named_store(path), Counter[str]()
     proof = prove_store(store.database, head)
+    if checkpoint is not None:
+        proof.faults += _find_checkpoint_faults(store, checkpoint, keys)
     faults = [*proof.faults, *find_damaged(store, keys, seals)]
     if as_json:
         output.document({**asdict(proof), "faults": faults, "ok": not faults, "seals": seals})
@@ -60,6 +69,18 @@ def verify_store(path: StoreAddress | None, head: str | None, key: Path | None, 
         if seals:
             output.line("; ".join(f"{output.count(number, 'run')} {seal}" for seal, number in seals.most_common()))
     return output.AUDIT if faults else output.OK
+
+
+def _find_checkpoint_faults(store: DatabaseRunStore, file: Path, keys: Keys | None) -> "Iterator[dict[str, str]]":
+    """Yield why a store is not the one that a checkpoint in a file was signed of."""
+    note, checkpoint = read_checkpoint(file)
+    if keys is not None and (why := find_log_fault(note, keys.public)) is not None:
+        yield {"why": f"the checkpoint: {why}"}
+    own = origin_of(read_identity(store.database.rows).store)
+    if checkpoint.origin != own:
+        yield {"why": f"the checkpoint is of the log {checkpoint.origin}, and this is {own}"}
+    elif (why := find_checkpoint_fault(store.database, checkpoint)) is not None:
+        yield {"why": why}
 
 
 def find_damaged(
@@ -89,12 +110,8 @@ def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, se
 
 def _describe(proof: LedgerProof, has_faults: bool) -> str:
     """Return how many runs the ledger tells of."""
-    parts = [f"{output.count(proof.ended + proof.deleted, 'run')} of the ledger in {_entries(proof.count)}"]
+    parts = [f"{output.count(proof.ended + proof.deleted, 'run')} of the ledger in {count_entries(proof.count)}"]
     parts += [f"{proof.deleted:,} deleted"] if proof.deleted else []
     parts += [f"{proof.older:,} older than the ledger"] if proof.older else []
     parts += [f"{proof.others:,} of other programs"] if proof.others else []
     return f"{'NOT ok' if has_faults else 'ok'}: {', '.join(parts)}; head {proof.head}"
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"

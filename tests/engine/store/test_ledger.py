@@ -11,6 +11,7 @@ import pytest
 
 from agent_core import SqliteJournal
 from agent_core.audit.verify import verify
+from agent_core.journal.record import link
 from engine_shim import Engine
 from engine_shim.store.ledger import GENESIS, read_ledger
 from engine_shim.store.ledger_proof import prove_store
@@ -149,3 +150,36 @@ def test_commands_print_the_ledger_and_prove_the_store(cli: Cli, path: Path) -> 
         ["verify", "--ledger", "0" * 64],
     ):
         assert cli(*words, "--store", str(path)).code == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger SET data = '{}' WHERE seq = {seq}",
+        "UPDATE ledger SET data = CAST(data AS TEXT) WHERE seq = {seq}",
+        "UPDATE ledger SET data = x'5b5d' WHERE seq = {seq}",
+        "UPDATE ledger SET hash = 'abc' WHERE seq = {seq}",
+        "UPDATE ledger SET hash = 7, data = 8 WHERE seq = {seq}",
+    ],
+)
+@pytest.mark.parametrize("seq", [1, 2, 4])
+def test_what_no_release_writes_into_a_ledger_is_a_fault_and_stops_no_command(
+    path: Path, statement: str, seq: int, cli: Cli
+) -> None:
+    run_some(path, 3)
+    change(path, statement.replace("{seq}", str(seq)))
+    why = f"entry {seq} of the ledger does not follow from the one before it"
+    assert {"why": why} in proof_of(path).faults
+    ran = cli("verify", "--all", "--store", str(path))
+    assert (ran.code, why in ran.out) == (5, True)
+    assert cli("ledger", "--store", str(path)).code == 0
+
+
+def test_a_ledger_written_anew_of_what_is_no_entry_is_found(path: Path) -> None:
+    run_some(path, 2)
+    for data in (b"[]", b"null", b"{}", b'{"kind":"ended"}', b'{"kind":"ended","run":7}', b"\xff"):
+        digest = link(GENESIS, data)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("DELETE FROM ledger")
+            db.execute("INSERT INTO ledger VALUES (1, '', ?, ?)", (digest, data))
+        assert {"why": "entry 1 of the ledger does not follow from the one before it"} in proof_of(path).faults

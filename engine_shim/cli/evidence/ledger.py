@@ -1,0 +1,136 @@
+"""The command ledger, of the ledger as a transparency log: its checkpoints, and what is proven by them."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
+from agent_core.evidence.merkle import is_consistent
+from agent_core.evidence.notes import Note, NoteError, verifier_key
+from agent_core.evidence.public_keys import Signer
+from agent_core.journal.identity import read_identity
+from agent_core.journal.signature import Keys
+from agent_core.run.secrets import signing_keys
+from engine_shim.cli import output
+from engine_shim.cli.records.audit import keys_of
+from engine_shim.cli.records.run_names import find_run
+from engine_shim.cli.store import open_named_store
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
+from engine_shim.store.ledger_tree import LedgerTree, origin_of
+from engine_shim.store.run_store import DatabaseRunStore
+from utools.databases.store_address import StoreAddress
+
+PROOF: Final = "agent-core/ledger-proof/1"
+"""The format of a proof of one entry."""
+
+
+def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
+    """Sign how the log is now, for others to keep. BadParameter where no key signs, or nothing has ended yet."""
+    store, signer = open_named_store(address), _find_signer()
+    found = LedgerTree(store.database).checkpoint(_name_of(store))
+    note = found.sign(signer).write()
+    if as_json:
+        key = verifier_key(found.origin, signer.public)
+        output.document({"checkpoint": note, "size": found.size, "root": found.root.hex(), "key": key})
+    else:
+        _write(note, target)
+    return output.OK
+
+
+def write_proof(run: str, address: StoreAddress | None, target: str | None) -> int:
+    """Write what proves the last entry about a run: the entry, its place, hashes, and a checkpoint of the log."""
+    store, signer = open_named_store(address), _find_signer()
+    tree = LedgerTree(store.database)
+    found = tree.checkpoint(_name_of(store))
+    proof = tree.prove(find_run(run, store), found.size)
+    document = {
+        "format": PROOF,
+        "entry": proof.data.decode(),
+        "index": proof.index,
+        "hashes": [base64.b64encode(each).decode() for each in proof.hashes],
+        "checkpoint": found.sign(signer).write(),
+    }
+    _write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", target)
+    return output.OK
+
+
+def check_consistency(file: Path, address: StoreAddress | None, key: Path | None, *, as_json: bool) -> int:
+    """Hold the log against a checkpoint that was kept: whether it has only grown since."""
+    keys, store = keys_of(find_host_config(), key), open_named_store(address)
+    note, then = read_checkpoint(file)
+    tree = LedgerTree(store.database)
+    now = tree.checkpoint(_name_of(store))
+    why, hashes = _find_fault(note, then, now, keys), list[bytes]()
+    if why is None:
+        hashes = tree.prove_growth(then.size, now.size)
+        if not is_consistent(then.size, now.size, then.root, now.root, hashes):
+            why = f"its first {count_entries(then.size)} are not those of the checkpoint"
+    signed = "not checked: no key here" if keys is None else "checked"
+    if as_json:
+        proof = [base64.b64encode(each).decode() for each in hashes]
+        output.document({"ok": why is None, "why": why, "old": then.size, "new": now.size, "hashes": proof})
+    elif why is None:
+        output.line(f"ok: its {count_entries(then.size)} are the beginning of today's {now.size:,}; signature {signed}")
+    else:
+        output.line(f"NOT ok: {why}")
+    return output.OK if why is None else output.AUDIT
+
+
+def _find_fault(note: Note, then: Checkpoint, now: Checkpoint, keys: Keys | None) -> str | None:
+    """Return what of a checkpoint does not fit this log, before its hashes are looked at."""
+    if keys is not None and (why := find_log_fault(note, keys.public)) is not None:
+        return f"the checkpoint: {why}"
+    if then.origin != now.origin:
+        return f"the checkpoint is of the log {then.origin}, and this is {now.origin}"
+    if then.size > now.size:
+        return f"the checkpoint is of {count_entries(then.size)}, and the ledger has {now.size:,}: it was cut off"
+    return None
+
+
+def read_checkpoint(file: Path) -> tuple[Note, Checkpoint]:
+    """Return the checkpoint in a file, with its signatures. BadParameter for a file that has none."""
+    try:
+        note = Note.read(file.read_text("utf-8"))
+        return note, Checkpoint.read(note.text)
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}") from None
+    except (NoteError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} is no checkpoint: {error}") from None
+
+
+def _find_signer() -> Signer:
+    """Return the key of this host that signs. BadParameter where it has none whose signatures others can check."""
+    load_environment(find_host_config())
+    keys = signing_keys()
+    signer = None if keys is None or keys.keyring is None else keys.keyring.signer()
+    if signer is None:
+        raise typer.BadParameter("AGENT_CORE_SIGNING_KEY is not set here; `agent-core key new FILE` makes a key")
+    return signer
+
+
+def _name_of(store: DatabaseRunStore) -> str:
+    """Return the name of a store's log. BadParameter for a store that has none yet."""
+    identity = read_identity(store.database.rows)
+    if not identity.store:
+        raise typer.BadParameter(f"{store.database.name} has no id yet: it gets one with its next run")
+    return origin_of(identity.store)
+
+
+def count_entries(number: int) -> str:
+    """Return a number of entries, in words."""
+    return "1 entry" if number == 1 else f"{number:,} entries"
+
+
+def _write(text: str, target: str | None) -> None:
+    if target in (None, "-"):
+        output.line(text.rstrip("\n"))
+        return
+    try:
+        Path(str(target)).write_text(text, "utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"--to {target} cannot be written: {error.strerror}") from None
+    output.line(str(target))

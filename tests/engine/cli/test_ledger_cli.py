@@ -1,0 +1,133 @@
+"""The command ledger, of the ledger as a transparency log, and verify --all with a checkpoint that was kept."""
+
+import base64
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
+from agent_core.evidence.key_files import KEY_VARIABLE
+from agent_core.evidence.merkle import hash_leaf, root_by_inclusion
+from agent_core.evidence.notes import Note
+from agent_core.evidence.public_keys import PublicKeys
+from support.command import Cli
+from support.optional import needs
+
+pytestmark = needs("cryptography")
+FLOW = str(Path(__file__).parents[3] / "fixtures/workflows/parallel.yaml")
+KEY, PUBLIC, STORE = "desk.key", "desk.key.pub", "data/agent-core/runs.db"
+
+
+@pytest.fixture(autouse=True)
+def _key(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("key", "new", KEY)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def change(statement: str) -> None:
+    with closing(sqlite3.connect(STORE)) as db, db:
+        db.execute(statement)
+
+
+def test_a_checkpoint_is_signed_and_a_later_log_is_held_against_it(cli: Cli) -> None:
+    cli("run", FLOW)
+    assert cli("ledger", "checkpoint", "--to", "kept.txt").out == "kept.txt\n"
+    note = Note.read(Path("kept.txt").read_text())
+    assert find_log_fault(note, PublicKeys.read(Path(PUBLIC).read_text(), PUBLIC)) is None
+    assert Checkpoint.read(note.text).size == 2
+    cli("run", FLOW)
+    told = cli("ledger", "consistency", "kept.txt")
+    assert (told.code, told.out) == (0, "ok: its 2 entries are the beginning of today's 3; signature checked\n")
+    assert cli("ledger", "consistency", "kept.txt", "--json").json["ok"] is True
+    assert cli("verify", "--all", "--checkpoint", "kept.txt", "--key", PUBLIC).code == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM ledger WHERE seq > 1", "the ledger has 1"),
+        ('UPDATE ledger SET data = CAST(\'{"kind":"began"}\' AS BLOB) WHERE seq = 1', "entry 1 of the ledger"),
+        ("DELETE FROM rows", "is gone"),
+    ],
+)
+def test_a_store_that_was_changed_is_found_by_a_checkpoint(cli: Cli, statement: str, told: str) -> None:
+    cli("run", FLOW)
+    cli("ledger", "checkpoint", "--to", "kept.txt")
+    change(statement)
+    ran = cli("verify", "--all", "--checkpoint", "kept.txt")
+    assert (ran.code, told in ran.out) == (5, True), ran.out
+
+
+def test_a_store_that_was_put_back_is_found(cli: Cli, tmp_path: Path) -> None:
+    cli("run", FLOW)
+    before = Path(STORE).read_bytes()
+    cli("run", FLOW)
+    cli("ledger", "checkpoint", "--to", "kept.txt")
+    for beside in Path(STORE).parent.glob("runs.db-*"):
+        beside.unlink()
+    Path(STORE).write_bytes(before)
+    told = cli("ledger", "consistency", "kept.txt")
+    assert (told.code, told.out) == (
+        5,
+        "NOT ok: the checkpoint is of 3 entries, and the ledger has 2: it was cut off\n",
+    )
+    cli("run", FLOW)
+    told = cli("ledger", "consistency", "kept.txt")
+    assert (told.code, told.out) == (5, "NOT ok: its first 3 entries are not those of the checkpoint\n")
+    ran = cli("verify", "--all", "--checkpoint", "kept.txt")
+    assert (ran.code, "are not those of the checkpoint: it was written anew" in ran.out) == (5, True)
+
+
+def test_a_proof_shows_how_a_run_ended(cli: Cli) -> None:
+    runs = [cli("run", FLOW, "--json").json["run_id"] for _ in range(3)]
+    proof = json.loads(cli("ledger", "proof", runs[1]).out)
+    entry, checkpoint = json.loads(proof["entry"]), Checkpoint.read(Note.read(proof["checkpoint"]).text)
+    assert (proof["format"], entry["run"], entry["status"]) == ("agent-core/ledger-proof/1", runs[1], "completed")
+    hashes = [base64.b64decode(each) for each in proof["hashes"]]
+    leaf = hash_leaf(proof["entry"].encode())
+    assert root_by_inclusion(proof["index"], checkpoint.size, leaf, hashes) == checkpoint.root
+    assert entry["head"] == cli("verify", runs[1], "--json").json["head"]
+
+
+def test_a_checkpoint_of_another_log_or_key_is_told_apart(cli: Cli) -> None:
+    cli("run", FLOW)
+    cli("ledger", "checkpoint", "--to", "kept.txt")
+    cli("run", FLOW, "--store", "other.db")
+    told = cli("ledger", "consistency", "kept.txt", "--store", "other.db")
+    assert (told.code, "the checkpoint is of the log agent-core/" in told.out) == (5, True)
+    assert (
+        "the checkpoint is of the log" in cli("verify", "--all", "--checkpoint", "kept.txt", "--store", "other.db").out
+    )
+    cli("key", "new", "other.key")
+    told = cli("ledger", "consistency", "kept.txt", "--key", "other.key.pub")
+    assert (told.code, told.out) == (5, "NOT ok: the checkpoint: it is signed with no key that is given\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("proof",), "proof needs a RUN"),
+        (("consistency",), "consistency needs the FILE of a checkpoint"),
+        (("consistency", "none.txt"), "none.txt cannot be read: No such file or directory"),
+        (("consistency", KEY), f"{KEY} is no checkpoint: it is no signed note"),
+        (("checkpoint", "--to", "no/such/file"), "--to no/such/file cannot be written: No such file or directory"),
+        (("proof", "nobody"), "nobody"),
+    ],
+)
+def test_what_cannot_be_done_is_told(cli: Cli, words: tuple[str, ...], told: str) -> None:
+    cli("run", FLOW)
+    ran = cli("ledger", *words)
+    assert (ran.code, told in ran.err) == (2, True), ran.err
+
+
+def test_only_a_key_whose_signatures_others_can_check_signs_a_checkpoint(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("run", FLOW)
+    monkeypatch.delenv(KEY_VARIABLE)
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:a-secret-key-of-this-host")
+    refused = cli("ledger", "checkpoint")
+    assert (refused.code, "AGENT_CORE_SIGNING_KEY is not set here" in refused.err) == (2, True)
