@@ -1,7 +1,9 @@
 """The URLs that callers named for their runs, and the deliveries to them, which are added with each event of a run."""
 
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database, Reader
 from utools.databases.transaction import Transaction
 
@@ -11,6 +13,7 @@ HOOK: Final = "callbacks"
 _ADD: Final = f"""INSERT INTO webhook_deliveries
     SELECT '{HOOK}', seq, run_events.run, 0, ? FROM run_events JOIN {TABLE} ON {TABLE}.run = run_events.run
     WHERE run_events.run = ? AND status = ? AND records = ?"""
+_ADD_EVENT: Final = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAVE: Final = f"INSERT INTO {TABLE} (run, url, decides) VALUES (?, ?, ?)"
 _AGAIN: Final = f"""INSERT INTO webhook_deliveries
     SELECT '{HOOK}', seq, run_events.run, 0, ?
@@ -49,6 +52,10 @@ def replace_callback(database: Database, run: str, callback: RunCallback, now: f
         db.execute(_AGAIN, (now, run))
 
 
-def add_delivery(db: Transaction, run: str, status: str, records: int, now: float) -> None:
-    """Add the delivery of a new event to the callback of its run, if it has one, in the event's own transaction."""
-    db.execute(_ADD, (now, run, status, records))
+def add_event(database: Database, db: Transaction, run: str, status: str, records: int, clock: StoreClock) -> None:
+    """Note what webhooks tell of, and its delivery to the callback of its run, if it has one. Numbers are given in the
+    order in which others see the events."""
+    database.lock(db, "events")
+    event = (run, status, records, datetime.now(UTC).isoformat())
+    if db.execute(_ADD_EVENT, event).rowcount > 0:
+        db.execute(_ADD, (clock.read(), run, status, records))

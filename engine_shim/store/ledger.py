@@ -1,11 +1,12 @@
-"""The ledger of a store: a chain with an entry for each run that ended, so that a run which is gone, or was put in the
-place of another, is found.
+"""The ledger of a store: a chain with an entry for each run that ended or waits, so that a run which is gone, or was
+put in the place of another, is found.
 
-Entries are `began` (the first one: with `rows`, how far the journal had come), `ended` and `deleted` (run, head, count,
-status, submitted_by, at: a deletion leaves a tombstone), and `copied` (`from` which store all runs were copied here,
-with head and count of its ledger, and `kept` if that is kept here too). Each names its store and tenant, so that the
-ledger of another store is none of this one; older entries name none. An entry is written in the transaction that ends
-or drops its run. Each hash is SHA-256(hash before it, bytes of the entry); the chain starts from SHA-256("ledger").
+Entries are `began` (the first one: with `rows`, how far the journal had come), `ended`, `rested` (the run waits, or is
+paused) and `deleted` (run, head, count, status, submitted_by, at: a deletion leaves a tombstone), and `copied` (`from`
+which store all runs were copied here, with head and count of its ledger, and `kept` if that is kept here too). Each
+names its store and tenant, so that the ledger of another store is none of this one; older entries name none. An entry
+is written in the transaction that ends its run or drops it, or lists it as waiting. Each hash is SHA-256(hash before
+it, bytes of the entry); the chain starts from SHA-256("ledger").
 """
 
 import hashlib
@@ -45,19 +46,43 @@ class LedgerKeeper:
                 _add(db, run, "ended", read_ended_status(record), at=str(record.get("at")))
 
     def note_deleted(self, db: Transaction, run: str) -> None:
-        """Enter that the run was deleted, if it was entered when it ended."""
+        """Enter that the run was deleted, if it was entered when it ended or waited."""
         found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
         if found is not None:
             self._database.lock(db, SUBJECT)
             entry = read_entry(found[0]) or {}
-            _add(db, run, "deleted", entry.get("status"), at=datetime.now(UTC).isoformat())
+            _add(db, run, "deleted", entry.get("status"), at=_now())
+
+
+def note_rested(database: Database, db: Transaction, run: str, status: RunStatus) -> None:
+    """Enter that a run waits or is paused, unless it is entered as it is."""
+    head, count = find_head(db.execute(ENDS, (run,)))
+    if not count:
+        return
+    database.lock(db, SUBJECT)
+    found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
+    last = (read_entry(found[0]) if found is not None else None) or {}
+    if last.get("kind") in ("ended", "deleted") or (last.get("head"), last.get("status")) == (head, status):
+        return
+    if db.execute(_LAST).fetchone() is None:
+        rows = db.execute("SELECT rows FROM ledger_start").fetchone()
+        _enter_beginning(db, rows[0] if rows is not None else 0)
+    _add(db, run, "rested", status, at=_now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _enter_beginning(db: Transaction, rows: int) -> None:
+    write_entry(db, "", {"kind": "began", "rows": rows, "at": _now()})
 
 
 def _begin(db: Transaction, run: str, count: int) -> None:
     """Write the first entry, which says where the journal stood before the rows that were just appended."""
     if db.execute(_LAST).fetchone() is None:
         newest = db.execute("SELECT seq FROM rows WHERE run = ? ORDER BY seq DESC LIMIT ?", (run, count)).fetchall()
-        write_entry(db, "", {"kind": "began", "rows": newest[-1][0] - 1, "at": datetime.now(UTC).isoformat()})
+        _enter_beginning(db, newest[-1][0] - 1)
 
 
 def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str) -> None:
@@ -90,7 +115,7 @@ def read_entry(data: object) -> Entry | None:
     match entry:
         case {"kind": "began" | "copied"}:
             is_entry = True
-        case {"kind": "ended" | "deleted", "run": str(), "head": str(), "count": int(), "at": str()}:
+        case {"kind": "ended" | "rested" | "deleted", "run": str(), "head": str(), "count": int(), "at": str()}:
             is_entry = True
         case _:
             is_entry = False

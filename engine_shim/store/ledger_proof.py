@@ -29,6 +29,7 @@ class LedgerProof:
     head: str
     count: int
     ended: int = 0
+    rested: int = 0
     deleted: int = 0
     older: int = 0
     others: int = 0
@@ -146,14 +147,18 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
         if is_there:
             proof.faults.append({"run": run, "why": f"it was deleted at {entry['at']}, and is there again"})
         return
-    proof.ended += 1
+    has_ended = entry["kind"] == "ended"
+    proof.ended, proof.rested = proof.ended + has_ended, proof.rested + (not has_ended)
     head, count = find_head(database.rows("rows", ENDS, run))
+    then = f"it {'ended' if has_ended else 'was ' + str(entry['status'])} at {entry['at']}"
     if not count:
-        proof.faults.append({"run": run, "why": f"it ended at {entry['at']}, and is gone"})
-    elif (head, count) != (entry["head"], entry["count"]):
-        proof.faults.append(
-            {"run": run, "why": f"it ended at {entry['at']} with another head and count than it has now"}
-        )
+        proof.faults.append({"run": run, "why": f"{then}, and is gone"})
+    elif not has_ended and is_there:
+        proof.faults.append({"run": run, "why": f"{then}, and its end is not in the ledger"})
+    elif not has_ended and count < entry["count"]:
+        proof.faults.append({"run": run, "why": f"{then} with {entry['count']} records, and has {count}"})
+    elif (has_ended or count == entry["count"]) and (head, count) != (entry["head"], entry["count"]):
+        proof.faults.append({"run": run, "why": f"{then} with another head and count than it has now"})
 
 
 def _find_other_words(entry: Entry, status: ListedStatus | None, submitter: str | None) -> Iterator[Fault]:

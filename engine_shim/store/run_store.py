@@ -3,21 +3,21 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
-from agent_core.statuses import NOTIFIED, OPEN, ListedStatus, RunStatus, read_status
+from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus, read_status
 from engine_shim.store.callbacks import TABLE as CALLBACKS
-from engine_shim.store.callbacks import add_delivery
+from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
+from engine_shim.store.ledger import note_rested
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
 from engine_shim.store.timers import TABLE as TIMERS
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from agent_core.journal.record import Row
     from agent_core.journal.sqlite import SqliteJournal
     from agent_core.journal.store import Journal, TailedJournal
-    from utools.databases.transaction import Transaction
 
 StrPath = str | os.PathLike[str]
-_ADD_EVENT = "INSERT INTO run_events (run, status, records, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
 NEWEST = 4096
 """So many rows of a store are looked through for those that a follower has not seen."""
@@ -190,8 +188,12 @@ class DatabaseRunStore:
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
-            if save_entry(db, entry) and entry.status in NOTIFIED:
-                self._add_event(db, entry.run, entry.status, entry.records)
+            if not save_entry(db, entry):
+                return
+            if entry.status in NOTIFIED:
+                add_event(self.database, db, entry.run, entry.status, entry.records, self.clock)
+            if entry.status in STOPPED:
+                note_rested(self.database, db, entry.run, entry.status)
 
     def note_tenant(self, tenant: str | None) -> None:
         """Note whose runs the store holds, for its seals and its ledger; None tells nothing.
@@ -295,13 +297,6 @@ class DatabaseRunStore:
     def _kept(self, table: str, column: str, run: str) -> str | None:
         found = self.database.rows(table, f"SELECT {column} FROM {table} WHERE run = ?", run)
         return found[0][0] if found else None
-
-    def _add_event(self, db: "Transaction", run: str, status: RunStatus, records: int) -> None:
-        """Note what webhooks tell of. Numbers are given in the order in which others see the events."""
-        self.database.lock(db, "events")
-        event = (run, status, records, datetime.now(UTC).isoformat())
-        if db.execute(_ADD_EVENT, event).rowcount > 0:
-            add_delivery(db, run, status, records, self.clock.read())
 
 
 class SqliteRunStore(DatabaseRunStore):

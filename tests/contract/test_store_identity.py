@@ -160,7 +160,7 @@ def test_what_is_listed_of_a_run_is_what_the_ledger_says(open_of: Open) -> None:
         await engine.cancel("withdrawn")
 
     asyncio.run(drive())
-    assert [entry["status"] for entry in entries_of(store)[1:]] == ["completed", "failed", "cancelled"]
+    assert [entry["status"] for entry in entries_of(store)[1:]] == ["completed", "failed", "waiting", "cancelled"]
     assert sorted(each.status for each in store.entries()) == ["cancelled", "completed", "failed"]
     assert prove_store(store.database).faults == []
 

@@ -110,7 +110,9 @@ def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, se
 
 def _describe(proof: LedgerProof, has_faults: bool) -> str:
     """Return how many runs the ledger tells of."""
-    parts = [f"{output.count(proof.ended + proof.deleted, 'run')} of the ledger in {count_entries(proof.count)}"]
+    runs = proof.ended + proof.rested + proof.deleted
+    parts = [f"{output.count(runs, 'run')} of the ledger in {count_entries(proof.count)}"]
+    parts += [f"{proof.rested:,} waiting"] if proof.rested else []
     parts += [f"{proof.deleted:,} deleted"] if proof.deleted else []
     parts += [f"{proof.older:,} older than the ledger"] if proof.older else []
     parts += [f"{proof.others:,} of other programs"] if proof.others else []

@@ -1,6 +1,7 @@
 """The ledger: runs that are gone, changed or put in place of others are found; deleted ones leave a tombstone."""
 
 import asyncio
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import SqliteJournal
+from agent_core import Approve, SqliteJournal
 from agent_core.audit.verify import verify
 from agent_core.journal.record import link
 from engine_shim import Engine
@@ -113,21 +114,84 @@ def test_runs_from_before_the_ledger_and_of_other_programs_are_counted_apart(pat
     assert row.n == 0
 
 
-def test_run_that_is_waiting_is_entered_when_it_ends(cli: Cli, path: Path) -> None:
-    flow = {**FLOW, "nodes": [{**FLOW["nodes"][0], "approval": "always"}]}
+ASKS: dict[str, Any] = {**FLOW, "nodes": [{**FLOW["nodes"][0], "approval": "always"}]}
 
+
+def wait_for_approval(path: Path, run: str) -> Any:
+    """What waits in a run that has begun to wait."""
+
+    async def drive() -> Any:
+        engine = Engine(store=path)
+        waiting = await engine.run(ASKS, run_id=run)
+        await engine.close()
+        return {(call["strand"], call["n"]): Approve() for call in waiting.waiting}
+
+    return asyncio.run(drive())
+
+
+def resume(path: Path, run: str, decisions: Any = None) -> None:
     async def drive() -> None:
         engine = Engine(store=path)
-        waiting = await engine.run(flow)
-        assert read_ledger(SqliteRunStore(path).database)[1] == 0
-        (call,) = waiting.waiting
-        from agent_core import Approve
-
-        await engine.resume(waiting.run_id, decisions={(call["strand"], call["n"]): Approve()})
+        await engine.resume(run, decisions=decisions)
         await engine.close()
 
     asyncio.run(drive())
-    assert proof_of(path).ended == 1
+
+
+def kinds_of(path: Path) -> list[str]:
+    found = SqliteRunStore(path).database.rows("ledger", "SELECT data FROM ledger ORDER BY seq")
+    return [json.loads(data)["kind"] for (data,) in found]
+
+
+def test_a_run_is_entered_when_it_waits_and_when_it_ends(path: Path) -> None:
+    decisions = wait_for_approval(path, "r")
+    assert kinds_of(path) == ["began", "rested"]
+    assert (proof_of(path).ok, proof_of(path).rested) == (True, 1)
+    resume(path, "r")
+    assert kinds_of(path) == ["began", "rested"]
+    resume(path, "r", decisions)
+    assert kinds_of(path) == ["began", "rested", "ended"]
+    assert (proof_of(path).ok, proof_of(path).rested, proof_of(path).ended) == (True, 0, 1)
+
+
+def test_a_waiting_run_that_is_gone_shorter_or_changed_is_found(path: Path, tmp_path: Path) -> None:
+    wait_for_approval(path, "r")
+    head = read_ledger(SqliteRunStore(path).database)[0]
+    for number, (statement, told) in enumerate(
+        (
+            ("DELETE FROM rows", ", and is gone"),
+            ("DELETE FROM rows WHERE strand LIKE '%/%'", "records, and has"),
+            ("UPDATE rows SET hash = x'00' WHERE strand = 'flow'", "with another head and count than it has now"),
+        )
+    ):
+        copied = tmp_path / f"{number}.db"
+        with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(copied)) as copy:
+            db.backup(copy)
+        change(copied, statement)
+        (fault,) = proof_of(copied, head).faults
+        assert (fault["run"], fault["why"].startswith("it was waiting at "), told in fault["why"]) == ("r", True, True)
+
+
+def test_an_end_that_the_ledger_does_not_have_is_found(path: Path) -> None:
+    resume(path, "r", wait_for_approval(path, "r"))
+    change(path, "DELETE FROM ledger WHERE seq = 3")
+    (fault,) = proof_of(path).faults
+    assert fault["why"].endswith(", and its end is not in the ledger")
+
+
+def test_a_waiting_run_that_is_deleted_leaves_a_tombstone(path: Path) -> None:
+    wait_for_approval(path, "r")
+    assert SqliteRunStore(path).forget("r")
+    assert kinds_of(path) == ["began", "rested", "deleted"]
+    assert (proof_of(path).ok, proof_of(path).deleted) == (True, 1)
+
+
+def test_runs_that_wait_in_a_store_from_before_the_ledger_do_not_hide_older_ones(path: Path) -> None:
+    run_some(path, 2)
+    change(path, "DROP TABLE ledger", "UPDATE ledger_start SET rows = (SELECT max(seq) FROM rows)")
+    wait_for_approval(path, "r")
+    proof = proof_of(path)
+    assert (proof.ok, proof.older, proof.rested) == (True, 2, 1)
 
 
 def test_commands_print_the_ledger_and_prove_the_store(cli: Cli, path: Path) -> None:
