@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
+from utools.lean_dataclass import dataclass
 from utools.schema.json_value import NotJson, as_json
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 

@@ -1,6 +1,5 @@
 """Whether a recorded run is as it was written, and whether all of it is there."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.chain import find_chain_faults, is_finished
@@ -8,6 +7,7 @@ from agent_core.journal.path import is_within
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import Keys, describe_seal, head_and_count, signature_fault, split_own_strands
 from agent_core.journal.source import Contents, Fault, Source, open_source
+from utools.lean_dataclass import dataclass
 
 End = tuple[str, int]
 """A head and the number of rows under it."""

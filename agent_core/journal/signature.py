@@ -7,7 +7,6 @@ were copied from another store, a store notes under a key as well.
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -15,6 +14,7 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.control import CONTROL
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Record, Row, Tape, chain_row, encode, genesis, run_head
+from utools.lean_dataclass import dataclass
 
 SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"

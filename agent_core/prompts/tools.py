@@ -5,7 +5,6 @@ An argument without a type is a text, as most are.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,6 +13,7 @@ from typing_extensions import TypedDict
 from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
+from utools.lean_dataclass import dataclass
 from utools.schema.pointer import unescape
 
 DEEPEST = 4

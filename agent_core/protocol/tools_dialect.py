@@ -6,7 +6,7 @@ every vendor accepts, and each name leads back to its code.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +25,7 @@ from agent_core.protocol.text_calls import has_mark, is_call
 from agent_core.protocol.wrappings import unwrap
 from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
+from utools.lean_dataclass import dataclass
 
 MAX_NAME = 64
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

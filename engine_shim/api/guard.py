@@ -3,13 +3,14 @@
 import asyncio
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine_shim.api.answers import MANNERS
 from engine_shim.api.refusal import Refusal, Refused
+from utools.lean_dataclass import dataclass
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024

@@ -18,12 +18,13 @@ output that looks like one is never filled.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import orjson
 
 from engine_shim.errors import DefinitionError
+from utools.lean_dataclass import dataclass
 from utools.near_names import near_names
 
 ROOTS = ("external", "env", "nodes", "run")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -17,6 +17,7 @@ from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.shares import OverShare
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from utools.files.atomic import create_file, locked
+from utools.lean_dataclass import dataclass
 
 MOST_STORED: Final = 64 * 1024 * 1024
 """Bytes that the versions of a directory which came over HTTP may have together; those of one token half as many."""

@@ -4,7 +4,7 @@ import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -20,6 +20,7 @@ from engine_shim.store.entries import RunEntry, RunFilter, select_entries
 from engine_shim.store.journal_runs import JournalRuns, read_of
 from engine_shim.store.run_list import complete_entry
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.lean_dataclass import dataclass
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""

@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
+from utools.lean_dataclass import dataclass
 from utools.words.text import Text
 
 if TYPE_CHECKING:

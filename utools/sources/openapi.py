@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from utools.builtin.http_request import READS
 from utools.document import Document, read_document
 from utools.error_text import describe
 from utools.errors import DefinitionError
+from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.net.header_names import is_of_connection
 from utools.schema.config_schema import ConfigSchema

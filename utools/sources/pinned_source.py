@@ -4,11 +4,11 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
