@@ -1,11 +1,11 @@
 """A fault: what is wrong with a value, where, and what would be right. Pure."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from utools.lazy_pattern import lazy_compile
 from utools.lean_dataclass import dataclass
 from utools.near_names import may_look, near_names
 from utools.schema.pointer import pointer_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 120
 NAMED = 8
 ECHO = "unevaluated"  # a property that is refused only because its branch failed for another reason
-QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+QUOTED = lazy_compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 Path = tuple[str | int, ...]
 Follow = Callable[[str], Any]
