@@ -71,9 +71,9 @@ class AgentDefinition(_Strict):
     description: str = ""
     model: str = Field(min_length=1)
     system_prompt: str = ""
-    skill_policy: SkillPolicy = SkillPolicy()
+    skill_policy: SkillPolicy = SkillPolicy.model_construct()
     runtime_policy: dict[str, Any] = {}
-    mcp_policy: McpPolicy = McpPolicy()
+    mcp_policy: McpPolicy = McpPolicy.model_construct()
     max_conversation_tokens: int | None = Field(default=None, ge=1)
 
     @field_validator("runtime_policy")

@@ -45,12 +45,12 @@ class _Pattern:
 
 
 _DATE = _Pattern(
-    rf"(?<!{_WORD})(?<![.-])(?P<y1>\d{{4}})[-/.](?P<m1>\d{{1,2}})[-/.](?P<d1>\d{{1,2}})(?=T\d|(?!{_WORD}|-\d))"
-    rf"|{_START}{_MONTH.format('m2')} (?:the )?{_DAY.format('d2')}{_END}{_YEAR.format('y2')}{_END}"
-    rf"|{_START}(?<![.,]){_DAY.format('d3')} (?:of )?{_MONTH.format('m3')}{_END}{_YEAR.format('y3')}{_END}"
-    r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)"
-    rf"|(?<!{_WORD})(?<![.-])(?P<d5>\d{{1,2}})\.(?P<m5>\d{{1,2}})\.(?P<y5>\d{{4}})(?!{_WORD})"
-    rf"|(?<!{_WORD})(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!{_WORD}|/)",
+    rf"{_START}(?:(?<![.-])(?P<y1>\d{{4}})[-/.](?P<m1>\d{{1,2}})[-/.](?P<d1>\d{{1,2}})(?:(?=T\d)|(?!-\d){_END})"
+    rf"|(?:{_MONTH.format('m2')} (?:the )?{_DAY.format('d2')}{_YEAR.format('y2')}"
+    rf"|(?<![.,]){_DAY.format('d3')} (?:of )?{_MONTH.format('m3')}{_YEAR.format('y3')}"
+    r"|(?<![.-])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})"
+    rf"|(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!/)){_END})"
+    r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)",
     hint=rf"\d[-/.]\d|月|{'|'.join(name[:3] for name in _NAMES)}",
 )
 _YEAR_BEFORE = lazy_compile(r"(?<!\d)(\d{4})[ ,-]{1,2}\Z")
