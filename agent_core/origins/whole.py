@@ -27,6 +27,12 @@ NEAR = 256
 """Characters of a path that are looked at on either side."""
 _NO_LETTERS = lazy_compile(r":|(?<!\w)['’]")
 """What UAX 29 may take for a part of a word, and is none: a colon, and an apostrophe with no letter before it."""
+_APART, _MAY_JOIN = r" \t\n\r\"()\[\]{}<>!?=/\\|+*&^%$#@~:`\-", ".,;'"
+_PLAIN_EDGE = lazy_compile(
+    rf"(?<=[A-Za-z0-9])(?=[{_APART}]|[{_MAY_JOIN}](?:[{_APART}{_MAY_JOIN}]|\Z))"
+    rf"|(?:(?<=[{_APART}])|(?<=[{_APART}{_MAY_JOIN}][{_MAY_JOIN}])|(?<=\A[{_MAY_JOIN}]))(?=[A-Za-z0-9])"
+)
+"""Most edges: between a letter or figure, and what joins nothing to it."""
 _POSSESSIVES = ("'s", "’s")
 _KEY = lazy_compile(r"(?:^|(?<![^\s,;({\[|\"'`]))-{0,2}[A-Za-z_][A-Za-z0-9_-]*=\Z")
 MOST_TRIED = 10_000
@@ -130,7 +136,7 @@ def _is_cased(char: str) -> bool:
 
 def is_edge(text: str, at: int) -> bool:
     """Return whether a word may begin or end here, by UAX 29. A colon ends a word."""
-    if at in (0, len(text)):
+    if at in (0, len(text)) or _PLAIN_EDGE.match(text, at):
         return True
     near = _NO_LETTERS.sub(" ", text[max(0, at - 40) : at + 40])
     return _word_edge().match(near, min(at, 40)) is not None
