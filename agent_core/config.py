@@ -225,7 +225,7 @@ class AgentConfig(_Strict):
         default=None, description="The variable of its key, as the operator allows it there"
     )
     plan: PlanConfig = Field(
-        default=PlanConfig(),
+        default=PlanConfig.model_construct(),
         description="Of mode: plan: does a person confirm it; after a failed step skip, abort or replan",
     )
     documents: list[Document] = Field(

@@ -14,13 +14,13 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
 from agent_core.inherited import Inherited
 from agent_core.outputs import FinishReason, Json, WaitingCall
+from utools.lean_dataclass import dataclass
 from utools.tool import Effect as ToolEffect
 
 VerdictKind = Literal["run", "wait", "refuse"]

@@ -6,10 +6,10 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from utools.errors import DefinitionError, ToolError
+from utools.lean_dataclass import dataclass
 
 LARGEST = 65_536
 """Bytes of each output that are stored, by default."""

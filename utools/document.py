@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.json_value import NotJson, as_json
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 
@@ -24,7 +26,7 @@ MOST_VALUES = 100_000
 """Values that a document may stand for, its aliases written out; or as many as it has characters."""
 EXACT = 2**17
 """Characters up to which a YAML document is read by the loader with the clearest errors."""
-UNQUOTED = re.compile(r"(?:^|[:\-\[,])\s*(\{\{[^{}]*\}\})")
+UNQUOTED = lazy_compile(r"(?:^|[:\-\[,])\s*(\{\{[^{}]*\}\})")
 """A placeholder where YAML and JSON read an object."""
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""

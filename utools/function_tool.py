@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from utools.callable_tool import ClassTool, FunctionTool, MethodTool
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
@@ -22,8 +23,8 @@ from utools.words.text import error_words
 
 P = ParamSpec("P")
 R = TypeVar("R")
-ARGS_SECTION = re.compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
-PARAMETER = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+ARGS_SECTION = lazy_compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
+PARAMETER = lazy_compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 WITH_JSON = (
     "a str, int, float, bool, list, dict, TypedDict, dataclass or pydantic model, or give the value "
     "to a function that makes the tool"

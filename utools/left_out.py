@@ -1,6 +1,6 @@
 """LeftOut: a source of tools, or one tool of a source, that a host has to do without. Pure."""
 
-from dataclasses import dataclass
+from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

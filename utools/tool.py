@@ -1,13 +1,13 @@
 """Tool: a code, a description, a schema of the arguments, an effect, and something to execute."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast
 
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
 
 if TYPE_CHECKING:
     import logging
@@ -24,7 +24,7 @@ Effect = Literal["read", "write", "nested"]
 Args = dict[str, Any]
 Check = Callable[[Args], None]
 
-CODE = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+CODE = lazy_compile(r"[A-Za-z0-9_.:\-]{1,128}")
 EFFECTS: tuple[Effect, ...] = ("read", "write", "nested")
 EXAMPLE_KEYS = frozenset({"user", "args", "output", "answer"})
 

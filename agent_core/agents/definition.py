@@ -1,7 +1,7 @@
 """An agent as its author defines it, and the config of the runs that it stands for."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,6 +11,7 @@ from agent_core.config import AgentConfig, AllowedTool, problems_of, read_config
 from agent_core.outputs import Json
 from agent_core.policy import find_tools, has_wildcard
 from agent_core.records import AgentNote
+from utools.lean_dataclass import dataclass
 from utools.problems import DefinitionErrors, Problem, gathering, refuse
 
 NEVER_BY_DEFAULT = ("shell_command", "invoke_workflow", "agent_core", "context_manager")
@@ -70,9 +71,9 @@ class AgentDefinition(_Strict):
     description: str = ""
     model: str = Field(min_length=1)
     system_prompt: str = ""
-    skill_policy: SkillPolicy = SkillPolicy()
+    skill_policy: SkillPolicy = SkillPolicy.model_construct()
     runtime_policy: dict[str, Any] = {}
-    mcp_policy: McpPolicy = McpPolicy()
+    mcp_policy: McpPolicy = McpPolicy.model_construct()
     max_conversation_tokens: int | None = Field(default=None, ge=1)
 
     @field_validator("runtime_policy")

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.path import root_of
 from agent_core.journal.record import Record, Tape
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
-_GENERATED_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
+_GENERATED_ID: Final = lazy_compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 _IGNORED: Final = {"at", "seconds", "closes", "digest", "call_prefix", "run", "taken"}
 _SHAPES: Final = (
     ({"count", "total_ms"}, {"total_ms"}),

@@ -1,7 +1,6 @@
 """What makes a tape whole: each strand's chain, the strands that records close, and where each must end. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, get_args
 
@@ -15,6 +14,7 @@ from agent_core.journal.started import STARTED
 from agent_core.outputs import JsonValue
 from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
+from utools.lean_dataclass import dataclass
 
 _KINDS: Final = get_args(Kind)
 _FORMAT: Final = b"%d" % FORMAT

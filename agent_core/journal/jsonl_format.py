@@ -6,7 +6,6 @@ The record is there as the bytes that were hashed. A line that differs in anythi
 as white space, an escape or the case of a hex digit, is not a journal line.
 """
 
-import re
 from binascii import unhexlify
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -14,12 +13,13 @@ from typing import Final, NamedTuple
 import orjson
 
 from agent_core.journal.record import Row
+from utools.lazy_pattern import lazy_compile
 
 RECORD: Final = b',"record":'
 """What precedes the record; within a JSON string its quotes would be escaped."""
 _BEGIN: Final = b'{"run":"'
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
-_LINE: Final = re.compile(
+_LINE: Final = lazy_compile(
     rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}' % (_STRING, _STRING)
 )
 

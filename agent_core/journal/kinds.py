@@ -3,19 +3,19 @@
 Where many rows are searched, by a program or by a query, `beginning` gives the bytes that the wanted ones begin with.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final, get_args
 
 from agent_core.records import Kind
+from utools.lazy_pattern import lazy_compile
 
 KINDS: Final[Mapping[bytes, Kind]] = {kind.encode(): kind for kind in get_args(Kind)}
 """The kinds by their bytes."""
-KIND_OF_RECORD: Final = re.compile(rb'\{"kind":"([a-z_]+)"')
+KIND_OF_RECORD: Final = lazy_compile(rb'\{"kind":"([a-z_]+)"')
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
-LOOP_OF_START: Final = re.compile(rb'\{"kind":"run_started","loop":"(\w+)",(?:"format":(\d+),)?')
+LOOP_OF_START: Final = lazy_compile(rb'\{"kind":"run_started","loop":"(\w+)",(?:"format":(\d+),)?')
 """The loop, and the format if it is the next field, of a `run_started` record."""
-TOOL_OF_CALL: Final = re.compile(
+TOOL_OF_CALL: Final = lazy_compile(
     rb'\{"kind":(?:"asked"|"waiting","reason":%b),"ask":"tool"(?:,"id":%b)?,"tool":(%b)' % ((_TEXT,) * 3)
 )
 """The JSON text of the tool in the record of a call that is asked for, or waits."""

@@ -14,10 +14,12 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from utools.lazy_pattern import lazy_compile
+
 PLACE: Final = r"^[!-~]{1,256}:[0-9]{1,9}$"
 """A place as it is written."""
-_ITEM: Final = re.compile(r"(\d+)\.(\d+)")
-_NAMED: Final = re.compile(r"(.*)\.(\d+)(?:~(\d+))?")
+_ITEM: Final = lazy_compile(r"(\d+)\.(\d+)")
+_NAMED: Final = lazy_compile(r"(.*)\.(\d+)(?:~(\d+))?")
 
 
 class Segment(NamedTuple):

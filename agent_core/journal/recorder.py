@@ -5,7 +5,7 @@ the next operation that needs them on disk, so every prefix of a journal is a le
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from agent_core.effects import (
@@ -50,6 +50,7 @@ from agent_core.records import (
     encode_asked,
 )
 from agent_core.records import Cancelled as CancelledRecord
+from utools.lean_dataclass import dataclass
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,7 @@ It is made of the parts of react(): questions, repairs, judge, approvals, budget
 """
 
 from collections.abc import Generator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
@@ -21,6 +21,7 @@ from agent_core.outputs import Json
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError
 from agent_core.protocol.reading import read_step
 from agent_core.records import AgentStarted, DecidedBody, PlanStatus, StepStatus
+from utools.lean_dataclass import dataclass
 
 Asking = Generator[Effect, Any, "Planned | AgentOutcome | None"]
 """It gives a plan that may begin, or the outcome when the run has ended; None to ask the model again."""

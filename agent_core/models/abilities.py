@@ -7,10 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from agent_core.models.anthropic.thinking import read_version
-from agent_core.models.gemini.thinking import never_thinks
-from agent_core.models.openai.responses.reasoning import find_family
-
 FIRST_THINKING_CLAUDE: Final = (3, 7)
 
 
@@ -58,14 +54,21 @@ def _find(table: Mapping[str, tuple[str, str]], provider: str, name: str) -> boo
 
 
 def _thinks(provider: str, name: str) -> bool | None:
+    """Return whether a model thinks, by the rules of its vendor: those of the others are not imported."""
     match provider:
         case "openai":
+            from agent_core.models.openai.responses.reasoning import find_family
+
             family = find_family(name)
             return None if family is None else family != "plain"
         case "anthropic":
+            from agent_core.models.anthropic.thinking import read_version
+
             version = read_version(name)
             return None if version is None else version >= FIRST_THINKING_CLAUDE
         case "gemini":
+            from agent_core.models.gemini.thinking import never_thinks
+
             return False if never_thinks(name) else True if name.startswith("gemini-") else None
         case _:
             return None

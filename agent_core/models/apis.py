@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_core.errors import DefinitionError
-from agent_core.models.openai.chat import ANY_ENDPOINT, ChatWire
 
 if TYPE_CHECKING:
     from agent_core.models.endpoint.wire import Wire
@@ -87,4 +86,6 @@ def make_wire(api: str, vendor: "Vendor | None", *, is_own: bool = False) -> "Wi
         from agent_core.models.openai.responses.wire import ResponsesWire
 
         return ResponsesWire()
+    from agent_core.models.openai.chat import ANY_ENDPOINT, ChatWire
+
     return ChatWire(vendor.capabilities if vendor else ANY_ENDPOINT)

@@ -1,8 +1,10 @@
 """ModelClient: the seam to language models."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
+
+from utools.lean_dataclass import dataclass
 
 
 def _count_nothing() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from utools.lazy_pattern import lazy_compile
+
 log = logging.getLogger("agent_core")
 DONE: Final = "stop"
 CUT: Final = "length"
@@ -56,7 +58,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 KNOWN: Final[Mapping[str, str]] = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
 """From each vendor's word, in lower case and with underscores, to ours."""
-_PREFIXES: Final = re.compile(r"^(finish_reason_|stop_reason_|finishreason_|reason_)+")
+_PREFIXES: Final = lazy_compile(r"^(finish_reason_|stop_reason_|finishreason_|reason_)+")
 _SEVEREST: Final = (MALFORMED, FILTERED, CUT, DONE)
 
 

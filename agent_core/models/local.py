@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ import orjson
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.gguf import read_context_length
+from utools.lazy_pattern import lazy_compile
 from utools.words.text import error_words
 
 SLOTS = 2
@@ -31,7 +31,7 @@ BATCH = 256
 SAMPLING = ("temperature", "top_p", "seed", "stop")
 GRAMMAR = '%llguidance {}\nstart: %json {"x-guidance":{"whitespace_flexible":false,"lenient":true},'
 """Legal steps without white space, as in the prompt's examples; unknown keywords are ignored."""
-UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[1-9]")
+UNSUPPORTED_PATTERN = lazy_compile(r"\(\?[=!<]|\\[1-9]")
 """Look-around and back references, which llama.cpp's patterns lack."""
 _loading_lock = threading.Lock()
 OnPiece = Callable[[bytes | ModelError | None], None]

@@ -57,7 +57,7 @@ class NamedEndpoint(BaseModel):
     is a deployment; with a date as the `api-version` in `query` each has a path of its own.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: Annotated[str, AfterValidator(_check_url)]
     provider: (

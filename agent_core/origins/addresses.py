@@ -7,25 +7,26 @@ from urllib.parse import urlsplit
 import idna
 
 from agent_core.origins.whole import CJK, compose, is_cjk, is_extended, lower
+from utools.lazy_pattern import lazy_compile
 
 Url = tuple[str, str, str, int | None, str, str]
 """Scheme, user, host, port, path, and what is behind it with its `?` or `#`."""
 Found = Iterator[tuple[int, object]]
 """Where a value begins in a text, and its canonical form."""
 
-_LOCAL = re.compile(r"[^\s@<>()\[\],;:\"“”‘’«»「」『』《》（）【】、，。；：！？…|\\\x00]+")
-_AT = re.compile(r"(?<=[^\s@])@(?=[^\W_])")
-_DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)*")
+_LOCAL = lazy_compile(r"[^\s@<>()\[\],;:\"“”‘’«»「」『』《》（）【】、，。；：！？…|\\\x00]+")
+_AT = lazy_compile(r"(?<=[^\s@])@(?=[^\W_])")
+_DOMAIN = lazy_compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)*")
 _ENDS_URL = '\\s<>"`|\\\\^“”‘’«»「」『』《》（）【】、，。；：！？…'
-_URL = re.compile(rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://(?:(?!\]\()[^{_ENDS_URL}])+")
-_BARE_URL = re.compile(
+_URL = lazy_compile(rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://(?:(?!\]\()[^{_ENDS_URL}])+")
+_BARE_URL = lazy_compile(
     r"(?<![\w@./\\:-])_{0,2}(?P<bare>(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W\d_]{2,}(?!-?[^\W_])"
     rf"(?::\d+)?(?:[/?#](?:(?!\]\()[^{_ENDS_URL}])*)?)"
 )
-_KEY = re.compile(r"[A-Za-z_][A-Za-z_-]*=(?=[^=]+\Z)")
+_KEY = lazy_compile(r"[A-Za-z_][A-Za-z_-]*=(?=[^=]+\Z)")
 """The name before a value: `to=ann@example.org`."""
-_CHINESE_AFTER = re.compile(rf"(?!{CJK})[^\W_](?={CJK})")
-_PORT = re.compile(r":\d*\Z")
+_CHINESE_AFTER = lazy_compile(rf"(?!{CJK})[^\W_](?={CJK})")
+_PORT = lazy_compile(r":\d*\Z")
 _TRAILING = ".,;:!?'"
 _EMPHASIS = "*_~"
 _FILES_TOO = ("md", "mov", "py", "rs", "sh", "zip")

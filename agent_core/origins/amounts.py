@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
 from agent_core.origins.dates import find_spans
+from utools.lazy_pattern import lazy_compile
 
 Found = Iterator[tuple[int, object]]
 
@@ -13,19 +14,19 @@ _GAP = "[ \u00a0\u202f]"
 _GROUPED = rf"\d{{1,3}}(?:(?:,\d{{3}})+|(?:['’]\d{{3}})+|(?:{_GAP}\d{{3}})+)(?:\.\d+)?(?![.,'’]?\d)"
 _POINTS = r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}(?![.,]?\d)"
 _PLAIN = r"\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
-_NUMBER = re.compile(rf"(?P<points>{_POINTS})|(?P<grouped>{_GROUPED})|(?P<plain>{_PLAIN})")
+_NUMBER = lazy_compile(rf"(?P<points>{_POINTS})|(?P<grouped>{_GROUPED})|(?P<plain>{_PLAIN})")
 _CHINESE = {"十": 10, "百": 10**2, "千": 10**3, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _ENGLISH = {"dozen": 12, "hundred": 10**2, "thousand": 10**3, "lakh": 10**5, "million": 10**6, "crore": 10**7}
 _UNITS = {**_CHINESE, **_ENGLISH, "billion": 10**9, "trillion": 10**12}
-_UNIT = re.compile(
+_UNIT = lazy_compile(
     rf"(?:{_GAP}|-)?(千(?![克米瓦卡赫])|[十百万萬亿億]|(?:{'|'.join(filter(str.isascii, _UNITS))})(?![^\W_]))",
     re.IGNORECASE,
 )
 _CHINESE_FIGURES = "零〇一二两三四五六七八九半多几"
-_SIGN = re.compile(r"(?:^|[\s(\[:=,，：（$€£¥])([-−–+])[$€£¥]?\Z")
-_URLS = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_SIGN = lazy_compile(r"(?:^|[\s(\[:=,，：（$€£¥])([-−–+])[$€£¥]?\Z")
+_URLS = lazy_compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _ACCOUNT = "[A-Za-z]{2}[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9]){11,30}"
-_IBAN = re.compile(rf"(?<![A-Za-z0-9]){_ACCOUNT}(?![A-Za-z0-9])")
+_IBAN = lazy_compile(rf"(?<![A-Za-z0-9]){_ACCOUNT}(?![A-Za-z0-9])")
 LONGEST_NUMBER, LONGEST_COUNT = 64, 12
 """Characters of a number that is read, and of one before a unit."""
 _JOINING = "_@+-/\\&#~:%.,'’"

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agent_core.origins.whole import CJK
+from utools.lazy_pattern import lazy_compile
 
 Found = Iterator[tuple[int, object]]
 
@@ -44,16 +45,16 @@ class _Pattern:
 
 
 _DATE = _Pattern(
-    rf"(?<!{_WORD})(?<![.-])(?P<y1>\d{{4}})[-/.](?P<m1>\d{{1,2}})[-/.](?P<d1>\d{{1,2}})(?=T\d|(?!{_WORD}|-\d))"
-    rf"|{_START}{_MONTH.format('m2')} (?:the )?{_DAY.format('d2')}{_END}{_YEAR.format('y2')}{_END}"
-    rf"|{_START}(?<![.,]){_DAY.format('d3')} (?:of )?{_MONTH.format('m3')}{_END}{_YEAR.format('y3')}{_END}"
-    r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)"
-    rf"|(?<!{_WORD})(?<![.-])(?P<d5>\d{{1,2}})\.(?P<m5>\d{{1,2}})\.(?P<y5>\d{{4}})(?!{_WORD})"
-    rf"|(?<!{_WORD})(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!{_WORD}|/)",
+    rf"{_START}(?:(?<![.-])(?P<y1>\d{{4}})[-/.](?P<m1>\d{{1,2}})[-/.](?P<d1>\d{{1,2}})(?:(?=T\d)|(?!-\d){_END})"
+    rf"|(?:{_MONTH.format('m2')} (?:the )?{_DAY.format('d2')}{_YEAR.format('y2')}"
+    rf"|(?<![.,]){_DAY.format('d3')} (?:of )?{_MONTH.format('m3')}{_YEAR.format('y3')}"
+    r"|(?<![.-])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})"
+    rf"|(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!/)){_END})"
+    r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)",
     hint=rf"\d[-/.]\d|月|{'|'.join(name[:3] for name in _NAMES)}",
 )
-_YEAR_BEFORE = re.compile(r"(?<!\d)(\d{4})[ ,-]{1,2}\Z")
-_YEAR_AFTER = re.compile(r",? ?['’]\d\d(?!\d)|,? (?:of|in) \d{4}(?!\d)|[-/.]\d{4}(?!\d)| \(\d{4}\)")
+_YEAR_BEFORE = lazy_compile(r"(?<!\d)(\d{4})[ ,-]{1,2}\Z")
+_YEAR_AFTER = lazy_compile(r",? ?['’]\d\d(?!\d)|,? (?:of|in) \d{4}(?!\d)|[-/.]\d{4}(?!\d)| \(\d{4}\)")
 _PART = r"(?:(?P<{}>凌晨|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|早|晚) ?)?"
 _TIME = _Pattern(
     rf"{_PART.format('q1')}(?<!{_WORD})(?<![:.,+])(?P<h1>\d{{1,2}}):(?P<i1>\d{{2}})(?::(?P<s1>\d{{2}})(?:\.0+)?)?"
@@ -63,12 +64,12 @@ _TIME = _Pattern(
     r"(?: ?(?P<i3>\d{1,2}) ?分?|(?P<half>半)|(?![一二三四五六七八九十过]))",
     hint=r"\d:\d|\d ?[ap]\.?m|\d ?[点點时時]",
 )
-_ISO_T = re.compile(r"(?<=\d)T(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
+_ISO_T = lazy_compile(r"(?<=\d)T(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
 _PHONE = _Pattern(rf"{_START}(?<!\.)\+?\d{{1,4}}(?:[ -]\d{{2,}}){{2,}}{_END}", hint=r"\d[ -]\d")
 _GROUPS = _Pattern(rf"{_START}(?<![.,])\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_END}", hint=r"\d[ \u00a0\u202f]\d")
 NEAR = 24
-_FIGURES = re.compile(rf"\d+(?:\D{{1,{NEAR}}}\d+)*")
-_MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)")
+_FIGURES = lazy_compile(rf"\d+(?:\D{{1,{NEAR}}}\d+)*")
+_MOMENT = lazy_compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)")
 
 
 class Date(NamedTuple):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -11,6 +10,8 @@ from agent_core.origins.addresses import find_emails, find_hosts, find_urls, rea
 from agent_core.origins.amounts import find_ibans, find_numbers, read_iban, read_number
 from agent_core.origins.dates import Date, find_dates, find_times, read_date, read_moment, read_time
 from agent_core.origins.whole import compose, lower
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 Kind = Literal["text", "exact", "boolean", "number", "email", "uri", "hostname", "iban", "date", "time"]
 UpTo = Literal["host", "path"]
@@ -36,18 +37,18 @@ FORMATS: Final[Mapping[str, Kind]] = {
 """The kind of each `format` of JSON Schema that says how a text compares."""
 SHORTEST_IBAN = 15
 
-_IDENTIFIER = re.compile(r"(?:^|[_-])(?:id|ids|uuid|key|token|code|ref|hash)$|[a-z](?:Id|Ids|ID|Key|Token|Code|Ref)$")
-_WORDS = re.compile(r"[^\W\d_]+(?:\s+\S+)*|.*\s.*", re.DOTALL)
-_FILE = re.compile(r"[~.]{0,2}[/\\].*|[A-Za-z]:[/\\].*|.*[^\s.]\.[A-Za-z0-9]{1,5}", re.DOTALL)
+_IDENTIFIER = lazy_compile(r"(?:^|[_-])(?:id|ids|uuid|key|token|code|ref|hash)$|[a-z](?:Id|Ids|ID|Key|Token|Code|Ref)$")
+_WORDS = lazy_compile(r"[^\W\d_]+(?:\s+\S+)*|.*\s.*", re.DOTALL)
+_FILE = lazy_compile(r"[~.]{0,2}[/\\].*|[A-Za-z]:[/\\].*|.*[^\s.]\.[A-Za-z0-9]{1,5}", re.DOTALL)
 """A path, or a text that ends as the name of a file does: it may have blanks, and its capitals count."""
-_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_HAS_SCHEME = lazy_compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _STOPS = ".,;:!?。，；：、！？"
-_BARE = re.compile(rf"^[\s,;:。，；：、]|\s\Z|^\S*[.,;:。，；：、]\Z|(?:^|\s)(?=\S*[\d./\\@]\w)\S*[{_STOPS}]\Z")
-_HERE = re.compile(r"^\./(?!/)")
-_WORD = re.compile(r"\S+")
-_LITERAL = re.compile(r"\d|[/\\@_#~%=&+]|\w[.:]\w")
+_BARE = lazy_compile(rf"^[\s,;:。，；：、]|\s\Z|^\S*[.,;:。，；：、]\Z|(?:^|\s)(?=\S*[\d./\\@]\w)\S*[{_STOPS}]\Z")
+_HERE = lazy_compile(r"^\./(?!/)")
+_WORD = lazy_compile(r"\S+")
+_LITERAL = lazy_compile(r"\d|[/\\@_#~%=&+]|\w[.:]\w")
 """What is no word but a name, where capitals count."""
-_BETWEEN_ADDRESSES = re.compile(" *[,;] *")
+_BETWEEN_ADDRESSES = lazy_compile(" *[,;] *")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """A text or a JSON value that the values of a call may come from, and where in it they stand. Pure."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -16,6 +14,8 @@ from agent_core.origins.dates import find_spans
 from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spelled
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
 BETWEEN = "\n\0\n"
@@ -24,8 +24,8 @@ OPENED = "\0"
 """What follows, in a pointer, a text that is JSON and was looked into: the author of the text chose the names below."""
 OPENINGS = ("{", "[")
 """What a text begins with that may be JSON."""
-_NO_FIGURES = re.compile(r"\D+")
-_NOT_PLAIN = re.compile(rb'\\|\de[+-]?\d|"[\[{]')
+_NO_FIGURES = lazy_compile(r"\D+")
+_NOT_PLAIN = lazy_compile(rb'\\|\de[+-]?\d|"[\[{]')
 """An escape, a number with an exponent, a text that may be JSON: what is in such JSON is not to the letter in it."""
 
 

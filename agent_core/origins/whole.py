@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from utools.lazy_pattern import lazy_compile
+
 CONNECTORS = frozenset("_.@+-/\\&#~%:=")
 """Characters that join what stands on both of their sides to one value: an address, a path, a name with a hyphen."""
 CJK = "[\u2e80-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
 """Scripts that are written without blanks: a word may begin or end between any two of their characters."""
-_CJK = re.compile(CJK)
-_LOOKALIKES = re.compile(
+_CJK = lazy_compile(CJK)
+_LOOKALIKES = lazy_compile(
     "([\u0340\u0341\u0343\u0344\u0374\u037e\u0387\u1f71\u1f73\u1f75\u1f77\u1f79\u1f7b\u1f7d\u1fbb\u1fbe\u1fc9\u1fcb\u1fd3\u1fdb"
     "\u1fe3\u1feb\u1fee\u1fef\u1ff9\u1ffb\u1ffd\u2000\u2001\u2126\u212a\u212b\u2329\u232a"
     "\uf900-\ufaff\U0002f800-\U0002fa1f])"
@@ -19,14 +21,20 @@ _LOOKALIKES = re.compile(
 """Characters that NFC replaces by another one, such as the Kelvin sign by K: they stay what they are."""
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』", "《": "》"}
 _SLASHES = frozenset("/\\")
-_PATH = re.compile(r"[\w./\\~+-]*")
+_PATH = lazy_compile(r"[\w./\\~+-]*")
 """What a path goes on with, where no quotes stand around it."""
 NEAR = 256
 """Characters of a path that are looked at on either side."""
-_NO_LETTERS = re.compile(r":|(?<!\w)['’]")
+_NO_LETTERS = lazy_compile(r":|(?<!\w)['’]")
 """What UAX 29 may take for a part of a word, and is none: a colon, and an apostrophe with no letter before it."""
+_APART, _MAY_JOIN = r" \t\n\r\"()\[\]{}<>!?=/\\|+*&^%$#@~:`\-", ".,;'"
+_PLAIN_EDGE = lazy_compile(
+    rf"(?<=[A-Za-z0-9])(?=[{_APART}]|[{_MAY_JOIN}](?:[{_APART}{_MAY_JOIN}]|\Z))"
+    rf"|(?:(?<=[{_APART}])|(?<=[{_APART}{_MAY_JOIN}][{_MAY_JOIN}])|(?<=\A[{_MAY_JOIN}]))(?=[A-Za-z0-9])"
+)
+"""Most edges: between a letter or figure, and what joins nothing to it."""
 _POSSESSIVES = ("'s", "’s")
-_KEY = re.compile(r"(?:^|(?<![^\s,;({\[|\"'`]))-{0,2}[A-Za-z_][A-Za-z0-9_-]*=\Z")
+_KEY = lazy_compile(r"(?:^|(?<![^\s,;({\[|\"'`]))-{0,2}[A-Za-z_][A-Za-z0-9_-]*=\Z")
 MOST_TRIED = 10_000
 """Places in one text where a value is looked at; a text that was made to hold more takes no longer."""
 LONGEST_KEY = 40
@@ -128,7 +136,7 @@ def _is_cased(char: str) -> bool:
 
 def is_edge(text: str, at: int) -> bool:
     """Return whether a word may begin or end here, by UAX 29. A colon ends a word."""
-    if at in (0, len(text)):
+    if at in (0, len(text)) or _PLAIN_EDGE.match(text, at):
         return True
     near = _NO_LETTERS.sub(" ", text[max(0, at - 40) : at + 40])
     return _word_edge().match(near, min(at, 40)) is not None

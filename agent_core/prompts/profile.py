@@ -2,7 +2,9 @@
 
 import re
 
-SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
+from utools.lazy_pattern import lazy_compile
+
+SIZE = lazy_compile(r"(?<![\d.])(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
 """How names tell a model's parameters: 0.5b, 135M."""
 SMALL = 4.0
 """Billions of parameters up to which a model calls tools only after it has seen them called, in turns like its own."""

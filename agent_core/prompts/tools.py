@@ -5,7 +5,6 @@ An argument without a type is a text, as most are.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,13 +13,15 @@ from typing_extensions import TypedDict
 from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.pointer import unescape
 
 DEEPEST = 4
 """Levels of a type that are told."""
 LONGEST, LONGEST_ARGUMENT = 1000, 300
 """Characters of a tool's description and of an argument's that a model reads."""
-ABBREVIATION = re.compile(
+ABBREVIATION = lazy_compile(
     r"(?:^|[\s(\[\"'])(?:e\.?g|i\.?e|etc|vs|cf|ca|al|approx|incl|excl|max|min|no|nos|fig|sec|ch|vol|pp?|ed|dept|est|"
     r"mr|mrs|ms|dr|prof|sr|jr|st|inc|ltd|corp|co|bzw|usw|z\.\s?b|u\.\s?a|d\.\s?h|[a-z]|(?:[a-z]\.)+[a-z])\.\Z",
     re.IGNORECASE,
@@ -28,7 +29,7 @@ ABBREVIATION = re.compile(
 """The end of a text whose last full stop belongs to an abbreviation."""
 LONGEST_ABBREVIATION = 24
 """Characters, with what stands before it."""
-STOP = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
+STOP = lazy_compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
 """Where a sentence may end: before what is no small letter."""
 
 

@@ -2,12 +2,14 @@
 
 import re
 
+from utools.lazy_pattern import lazy_compile
+
 _MARKED = r"""
     tool_?calls?|tool_?use|tool_?code|tool_?request|tool_?invocation|use_mcp_tool|execute_tool|call_tool
     |function_?calls?|functioncall|invoke|python_(?:tag|start|end)|start_action|end_action|action_start|action_end|plugin
     |tool_?sep|tool_?call_argument
 """.replace("\n", "").replace(" ", "")
-MARK = re.compile(
+MARK = lazy_compile(
     rf"<[\w:.|/-]{{0,40}}?(?:{_MARKED})[\w:.|/-]{{0,80}}(?:[\s=][^<>\n]*)?>"
     r"|</?function(?:[=\s][^<>\n]+)?>|<<function>>"
     r"|\[/?(?:END_)?(?:TOOL_CALLS?|TOOL_REQUEST|ARGS|CALL_ID)\]|functools(?=\s*[\[{])|✿(?:FUNCTION|ARGS|RESULT|RETURN)✿\s*:?"
@@ -15,11 +17,11 @@ MARK = re.compile(
     re.IGNORECASE,
 )
 """A marker in which a chat template puts a call, as it opens or closes; `｜` and `▁` are read as `|` and `_`."""
-CHILD = re.compile(r"</?([\w:.|-]*\w)(?=[\s=>/])[^<>\n]*>")
-_NAME = re.compile(r"(?:call:)?[\w./:-]+")
-_AFTER_NAME = re.compile(r"\s*(?:```\w*\s*)?(?=[({\[<=✿]|$)")
-_SPACE = re.compile(r"[\s,;]*(?:```)?[\s,;]*")
-_CLOSERS = re.compile(r"[\s\])}>;]*$")
+CHILD = lazy_compile(r"</?([\w:.|-]*\w)(?=[\s=>/])[^<>\n]*>")
+_NAME = lazy_compile(r"(?:call:)?[\w./:-]+")
+_AFTER_NAME = lazy_compile(r"\s*(?:```\w*\s*)?(?=[({\[<=✿]|$)")
+_SPACE = lazy_compile(r"[\s,;]*(?:```)?[\s,;]*")
+_CLOSERS = lazy_compile(r"[\s\])}>;]*$")
 
 
 def is_marked(text: str) -> bool:

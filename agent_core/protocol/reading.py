@@ -10,7 +10,6 @@
 Models' clients give these four words for those of their vendors (agent_core/models/finish_reasons.py).
 """
 
-import re
 from collections.abc import Collection
 
 from agent_core.effects import ModelReply
@@ -18,11 +17,12 @@ from agent_core.protocol.clip import clip
 from agent_core.protocol.parse import Final, Mode, ProtocolError, Step, parse
 from agent_core.protocol.text_calls import is_call
 from agent_core.words.catalogue import Words
+from utools.lazy_pattern import lazy_compile
 
 CUT, MALFORMED = "length", "malformed_call"
 KNOWN_REASONS = ("stop", CUT, "content_filter", MALFORMED)
 MAX_REASON = 60
-_OWN_STEP = re.compile(r'"type"\s*+:\s*+"(?:action|final|plan)"')
+_OWN_STEP = lazy_compile(r'"type"\s*+:\s*+"(?:action|final|plan)"')
 """What no native call has: what is wrong with such a step is better told than that it is one."""
 MAX_WHY = 300
 """Characters of a vendor's words that a model reads."""

@@ -8,13 +8,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
 from agent_core.outputs import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
 MAX_DEPTH = 64
@@ -82,8 +83,8 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_make_object, parse_int=_make_integer, parse_float=_make_float, parse_constant=_make_constant
 )
 
-_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)  # one never closed runs to the end: linear time
-_BRACKETS = re.compile(r"[\[\]{}]")
+_STRINGS = lazy_compile(r'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)  # one never closed runs to the end: linear time
+_BRACKETS = lazy_compile(r"[\[\]{}]")
 
 
 def decode(text: str) -> Any:
@@ -187,9 +188,9 @@ _VALUE, _ITEM, _NAME, _KEY, _COLON, _AFTER = "value", "item", "name", "key", "co
 # No group is possessive: up to Python 3.11.4 one that fails half-way leaves its half matched.
 _STRING_BODY = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
-_SPACE = re.compile(r"[ \t\n\r]*+")
-_OPEN_STRING = re.compile(_STRING_BODY)
-_TOKEN = re.compile(
+_SPACE = lazy_compile(r"[ \t\n\r]*+")
+_OPEN_STRING = lazy_compile(_STRING_BODY)
+_TOKEN = lazy_compile(
     rf'[ \t\n\r]*+(?:(?P<string>{_STRING_BODY}")|'
     rf"(?P<scalar>{_NUMBER}|true|false|null)|(?P<mark>[\[\]{{}},:]))"
 )

@@ -19,6 +19,7 @@ import orjson
 from agent_core.outputs import JsonValue
 from agent_core.protocol.call_markers import CHILD, MARK, is_bracketed, is_marked, skip_brackets, skip_space
 from agent_core.protocol.wrappings import WHITE_SPACE, after_thinking
+from utools.lazy_pattern import lazy_compile
 
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
 ARGUMENT_KEYS = (
@@ -33,33 +34,33 @@ PREFIXES = ("functions.", "function.", "default_api.", "tools.", "tool.", "api."
 MAX_LEADS = 20
 """Places in a text that are tried as the beginning of a call below words."""
 
-_HEAD = re.compile(
+_HEAD = lazy_compile(
     r"""[\[{(\s]*+(?:["'](?:id|type|index|tool_calls|function_call|tool_call|function)["']\s*+:\s*+"""
     r"""(?:["'][^"'\n]*+["']\s*+,|\d++\s*+,|[\[{][\[{\s]*+)\s*+)*"""
     rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+["'](?P<name>[^"'\n]++)["']"""
 )
 """How a call written as JSON begins, down to the tool's name."""
-_ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:|["']type["']\s*:\s*["']function["']""")
-_PYTHON = re.compile(r"\[?\s*(?:\w+\s*=\s*)?(?:await\s+|print\(\s*)?(?P<name>[\w.:-]+?)(?:\.call)?\s*\(")
-_FENCE = re.compile(r"`{3,}+|~{3,}+")
-_NAMED = re.compile(r"[>@\s]*(?P<name>[\w.:-]+)\s*(?=\{)")
-_LABEL = re.compile(
+_ARGUMENTS = lazy_compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:|["']type["']\s*:\s*["']function["']""")
+_PYTHON = lazy_compile(r"\[?\s*(?:\w+\s*=\s*)?(?:await\s+|print\(\s*)?(?P<name>[\w.:-]+?)(?:\.call)?\s*\(")
+_FENCE = lazy_compile(r"`{3,}+|~{3,}+")
+_NAMED = lazy_compile(r"[>@\s]*(?P<name>[\w.:-]+)\s*(?=\{)")
+_LABEL = lazy_compile(
     r"(?:thought\s*:.*?\n[^\S\n]*+)?"
     r"(?:(?:tool|function)[ _]?(?:call|use)s?|action|call)\s*+[:：]\s*+(?=[\[{`\w])",
     re.I | re.S,
 )
-_REACT = re.compile(
+_REACT = lazy_compile(
     r"(?:\**(?:thought|思考)\**\s*[:：].*?\n[^\S\n]*+)?\**(?:action|行动)\**\s*+[:：]\**\s*+(?P<name>[^\n]++)\n\s*+"
     r"\**(?:action[ _]?input|行动输入)\**\s*+[:：]\**\s*+(?P<input>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_GONE_ON = re.compile(r"\s*\**(?:observation|thought|final answer|观察)\**\s*[:：]", re.IGNORECASE)
-_HARMONY = re.compile(
+_GONE_ON = lazy_compile(r"\s*\**(?:observation|thought|final answer|观察)\**\s*[:：]", re.IGNORECASE)
+_HARMONY = lazy_compile(
     r"(?P<token><\|)?(?:start\|>)?(?:assistant)?(?P<channel><?\|?channel\|>)?\s*+(?:analysis|commentary)?\s*+"
     r"to=(?P<name>[\w.:-]+)(?:<\|\w+\|>|\s|commentary|analysis|json|code)*(?P<rest>.*)",
     re.DOTALL,
 )
-_HARMONY_WORDS = re.compile(
+_HARMONY_WORDS = lazy_compile(
     r"(?:(?:<\|start\|>)?(?:assistant)?<\|channel\|>(?:analysis|commentary)<\|message\|>.*?"
     r"(?:<\|end\|>\s*|(?=<\|start\|>)))+|analysis.*?assistant(?=commentary\s+to=)",
     re.DOTALL,
@@ -73,15 +74,15 @@ _OPENING, _ENDING = re.compile(_EDGE), re.compile(_EDGE + "$")
 """Tokens that begin or end a turn, where a server left those in the text as well."""
 LONGEST_END: Final = 400
 """Characters at the end of a text in which tokens are looked for."""
-_OF_ITSELF = re.compile(r"\b(?:I|I['’](?:ll|m|d|ve)|we|let me|let['’]s)\b|我", re.IGNORECASE)
-_OF_CALLS = re.compile(
+_OF_ITSELF = lazy_compile(r"\b(?:I|I['’](?:ll|m|d|ve)|we|let me|let['’]s)\b|我", re.IGNORECASE)
+_OF_CALLS = lazy_compile(
     r"```|[:：]|\b(?:examples?|e\.g\.|looks? like|format|syntax|form|template|written|writes?|raw|quoted?|logs?)\b"
     r"|例|格式|如下",
     re.IGNORECASE,
 )
 """What a model says of its own call, and of a call that it quotes."""
 _SENTENCE_END = (".", "!", "?", "…", "。", "！", "？")
-_LEAD = re.compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IGNORECASE)
+_LEAD = lazy_compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IGNORECASE)
 
 
 def is_call(text: str, names: Collection[str]) -> bool:

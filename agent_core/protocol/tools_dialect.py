@@ -6,7 +6,7 @@ every vendor accepts, and each name leads back to its code.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -25,15 +25,17 @@ from agent_core.protocol.text_calls import has_mark, is_call
 from agent_core.protocol.wrappings import unwrap
 from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 MAX_NAME = 64
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NAME = lazy_compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_CALLS = 128
 """Calls of one reply that are read."""
 MAX_SHOWN = 200
 """Characters of unreadable arguments that are quoted back."""
-_TAG = re.compile(r"(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
-_NAMED = re.compile(
+_TAG = lazy_compile(r"(<\|?(tool_call|function_call|function=|python_tag)|\[TOOL_CALLS\])")
+_NAMED = lazy_compile(
     r"""\s*(```\w*\s*)?[\[{]+\s*"(name|function|tool)"\s*:\s*"(?P<name>[^"]+)"(?=.*"(arguments|parameters|args)")""",
     re.S,
 )

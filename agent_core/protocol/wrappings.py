@@ -1,9 +1,9 @@
 """What models put around a reply: a byte order mark, a think block, a code fence. Pure."""
 
-import re
 from collections.abc import Iterator
 
 from agent_core.rules import CURRENT
+from utools.lazy_pattern import lazy_compile
 
 WHITE_SPACE = " \t\n\r"
 BOM = "\ufeff"
@@ -21,7 +21,7 @@ THINKING = (
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
 )
 """How chat templates open and close what a model thinks."""
-_TICKS = re.compile(r"`+")
+_TICKS = lazy_compile(r"`+")
 _QUOTES = ("`", '"', "'", "“", "”", "‘", "’", "«", "»", "「", "」", "(", ")", "（", "）")
 _STOPS = (".", "!", "?", "…", "。", "！", "？", ")", ":")
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from agent_core.effects import Failed, ModelReply, ToolReply
@@ -25,6 +25,7 @@ from agent_core.protocol.clip import as_text, clip
 from agent_core.records import PlanStatus
 from agent_core.run import events
 from agent_core.run.events import Event, Place
+from utools.lean_dataclass import dataclass
 
 log = logging.getLogger("agent_core")
 

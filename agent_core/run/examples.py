@@ -1,6 +1,5 @@
 """The examples that a run's model is shown: the node's, those that ship, those of its tools' authors."""
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -10,8 +9,9 @@ from agent_core.policy import Policies
 from agent_core.prompts.examples import WrittenExamples, examples_of_tools, show_turns, write_turns
 from agent_core.prompts.render import PLAIN_EXAMPLE, built_in, render
 from agent_core.words.catalogue import words_in
+from utools.lazy_pattern import lazy_compile
 
-CHINESE = re.compile("[\u4e00-\u9fff]")
+CHINESE = lazy_compile("[\u4e00-\u9fff]")
 
 
 class ShownExamples(NamedTuple):

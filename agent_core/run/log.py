@@ -1,7 +1,7 @@
 """LogListener: what happens in a run, as log records with fields; arguments and results only at DEBUG, and redacted."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from agent_core.outputs import Json
 from agent_core.protocol.clip import clip_value
 from agent_core.records import AgentNote
 from agent_core.run.row_listener import ActListener
+from utools.lean_dataclass import dataclass
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core.run")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Header, HTTPException, Request, Security
@@ -15,6 +14,7 @@ from engine_shim.service.shares import Share
 from engine_shim.service.spent import Account
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.token_watch import TokenWatch
+from utools.lean_dataclass import dataclass
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
 

@@ -1,19 +1,20 @@
 """Guard: what is checked of every request before a route sees it: host, origin, size, and how long its body takes."""
 
 import asyncio
-import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine_shim.api.answers import MANNERS
 from engine_shim.api.refusal import Refusal, Refused
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024
-ORIGIN: Final = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
+ORIGIN: Final = lazy_compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _MANNERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in MANNERS.items())
 NAMELESS: Final = "null"
 BY_TOKEN: Final = "/decide/"

@@ -1,7 +1,6 @@
 """Routes for runs: list, follow, decide, stop, fork, verify."""
 
 import asyncio
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -43,6 +42,7 @@ from engine_shim.service.linked_calls import find_open_calls
 from engine_shim.store.digest import RunDigest
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.search import RunQuery, read_cursor, write_cursor
+from utools.lazy_pattern import lazy_compile
 from utools.signal_name import SIGNAL_NAME
 
 EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
@@ -51,7 +51,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 }
 WithLinks = Annotated[bool, Query(description="With a link for each waiting call; needs the scope `decide`.")]
 POSITION = "Journal-Position"
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
+DATE = lazy_compile(r"\d{4}-\d\d-\d\d")
 
 
 def run_routes(access: Access) -> APIRouter:

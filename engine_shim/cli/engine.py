@@ -26,9 +26,10 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
 
 def with_engine(config: HostConfig, options: Options) -> HostConfig:
     """Return the host with the engine that the options name. BadParameter for what is no address."""
-    address = {} if options.temporal is None else {"address": options.temporal}
-    try:
-        temporal = TemporalConfig.model_validate({**config.temporal.model_dump(), **address})
-    except ValidationError:
-        raise typer.BadParameter(f"--temporal {options.temporal}: write HOST:PORT") from None
+    temporal = config.temporal
+    if options.temporal is not None:
+        try:
+            temporal = TemporalConfig.model_validate({**temporal.model_dump(), "address": options.temporal})
+        except ValidationError:
+            raise typer.BadParameter(f"--temporal {options.temporal}: write HOST:PORT") from None
     return config.model_copy(update={"temporal": temporal, "engine": options.engine or config.engine})

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 NO_COMMAND = 2
 """The exit code without any words, as for other mistakes in usage; the help is written all the same."""
+SELDOM = (20_000, 20, 20)
+"""How seldom memory is searched for garbage: modules that load make none. It is a fortieth of a command's time."""
 INTERRUPTED = 130
 """The exit code of Ctrl-C, also while modules still load: all but the standard library is imported in `main`."""
 
@@ -22,6 +24,8 @@ def main(args: Sequence[str] | None = None) -> None:
 def _main(args: Sequence[str] | None) -> None:
     from engine_shim.cli import terminal
 
+    if args is None:
+        gc.set_threshold(*SELDOM)
     code = _run(list(sys.argv[1:] if args is None else args))
     if args is None:
         gc.freeze()  # memory goes with the process: it need not be searched for garbage, an eighth of a command's time

@@ -6,14 +6,16 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, ParamSpec, TextIO, TypeVar, cast
+
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_STEERING: Final = re.compile(
+_STEERING: Final = lazy_compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
     "\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # what nobody sees; joiners belong to scripts

@@ -1,12 +1,13 @@
 """Times and ages as a person writes them on the command line."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import typer
 
-_AGE: Final = re.compile(r"(\d+)([dhm])")
+from utools.lazy_pattern import lazy_compile
+
+_AGE: Final = lazy_compile(r"(\d+)([dhm])")
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 

@@ -3,7 +3,6 @@
 Where a definition gives them to a workflow that it invokes, all but what placeholders give is checked before a run.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -12,6 +11,7 @@ from engine_shim.definition.model import Definition, PlacedPlaceholder
 from engine_shim.definition.template import Placeholder, look_up, read_placeholders
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.faults import hint
@@ -19,7 +19,7 @@ from utools.schema.json_value import NotJson, as_json
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
-_EXTERNAL = re.compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
+_EXTERNAL = lazy_compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
 
 
 def external_of(definition: Definition, inputs: Mapping[str, Any], always_run: Set[str]) -> dict[str, Any]:

@@ -18,12 +18,14 @@ output that looks like one is never filled.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import orjson
 
 from engine_shim.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.near_names import near_names
 
 ROOTS = ("external", "env", "nodes", "run")
@@ -31,20 +33,20 @@ ITEM_ROOTS = ("item", "index")
 """Roots in a node with `foreach`: the item of the list, and its number from 0."""
 TEMPLATE = "template"
 BRACES = "{{"
-_PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
-_BRACES = re.compile(r"""\s*['"]\{\{['"]\s*""")
-_UNCLOSED = re.compile(rf"""\{{\{{\s*(?:{"|".join(ROOTS)})(?:\.|\[["'])[^\s{{}}]*""")
+_PLACEHOLDER = lazy_compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
+_BRACES = lazy_compile(r"""\s*['"]\{\{['"]\s*""")
+_UNCLOSED = lazy_compile(rf"""\{{\{{\s*(?:{"|".join(ROOTS)})(?:\.|\[["'])[^\s{{}}]*""")
 _NAME = r"""(?:(?!\[["'])[^\s.{}?])+"""
-_STEP = re.compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
+_STEP = lazy_compile(rf"""\.({_NAME})|\["([^"{{}}]*)"\]|\['([^'{{}}]*)'\]""")
 """One step of a path: a name, or a key in either quotes."""
-_PATH = re.compile(rf"({_NAME})((?:{_STEP.pattern})+)\??|({'|'.join(ITEM_ROOTS)})\??")
-_UNQUOTED_PATH = re.compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
+_PATH = lazy_compile(rf"({_NAME})((?:{_STEP.pattern})+)\??|({'|'.join(ITEM_ROOTS)})\??")
+_UNQUOTED_PATH = lazy_compile(r"[^\s.{}?]+(\.[^\s.{}?]+)+\??")
 """A path under version 1 of the rules of flows: `["` was a part of a name."""
-_OURS = re.compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
+_OURS = lazy_compile(rf"(?:{'|'.join(ROOTS)})(\.[^\s.{{}}?]+)+\??")
 """A name of ours in a template: no quoted keys, since other languages have subscripts too."""
-_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
-_QUOTED_KEY = re.compile(r"""\["[^"]*"\]|\['[^']*'\]""")
-_BRACKET = re.compile(r"""\[(?!["'])""")
+_INDEX = lazy_compile(r"0|[1-9][0-9]{0,17}")
+_QUOTED_KEY = lazy_compile(r"""\["[^"]*"\]|\['[^']*'\]""")
+_BRACKET = lazy_compile(r"""\[(?!["'])""")
 PATH_ONLY = "a placeholder takes a path only: one item is items.0.name, and json_transform does a projection"
 
 

@@ -1,7 +1,6 @@
 """append_case(): a case added to a YAML case file, whose comments and order stay as they are."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import indent
@@ -12,11 +11,12 @@ import yaml
 from agent_core.errors import DefinitionError
 from engine_shim.evals.load import open_cases
 from utools.document import read_document
+from utools.lazy_pattern import lazy_compile
 
-LIKE_A_NUMBER = re.compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
+LIKE_A_NUMBER = lazy_compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
 """What case files take for a number, and YAML's own rules do not."""
 
-OTHER_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+OTHER_BREAKS = lazy_compile("[\x85\u2028\u2029\ufeff]")
 """What YAML takes for the end of a line, or drops."""
 
 

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from utools.lazy_pattern import lazy_compile
+
 Scalar = str | int | float | bool
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-GROUPED = re.compile(r"(?<=\d)[,，](?=\d{3}\b)")
+NUMBER = lazy_compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+GROUPED = lazy_compile(r"(?<=\d)[,，](?=\d{3}\b)")
 
 
 class _Matcher(BaseModel):

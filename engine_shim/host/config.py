@@ -139,7 +139,7 @@ class HostConfig(BaseModel):
     execute_tools: list[str | ExecutableTool] = []
     tenants: dict[TenantName, TenantConfig] = {}
     engine: Literal["process", "temporal"] = "process"
-    temporal: TemporalConfig = TemporalConfig()
+    temporal: TemporalConfig = TemporalConfig.model_construct()
     _document: Document | None = PrivateAttr(None)
     _hidden: frozenset[str] = PrivateAttr(frozenset())
     _tenant: str | None = PrivateAttr(None)
@@ -276,7 +276,7 @@ def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) ->
     `hidden` are further variables whose values are masked.
     """
     if file is None:
-        return HostConfig()
+        return HostConfig.model_construct()  # there is nothing to check, for which its validator would be built
     document = read_document(file, "the host configuration")
     try:
         config = HostConfig.model_validate({} if document.data is None else document.data)

@@ -3,11 +3,13 @@
 import re
 from typing import Final, Literal, NamedTuple
 
+from utools.lazy_pattern import lazy_compile
+
 Kind = Literal["workflow", "agent"]
 _PREFIXES: Final[dict[Kind, str]] = {"workflow": "run_", "agent": "ask_"}
-_PLAIN: Final = re.compile(r"_(?=x)|[^A-Za-z0-9_-]")
+_PLAIN: Final = lazy_compile(r"_(?=x)|[^A-Za-z0-9_-]")
 """What is escaped: every other character, and an underscore that would look like the beginning of an escape."""
-_ESCAPE: Final = re.compile(r"_x([0-9a-f]+)_")
+_ESCAPE: Final = lazy_compile(r"_x([0-9a-f]+)_")
 
 
 class Target(NamedTuple):

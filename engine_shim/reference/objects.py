@@ -1,19 +1,20 @@
 """What the modules define, as griffe reads it, and how that is written."""
 
-import re
 from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from utools.lazy_pattern import lazy_compile
+
 if TYPE_CHECKING:
     import griffe
 
 PACKAGES: Final = ("utools", "agent_core", "engine_shim")
 POSITIONAL, KEYWORD, VARIADIC = "positional-only", "keyword-only", "variadic positional"
-NAME: Final = re.compile(r"\b[A-Za-z_]\w*\b")
-LITERAL: Final = re.compile(r"[\d_.]+|\"[^\"]*\"")
+NAME: Final = lazy_compile(r"\b[A-Za-z_]\w*\b")
+LITERAL: Final = lazy_compile(r"[\d_.]+|\"[^\"]*\"")
 STARS: Final = {VARIADIC: "*", "variadic keyword": "**"}
 
 

@@ -25,6 +25,7 @@ from engine_shim.reference.objects import (
     write_default,
     write_parameters,
 )
+from utools.lazy_pattern import lazy_compile
 
 if TYPE_CHECKING:
     import griffe
@@ -45,8 +46,8 @@ MENUS: Final = {
 """The pages, in their order; a name that several menus have stands on the first page."""
 EXCEPTIONS: Final = "exceptions"
 TO_DO: Final = "What to do: "
-FENCED: Final = re.compile(r"(^[ \t]*```.*?^[ \t]*```$)", re.M | re.S)
-CODE: Final = re.compile(r"`([A-Za-z_]\w*)(?:\.(\w+))?(?:\([^`]*\))?`")
+FENCED: Final = lazy_compile(r"(^[ \t]*```.*?^[ \t]*```$)", re.M | re.S)
+CODE: Final = lazy_compile(r"`([A-Za-z_]\w*)(?:\.(\w+))?(?:\([^`]*\))?`")
 TITLES: Final = {"parameters": "Args", "raises": "Raises", "attributes": "Attributes"}
 
 

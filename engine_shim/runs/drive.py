@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import Preparer
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
+from utools.lean_dataclass import dataclass
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None

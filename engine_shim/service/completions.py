@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final
 
 from agent_core.audit.totals import Totals
@@ -26,6 +25,7 @@ from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
+from utools.lean_dataclass import dataclass
 
 AGENT, WORKFLOW = "agent/", "workflow/"
 SHOWN_S: Final = 1.0

@@ -1,7 +1,6 @@
 """What a draft defines and what is wrong with it, as an editor shows it."""
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,9 @@ from engine_shim.definition.validate import Examination
 from engine_shim.definition.variables import list_variables
 from engine_shim.errors import DefinitionError
 from utools.document import Document
+from utools.lazy_pattern import lazy_compile
 
-UNREAD: Final = re.compile(r"[\w-]+\.(?:yaml|json)(?::(\d+))?(?::\d+)?")
+UNREAD: Final = lazy_compile(r"[\w-]+\.(?:yaml|json)(?::(\d+))?(?::\d+)?")
 """The place of what is wrong with a text that cannot be read."""
 
 

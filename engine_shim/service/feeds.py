@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final
 
 from agent_core.errors import JournalError
@@ -16,6 +15,7 @@ from engine_shim.service.feed_merge import Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import PassingEvents
 from engine_shim.store.run_store import RunStore
+from utools.lean_dataclass import dataclass
 
 HEARTBEAT: Final = b": still here\n\n"
 EXPECTED_S: Final = 5.0

@@ -4,13 +4,15 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
+
 _PROC: Final = Path("/proc")
-_NAME: Final = re.compile(r".*:(\d+):(\d+):(\d+):([0-9a-f-]{36}):[0-9a-f]+", re.ASCII | re.DOTALL)
+_NAME: Final = lazy_compile(r".*:(\d+):(\d+):(\d+):([0-9a-f-]{36}):[0-9a-f]+", re.ASCII | re.DOTALL)
 HIDDEN: Final = "hidden"
 """The start of a process that lives, and is not shown to this user."""
 

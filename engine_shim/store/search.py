@@ -1,10 +1,9 @@
 """RunSearch: pages of the runs of a store, newest first, also by what was recorded of them."""
 
-import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -20,6 +19,8 @@ from engine_shim.store.entries import RunEntry, RunFilter, select_entries
 from engine_shim.store.journal_runs import JournalRuns, read_of
 from engine_shim.store.run_list import complete_entry
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""
@@ -27,7 +28,7 @@ WINDOW: Final = 100
 """Runs whose records are looked into at once."""
 _HOLDS: Final = "SELECT value FROM {values} AS wanted WHERE "
 _ROW: Final = "EXISTS (SELECT 1 FROM rows WHERE rows.run = wanted.value AND {})"
-_HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_HALF_SURROGATE: Final = lazy_compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ The span of a record has the same id in whichever process it is told: the id is 
 strand, and the record's number. So a resumed run continues in its trace, and nothing of that has to be stored.
 """
 
-import re
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from utools.lazy_pattern import lazy_compile
+
 HEADER: Final = "traceparent"
 SAMPLED: Final = 1
-_TRACEPARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_TRACEPARENT: Final = lazy_compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
 class TraceParent(NamedTuple):

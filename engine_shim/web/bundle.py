@@ -5,11 +5,13 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from utools.lazy_pattern import lazy_compile
+
 STATIC: Final = Path(__file__).parent / "static"
-_IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
-_IMPORT_JSON: Final = re.compile(r'^import (\w+) from "([^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
-_EXPORTED: Final = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
-_EXPORT_LIST: Final = re.compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
+_IMPORT: Final = lazy_compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
+_IMPORT_JSON: Final = lazy_compile(r'^import (\w+) from "([^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
+_EXPORTED: Final = lazy_compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
+_EXPORT_LIST: Final = lazy_compile(r"export\s*\{([^}]*)\};?\s*$", re.MULTILINE)
 
 
 @cache

@@ -3,7 +3,6 @@ buttons; or why nothing can be decided."""
 
 import html
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -16,10 +15,11 @@ from engine_shim.api.decision_links import Shown
 from engine_shim.api.link_models import Decided, LinkedCall
 from engine_shim.api.refusal import Refusal
 from engine_shim.web.bundle import STATIC
+from utools.lazy_pattern import lazy_compile
 
 Say = Callable[[str], str]
 STYLES: Final = ("css/base.css", "css/decide.css")
-HIDDEN: Final = re.compile(
+HIDDEN: Final = lazy_compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent_core.origins import dates
+from agent_core.origins import dates, whole
 from support.rule_cases import stands
 
 MAILBOX = st.from_regex(r"[a-z][a-z0-9]{1,6}([._+'-][a-z0-9]{1,5})?", fullmatch=True)
@@ -167,3 +167,9 @@ def test_no_text_takes_long_to_read(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     values = ["ann@x.org", "https://x.org/a", "DE89370400440532013000", "2026-06-13 10:00", 7, "a b c"]
     assert [stands(value, text) for value in values] == [False] * len(values)
+
+
+@given(st.text("abZ019  \t\n.,;:'\"’-_/\\@#$%&()[]<>!?=+é中א\u0301\u200d👍ーア", max_size=8), st.integers(0, 8))
+def test_an_edge_that_is_plain_is_one_by_uax_29(text: str, at: int) -> None:
+    if 0 < at < len(text) and whole._PLAIN_EDGE.match(text, at):
+        assert whole._word_edge().match(whole._NO_LETTERS.sub(" ", text), at) is not None

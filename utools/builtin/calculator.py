@@ -2,11 +2,11 @@
 
 import ast
 import operator
-import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.schema.faults import shown
 from utools.schema.json_value import LARGEST, SMALLEST
 from utools.tool import Args, Tool, ToolContext
@@ -21,7 +21,7 @@ NOT_ARITHMETIC = Text(
     "an expression may hold only numbers, + - * / // % ** ( ), where ** is the power, "
     "and mean, max, min, sum, count and median"
 )
-ALLOWED = re.compile(r"(?:[0-9eE.+\-*/%(),_\s]|mean|max|min|sum|count|median)*")
+ALLOWED = lazy_compile(r"(?:[0-9eE.+\-*/%(),_\s]|mean|max|min|sum|count|median)*")
 
 BINARY: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
     ast.Add: operator.add,

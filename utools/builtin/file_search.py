@@ -1,7 +1,6 @@
 """`file_search`: the lines of files with a text, or else those that hold the most of its words."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,13 +8,14 @@ from utools.builtin.files import ROOT
 from utools.calls.deadline import deadline_check
 from utools.errors import SandboxError, ToolError
 from utools.files.sandbox import Sandbox
+from utools.lazy_pattern import lazy_compile
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 MAX_FILES = 10_000
 MAX_SEARCHED = 2 * 2**20
 SNIPPET = 200
 REDACTION = "[redacted:"
-UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+UNSPACED = lazy_compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 """Scripts that write no blanks between words: each two adjacent characters count as a word."""
 MARKS = ".,;:!?()[]{}\"'，。；：！？、（）【】《》“”‘’"
 SHARE = 3

@@ -2,23 +2,23 @@
 
 import asyncio
 import os
-import re
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from utools.errors import DefinitionError, NetworkError, ToolError
 from utools.files.sandbox import Sandbox
+from utools.lazy_pattern import lazy_compile
 from utools.words.text import Text
 
 if TYPE_CHECKING:
     from utools.net.guard import NetworkGuard
 
 PING = b"PING\r\n"
-REFUSED_BY_SERVER = re.compile(r"FATAL: +(.*)")
-LETS_NOBODY_IN = re.compile(r"the database system is|too many|connection slots|database \".*\" does not exist")
+REFUSED_BY_SERVER = lazy_compile(r"FATAL: +(.*)")
+LETS_NOBODY_IN = lazy_compile(r"the database system is|too many|connection slots|database \".*\" does not exist")
 """PostgreSQL's words when it starts or ends, has no connection left, or has no such database."""
-UNREACHED = re.compile(r"failed: (.*)\n\tIs the server running")
+UNREACHED = lazy_compile(r"failed: (.*)\n\tIs the server running")
 PORT_ONLY = Text("the port is open; to check PostgreSQL itself: pip install 'agent-core[postgres]'")
 
 

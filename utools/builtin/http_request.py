@@ -1,12 +1,12 @@
 """`http_request`: any HTTP request to a host that the author allows, or to any public one."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.net.header_names import NAME, is_of_connection
 from utools.net.outgoing_secrets import secret_headers
 from utools.schema.json_value import NotJson, as_json
@@ -27,7 +27,7 @@ SHOWN_HEADERS = ("content-type", "location", "link", "retry-after", "etag", "las
 """The headers of a response that say how to continue; a model's observation has no room for the others."""
 SHOWN = 500
 """Characters of an error's body that a model reads."""
-CHARSET = re.compile(
+CHARSET = lazy_compile(
     r"utf-?(8|16|32)|ascii|us-ascii|latin-?1|iso-8859-(1?[1-9]|10)|(windows-|cp)125[0-8]|gbk|gb2312|gb18030|big5"
     r"|shift_jis|euc-(jp|kr)|koi8-[ru]"
 )

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any, TextIO
 from utools.calls.deadline import Check, deadline_check
 from utools.errors import DefinitionError, ToolError
 from utools.files.sandbox import Sandbox
+from utools.lazy_pattern import lazy_compile
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
 
@@ -27,14 +27,14 @@ DEPTH_OF_LINE = 2
 LEVELS = ["trace", "debug", "info", "warning", "error", "critical"]
 LEVEL_NAMES = {"warn": "warning", "err": "error", "fatal": "critical", "panic": "critical", "notice": "info"}
 TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-PLAIN = re.compile(rf"\[?(?P<time>{TIME})\]?\s+\[?(?P<level>[A-Za-z]{{3,8}})\]?:?\s+(?P<message>.*)")
-ACCESS = re.compile(
+PLAIN = lazy_compile(rf"\[?(?P<time>{TIME})\]?\s+\[?(?P<level>[A-Za-z]{{3,8}})\]?:?\s+(?P<message>.*)")
+ACCESS = lazy_compile(
     r'(?P<host>\S{1,255}) \S{1,255} (?P<user>\S{1,255}) \[(?P<time>[^\]]{1,40})\] "(?P<method>[A-Z]{1,10}) '
     r'(?P<path>(?:[^\s"\\]|\\.){1,4096}+)[^"]{0,20}" (?P<status>\d{3}) (?P<size>\d{1,15}|-)'
 )
 WEB = "%d/%b/%Y:%H:%M:%S %z"
-PAIR = re.compile(r'(?<![\w.\-])([A-Za-z_][\w.\-]{0,63}+)=(?:"((?:[^"\\]|\\.)*+)"|(\S*))')
-ESCAPED = re.compile(r'\\(["\\])')
+PAIR = lazy_compile(r'(?<![\w.\-])([A-Za-z_][\w.\-]{0,63}+)=(?:"((?:[^"\\]|\\.)*+)"|(\S*))')
+ESCAPED = lazy_compile(r'\\(["\\])')
 
 
 def log_transform(root: str | os.PathLike[str] = ".") -> Tool:

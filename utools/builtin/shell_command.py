@@ -6,7 +6,6 @@ directory whose files are not to be trusted.
 """
 
 import os
-import re
 import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -17,11 +16,12 @@ from typing import Any
 from utools.errors import ToolError
 from utools.files.protected_paths import is_store
 from utools.files.sandbox import Sandbox
+from utools.lazy_pattern import lazy_compile
 from utools.tool import Args, Tool, ToolContext
 from utools.words.text import Text, join_and
 
-FIXED_PART = re.compile(r"[^*?\[]*")
-SEPARATOR = re.compile("[=:,@]")
+FIXED_PART = lazy_compile(r"[^*?\[]*")
+SEPARATOR = lazy_compile("[=:,@]")
 LONGEST_PATH = 4096
 REST = "..."
 """As the last word of an allowed command: any further words, or none."""

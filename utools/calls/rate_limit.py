@@ -1,13 +1,12 @@
 """Rate limits: how often all callers on a host together may call a tool. Pure."""
 
-import re
-from dataclasses import dataclass
-
 from utools.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.words.catalogue import Words
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-RATE = re.compile(r"([1-9][0-9]{0,5})/(s|min|h)")
+RATE = lazy_compile(r"([1-9][0-9]{0,5})/(s|min|h)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
 """Formats: neutral messages in the shapes of vendors' SDKs, `openai`, `gemini` and `anthropic`. Pure."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
 from utools.context.turns import INSTRUCTING, Message
+from utools.lazy_pattern import lazy_compile
 from utools.schema.json_value import as_json
 
-UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]")
+UNNAMEABLE = lazy_compile(r"[^A-Za-z0-9_-]")
 LONGEST = 64
 ARGUMENTS_DEPTH = 8
 """How deep arguments are in a shape."""

@@ -1,7 +1,6 @@
 """`context_manager`: prepares a conversation for a model, and stores its turns afterwards."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -12,11 +11,12 @@ from utools.context.summary import Summarise, as_message, fold_turns, quote
 from utools.context.turns import Message, Turn, check_history, last_turn, messages_of, rename_repeated_calls
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
 UNREAD = frozenset({"quotes", "trace_id"})
 """Keys of a message that no model reads."""
-RETRIED = re.compile(r"~\d+")
+RETRIED = lazy_compile(r"~\d+")
 
 # by op: the arguments that it needs, and those that it may have
 ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {

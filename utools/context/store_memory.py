@@ -4,10 +4,11 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from utools.context.store import Summary
 from utools.context.turns import Turn
+from utools.lean_dataclass import dataclass
 
 
 @dataclass(slots=True)

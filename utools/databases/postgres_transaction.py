@@ -3,7 +3,6 @@
 Queries have `?` for each value, as those of SQLite have.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -12,10 +11,11 @@ from typing import Any, Final, LiteralString
 import psycopg
 
 from utools.databases.postgres_connection import Connection
+from utools.lazy_pattern import lazy_compile
 
 BEGIN: Final = "BEGIN"
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
+_NO_TEXT: Final = lazy_compile("[\0\ud800-\udfff]")
 Select = Callable[..., list[Any]]
 """Gives what a query finds, called with it and its values."""
 

@@ -1,15 +1,16 @@
 """RedisServer: one command at a time, with clear errors for what the server refuses and for one that is away."""
 
 import os
-import re
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.words.text import Text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ CONNECTIONS = 64
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is made anew: what lies between may have dropped it silently."""
 
-ERROR = re.compile(r"Error ([1-9]\d*) ")
+ERROR = lazy_compile(r"Error ([1-9]\d*) ")
 TURNS = 2
 """Turns of the event loop in which it notices that the server closed an idle connection: no write is lost on it."""
 NEVER = 10.0**8

@@ -6,11 +6,9 @@ by the file's `user_version`, where older files have the version of a journal.
 """
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -18,9 +16,11 @@ from typing import Any, Final, Literal
 
 from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 
 BUSY_RETRY_S: Final = 0.005
-_HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_HALF_SURROGATE: Final = lazy_compile("[\ud800-\udfff]")
 LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 Statements = tuple[str, ...]
 

@@ -9,9 +9,10 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from utools.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
 
 SCHEMES: Final = ("postgresql", "postgres")
-URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9.\-]+)(\+[A-Za-z0-9]+)?:/+(.*)", re.DOTALL)
+URL: Final = lazy_compile(r"([A-Za-z][A-Za-z0-9.\-]+)(\+[A-Za-z0-9]+)?:/+(.*)", re.DOTALL)
 """What looks like a URL: a scheme, perhaps with a driver's name as SQLAlchemy has it, and a slash. A scheme of one
 letter is a drive of Windows."""
 OF_FILES: Final = ("sqlite", "sqlite3", "file")

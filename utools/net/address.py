@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+from utools.lazy_pattern import lazy_compile
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-ORIGIN = re.compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
+ORIGIN = lazy_compile(r"https?://[^/?#{}\s]+(?=[/?#]|\Z)", re.IGNORECASE)
 """A URL up to its path, without any placeholder."""
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 NOT_PUBLIC = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))

@@ -5,10 +5,9 @@ address. A redirect is a new URL and is checked again.
 """
 
 import asyncio
-import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -16,18 +15,20 @@ from urllib.parse import urlsplit
 import idna
 
 from utools.errors import DefinitionError, NetworkError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.net.address import NAT64_NAME, Address, Network, is_public, is_within, nat64_prefixes
 from utools.words.text import Text
 
 PORTS = {"http": 80, "https": 443}
 LONGEST_URL = 8192
-FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
+FORBIDDEN = lazy_compile(r"[\x00-\x20\x7f\\]|%(?![0-9A-Fa-f]{2})")
 """White space, control characters and backslashes, which parsers read differently, and a lone percent sign."""
-BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
+BRACKETED = lazy_compile(r"\[[0-9A-Fa-f:.]+\](:\d+)?")
 TOKEN_RULE = Text("a request with a token goes over https to port 443 or one of allowed_ports, or to allow_cidrs")
 CIDR_RULE = Text("only the author or the operator can allow it, by allow_cidrs")
-LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-NUMERIC = re.compile(r"\d+|0x[0-9a-f]*")
+LABEL = lazy_compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+NUMERIC = lazy_compile(r"\d+|0x[0-9a-f]*")
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a host, as texts."""
 

@@ -10,22 +10,26 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from utools.lazy_pattern import lazy_compile
+
 IDENTITY: Final = frozenset("CEFGHIJKLMNOPQRTUVXYZceghijklmopqyz")
 """Letters that mean themselves after a backslash in JavaScript, and nothing or something else in Python. A and Z are
 left to Python: who writes them is used to its anchors."""
-LETTERS: Final = re.compile(
+LETTERS: Final = lazy_compile(
     r"L|L[ulmot]|LC|Letter|Alphabetic|Alpha|(Upper|Lower|Titlecase|Modifier|Other)(case)?_?Letter"
 )
-DIGITS: Final = re.compile(r"Nd|Decimal_Number|digit")
-NUMBERS: Final = re.compile(r"N[lo]?|Number|Letter_Number|Other_Number")
-PROPERTY: Final = re.compile(r"([pP])\{(?:(?:General_Category|gc)=)?([A-Za-z_]+)\}")
-HAN: Final = re.compile(r"(?:Script|sc|Script_Extensions|scx)=Han\b|Unified_Ideograph")
+DIGITS: Final = lazy_compile(r"Nd|Decimal_Number|digit")
+NUMBERS: Final = lazy_compile(r"N[lo]?|Number|Letter_Number|Other_Number")
+PROPERTY: Final = lazy_compile(r"([pP])\{(?:(?:General_Category|gc)=)?([A-Za-z_]+)\}")
+HAN: Final = lazy_compile(r"(?:Script|sc|Script_Extensions|scx)=Han\b|Unified_Ideograph")
 HAN_RANGES: Final = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 )
-CODE_POINT: Final = re.compile(r"u\{([0-9A-Fa-f]{1,6})\}|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-NAMED: Final = re.compile(r"\(\?P?<([A-Za-z_$][\w$]*)>")
-BACK: Final = re.compile(r"k<([A-Za-z_$][\w$]*)>")
+CODE_POINT: Final = lazy_compile(
+    r"u\{([0-9A-Fa-f]{1,6})\}|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+)
+NAMED: Final = lazy_compile(r"\(\?P?<([A-Za-z_$][\w$]*)>")
+BACK: Final = lazy_compile(r"k<([A-Za-z_$][\w$]*)>")
 
 
 class _UntranslatableError(ValueError):

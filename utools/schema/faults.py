@@ -1,12 +1,12 @@
 """A fault: what is wrong with a value, where, and what would be right. Pure."""
 
 import json
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.near_names import may_look, near_names
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import named_properties
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 120
 NAMED = 8
 ECHO = "unevaluated"  # a property that is refused only because its branch failed for another reason
-QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+QUOTED = lazy_compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 Path = tuple[str | int, ...]
 Follow = Callable[[str], Any]
@@ -53,11 +53,14 @@ class Found:
 
 def faults(errors: "Iterable[ValidationError]", value: Any, follow: Follow, words: Words = ENGLISH) -> list[Fault]:
     """Return the first 100 faults that validation of `value` finds, in document order."""
-    errors = iter(errors)
-    first = next(errors, None)
-    if first is None:
+    return word_faults((each for error in errors for each in _found(error, follow, words)), value, words)
+
+
+def word_faults(every: Iterable[Found], value: Any, words: Words) -> list[Fault]:
+    """Return the first 100 of these faults in words, in document order."""
+    found = list(islice(every, MOST))
+    if not found:
         return []
-    found = list(islice((each for error in chain((first,), errors) for each in _found(error, follow, words)), MOST))
     sound = {each.path[:depth] for each in found if each.keyword != ECHO for depth in range(len(each.path) + 1)}
     found = [each for each in found if each.keyword != ECHO or each.path[:-1] not in sound]
     orders: dict[int, dict[str, int]] = {}
@@ -103,12 +106,10 @@ def _found(error: "ValidationError", follow: Follow, words: Words) -> list[Found
     value: Any = error.instance
     match keyword:
         case "required":
-            return [
-                _missing(path, name, keyword, words) for name in limit if name not in value and _is_about(error, name)
-            ]
+            return [missing(path, name, words) for name in limit if name not in value and _is_about(error, name)]
         case "dependentRequired":
             names = [name for key, many in limit.items() if key in value for name in many]
-            return [_missing(path, name, keyword, words) for name in dict.fromkeys(names) if name not in value]
+            return [missing(path, name, words) for name in dict.fromkeys(names) if name not in value]
         case "additionalProperties" | "unevaluatedProperties":
             return _unknown(error, path, follow, words)
         case "anyOf" | "oneOf" if error.context:
@@ -116,7 +117,16 @@ def _found(error: "ValidationError", follow: Follow, words: Words) -> list[Found
     expected = _describe_expected(keyword, limit, error.message, words)
     if _is_name(error):
         return [Found((*path, value), keyword, expected, value, words.not_a_name.format(expected=expected))]
-    return [Found(path, keyword, expected, value, words.must_be.format(expected=expected))]
+    return [_refused(path, keyword, expected, value, words)]
+
+
+def refused(path: Path, keyword: str, limit: Any, value: Any, words: Words) -> Found:
+    """Return the fault of a value that a keyword refuses, whose words need no message of jsonschema's."""
+    return _refused(path, keyword, _describe_expected(keyword, limit, "", words), value, words)
+
+
+def _refused(path: Path, keyword: str, expected: str, value: Any, words: Words) -> Found:
+    return Found(path, keyword, expected, value, words.must_be.format(expected=expected))
 
 
 def _is_name(error: "ValidationError") -> bool:
@@ -130,8 +140,9 @@ def _is_about(error: "ValidationError", name: str) -> bool:
     return error.message == f"{name!r} is a required property"
 
 
-def _missing(path: Path, name: str, keyword: str, words: Words) -> Found:
-    return Found((*path, name), keyword, words.any_value, None, words.missing, absent=True)
+def missing(path: Path, name: str, words: Words) -> Found:
+    """Return the fault of an object without a property that it needs."""
+    return Found((*path, name), "required", words.any_value, None, words.missing, absent=True)
 
 
 def _not_known(name: str, known: Sequence[str], words: Words) -> str:
@@ -152,14 +163,18 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def _unknown(error: "ValidationError", path: Path, follow: Follow, words: Words) -> list[Found]:
-    """Return one fault for each property that no schema names, or only a branch that does not fit."""
-    schema: Any = error.schema
     value: Any = error.instance
+    quoted = frozenset(QUOTED.findall(error.message))
+    return unknown([name for name in value if repr(name) in quoted], value, error.schema, path, follow, words)
+
+
+def unknown(
+    extras: Iterable[str], value: Mapping[str, Any], schema: Any, path: Path, follow: Follow, words: Words
+) -> list[Found]:
+    """Return one fault for each property that no schema names, or only a branch that does not fit."""
     known = sorted(named_properties(schema, follow)) if isinstance(schema, dict) else []
     names = ", ".join(known)
     expected = words.known_properties.format(names=names) if known else words.no_property
-    quoted = frozenset(QUOTED.findall(error.message))
-    extras = [name for name in value if repr(name) in quoted]
     return [
         Found((*path, name), ECHO, words.left_out.format(names=names), value[name], words.not_combined)
         if name in known

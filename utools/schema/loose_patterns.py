@@ -1,15 +1,15 @@
 """Patterns of a Narrowing that say what is allowed, and look as if they said it of a part of the text. Pure."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from utools.lazy_pattern import lazy_compile
 from utools.schema.shape import walk
 
 NAMED = ("properties", "patternProperties", "dependentSchemas")
 """Keywords whose next segment in a pointer is a name."""
-BEGINNING = re.compile(r"(?:\(\?[a-zA-Z]+\))?(?:\^|\\A|\(*(?:\.\*|\[\\s\\S\]\*))")
-END = re.compile(r"(?:\$|\\Z|(?:\.\*|\[\\s\\S\]\*)\)*)\Z")
+BEGINNING = lazy_compile(r"(?:\(\?[a-zA-Z]+\))?(?:\^|\\A|\(*(?:\.\*|\[\\s\\S\]\*))")
+END = lazy_compile(r"(?:\$|\\Z|(?:\.\*|\[\\s\\S\]\*)\)*)\Z")
 
 
 class LoosePattern(NamedTuple):

@@ -4,12 +4,12 @@ A server is free to write the draft of its library, and patterns of JavaScript. 
 cannot be checked here is left out and told, since the server judges its arguments itself.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import urljoin
 
 from utools.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
 from utools.schema.ecma_pattern import translate_pattern
 from utools.schema.pointer import escape
 from utools.schema.shape import APPLICATORS
@@ -34,7 +34,7 @@ OTHER_NAMES: Final = {
     "dict": "object",
     "none": "null",
 }
-OLD_INDEX: Final = re.compile(r"/items/(\d+)")
+OLD_INDEX: Final = lazy_compile(r"/items/(\d+)")
 
 
 def _any_pattern(pattern: str) -> bool:

@@ -1,7 +1,7 @@
 """A quick yes: that a value fits a schema, by keywords whose meaning leaves no doubt. Pure.
 
-A no says nothing: jsonschema decides then. What would end a validation early, a reference that is followed too often or
-a value that is too deep, never gets a yes.
+A no says nothing: `plain_faults` or jsonschema decides then. What would end a validation early, a reference that is
+followed too often or a value that is too deep, never gets a yes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ SAY_NOTHING: Final = frozenset(
     | {"$comment", "$defs", "definitions", "x-author"}
 )
 """Keywords that refuse no value; formats are not checked."""
-OF_ANY: Final = frozenset({"type", "enum", "const", "anyOf", "allOf"})
+OF_ANY: Final = frozenset({"type", "enum", "const", "anyOf", "allOf", "$ref"})
 OF_OBJECTS: Final = frozenset({"properties", "required", "additionalProperties", "dependentSchemas"})
 OF_LISTS: Final = frozenset({"items", "minItems", "maxItems"})
 OF_TEXTS: Final = frozenset({"minLength", "maxLength"})
@@ -33,21 +33,39 @@ OF_NUMBERS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclus
 READ: Final = SAY_NOTHING | OF_ANY | OF_OBJECTS | OF_LISTS | OF_TEXTS | OF_NUMBERS
 MOST_NESTED: Final = 16
 """Schemas within each other that are read: a value that they look into is not too deep."""
+MOST_WITHIN: Final = 32
+"""Levels of a value that a schema does not look into: with those it looks into, it is not too deep."""
+MOST_REFERENCES: Final = 50
+"""References that are read: a validation may follow as many for each value."""
 
 
 class _Check(NamedTuple):
-    """`is_whole`: no keyword of the schema is left unread, so that judging by all of them follows no reference."""
+    """`is_whole`: no keyword of the schema is left unread, so that judging by all of them follows few references."""
 
     fits: Fits
     is_whole: bool
 
 
-def plain_fit(schema: Mapping[str, Any]) -> Fits:
-    """Return a function that says yes to no value but those that fit a sound schema."""
-    return _check({key: each for key, each in schema.items() if key != "$schema"}, 0, _is_flat).fits
+class _References:
+    """Follows the references of one schema, as long as they are few: one that refers to itself has no end of them."""
+
+    def __init__(self, follow: Callable[[str], Any]) -> None:
+        self._follow, self._left = follow, MOST_REFERENCES
+
+    def targets(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield what a schema refers to; None for what is not followed any more."""
+        if "$ref" in schema:
+            self._left -= 1
+            yield self._follow(schema["$ref"]) if self._left >= 0 else None
 
 
-def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
+def plain_fit(schema: Mapping[str, Any], follow: Callable[[str], Any] = lambda reference: None) -> Fits:
+    """Return a function that says yes to no value but those that fit a sound schema; `follow` looks up references."""
+    whole = {key: each for key, each in schema.items() if key != "$schema"}
+    return _check(whole, 0, _is_shallow, _References(follow)).fits
+
+
+def _check(schema: Any, depth: int, is_shallow: Fits, references: _References) -> _Check:
     """`is_shallow` judges what the schema does not look into."""
     if schema is True:
         return _Check(is_shallow, True)
@@ -55,17 +73,17 @@ def _check(schema: Any, depth: int, is_shallow: Fits) -> _Check:
         return _Check(_refuse, False)
 
     def inner(each: Any) -> _Check:
-        return _check(each, depth + 1, is_shallow)
+        return _check(each, depth + 1, is_shallow, references)
 
     def beside(each: Any) -> _Check:  # judges the same value, which this schema looks into
-        return _check(each, depth + 1, _take)
+        return _check(each, depth + 1, _take, references)
 
     properties = {name: inner(each) for name, each in schema.get("properties", {}).items()}
     is_closed = schema.get("additionalProperties") is False
     other = None if is_closed else inner(schema.get("additionalProperties", True))
     item = inner(schema.get("items", True))
     branches = [beside(each) for each in schema.get("anyOf", ())]
-    parts = [beside(each) for each in schema.get("allOf", ())]
+    parts = [beside(each) for each in (*schema.get("allOf", ()), *references.targets(schema))]
     dependent = {name: beside(each) for name, each in schema.get("dependentSchemas", {}).items()}
     tests = {kind: [*_tests(schema, kind), *(each.fits for each in parts)] for kind in TYPES if _may_be(schema, kind)}
     if dict in tests:
@@ -111,11 +129,15 @@ def _take(value: Any) -> bool:
     return True
 
 
-def _is_flat(value: Any) -> bool:
-    """Return whether it is a plain value, or holds nothing else."""
-    if type(value) is dict:
-        return not any(isinstance(each, dict | list) for each in value.values())
-    return type(value) is not list or not any(isinstance(each, dict | list) for each in value)
+def _is_shallow(value: Any) -> bool:
+    """Return whether few values lie within each other."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_WITHIN):
+        if not level:
+            return True
+        within = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for many in within for each in many if isinstance(each, dict | list)]
+    return False
 
 
 def _may_be(schema: Mapping[str, Any], kind: type) -> bool:

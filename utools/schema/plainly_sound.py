@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from utools.lazy_pattern import lazy_compile
 from utools.schema.plain_fit import MOST_NESTED
 
 Holds = Callable[[Any, int], bool]
 
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
-PLAIN_REFERENCE: Final = re.compile(r"#(/[A-Za-z0-9_$.-]+)*\Z")
+PLAIN_REFERENCE: Final = lazy_compile(r"#(/[A-Za-z0-9_$.-]+)*\Z")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 OWN: Final = "x-"
 """How keywords begin that are no business of JSON Schema, which allows any value for them."""

@@ -43,6 +43,8 @@ PATHLESS = ("properties", "patternProperties", "dependentSchemas", "prefixItems"
 def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
     """Yield the schemas directly within a schema: pointer, schema, and whether it judges the same value ("in
     place")."""
+    if APPLICATORS.keys().isdisjoint(schema):  # as most are, each of which is asked for at every walk
+        return
     for keyword, (shape, in_place) in APPLICATORS.items():
         within = schema.get(keyword)
         if shape == "one" and isinstance(within, dict):

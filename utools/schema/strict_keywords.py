@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from utools.lazy_pattern import lazy_compile
 from utools.schema.linear_pattern import linear
 from utools.schema.validation_pass import current_pass
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 Keyword = Callable[..., Any]
 LINE_ENDS = frozenset("\r\n")
-DOT_ALL = re.compile(r"\(\?[a-zA-Z]*s")
-NAMED = re.compile(r"\\(.)|(\[\^?)|(\])|[\r\n]", re.DOTALL)
+DOT_ALL = lazy_compile(r"\(\?[a-zA-Z]*s")
+NAMED = lazy_compile(r"\\(.)|(\[\^?)|(\])|[\r\n]", re.DOTALL)
 """What matters for the question whether a pattern names line ends: escapes, and where classes begin and end."""
 
 

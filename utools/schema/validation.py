@@ -5,8 +5,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Literal
 
-from utools.schema.faults import Fault, faults
+from utools.schema.faults import Fault, Follow, faults, word_faults
 from utools.schema.keywords import bounded_keywords
+from utools.schema.plain_faults import Unclear, find_plain_faults
 from utools.schema.plain_fit import plain_fit
 from utools.schema.shape import resolver, spell_out
 from utools.schema.validation_pass import Pass, TooManyWays, current_pass
@@ -25,21 +26,13 @@ Reading = Literal["usual", "strict", "earlier"]
 
 
 def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validate:
-    """Return a function that finds every fault of a value. jsonschema is loaded for the first value that does not
-    plainly fit."""
+    """Return a function that finds every fault of a value. jsonschema is loaded for the first value that neither
+    plainly fits nor plainly does not."""
     spelled = copy.deepcopy(schema)
     spelled.pop("$schema", None)  # it would bring jsonschema's own keywords back where a reference leads here
     spell_out(spelled)
     follow = resolver(spelled)
-    validators: dict[int, Any] = {}
-    surely_fits = plain_fit(spelled)
-
-    @cache
-    def validator() -> Any:
-        from referencing import Registry
-
-        registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
-        return _dialect(reading)(spelled, registry=registry)
+    surely_fits, ask = plain_fit(spelled, follow), jsonschema_validation(spelled, follow, reading)
 
     def validate(value: Any, words: Words) -> list[Fault]:
         if surely_fits(value):
@@ -47,6 +40,28 @@ def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validat
         size = _size(value)
         if size is None:
             return [_unchecked(words.too_deep.format(depth=MAX_DEPTH), words)]
+        try:
+            return word_faults(find_plain_faults(spelled, value, (), follow, words), value, words)
+        except Unclear:
+            return ask(value, size, words)
+
+    return partial(_validate_at_any_depth, validate)
+
+
+def jsonschema_validation(
+    schema: dict[str, Any], follow: Follow, reading: Reading
+) -> Callable[[Any, int, Words], list[Fault]]:
+    """Return a function that has jsonschema find every fault of a value with so many values in it."""
+    validators: dict[int, Any] = {}
+
+    @cache
+    def validator() -> Any:
+        from referencing import Registry
+
+        registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
+        return _dialect(reading)(schema, registry=registry)
+
+    def validate(value: Any, size: int, words: Words) -> list[Fault]:
         references = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
         token = current_pass.set(Pass(follow, validators, references))
         try:
@@ -56,7 +71,7 @@ def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validat
         finally:
             current_pass.reset(token)
 
-    return partial(_validate_at_any_depth, validate)
+    return validate
 
 
 @cache

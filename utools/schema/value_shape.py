@@ -3,15 +3,15 @@
 What a schema leaves open is possible: only what no value that fits can have is absent.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.schema.faults import hint
 from utools.schema.shape import resolver
 
-INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+INDEX = lazy_compile(r"0|[1-9][0-9]{0,17}")
 UNREAD = ("allOf", "if", "then", "else", "not", "dependentSchemas", "unevaluatedProperties", "$dynamicRef")
 """Keywords from which it cannot be read off what one property may be; with them, anything is possible."""
 SAY_NOTHING = frozenset(

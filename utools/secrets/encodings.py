@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-NUMBER = re.compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
+from utools.lazy_pattern import lazy_compile
+
+NUMBER = lazy_compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
 def encodings_of(secret: str) -> Iterator[str]:

@@ -6,12 +6,14 @@ from html import unescape
 from itertools import accumulate, chain
 from urllib.parse import unquote
 
-ESCAPE = re.compile(
+from utools.lazy_pattern import lazy_compile
+
+ESCAPE = lazy_compile(
     r"\\(?:u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[\"'\\/bfnrt])"
     r"|%(?:[0-7][0-9A-Fa-f]|[c-fC-F][0-9A-Fa-f](?:%[89abAB][0-9A-Fa-f]){1,3})"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);"
 )
-ESCAPE_OR_CHARACTER = re.compile(f"(?:{ESCAPE.pattern})|.", re.DOTALL)
+ESCAPE_OR_CHARACTER = lazy_compile(f"(?:{ESCAPE.pattern})|.", re.DOTALL)
 SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 LONGEST = 12
 """Characters of the longest escape, such as `\\ud83d\\udd11`."""

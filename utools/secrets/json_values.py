@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from utools.lazy_pattern import lazy_compile
+
 WHITE_SPACE = " \t\n\r"
 TRIES = 100
 """Places of one text where a value that cannot be read may seem to begin; what follows the last is no JSON."""
-_BEGIN = re.compile(r'\{|\[(?=\s*[\[{"])')
+_BEGIN = lazy_compile(r'\{|\[(?=\s*[\[{"])')
 """Where a value begins within a text; `[1]` may as well be a note."""
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+\-]*+|[\[\]{},]', re.DOTALL)
+_TOKEN = lazy_compile(r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+\-]*+|[\[\]{},]', re.DOTALL)
 """The tokens of a value that can be read, without colons and names."""
 
 

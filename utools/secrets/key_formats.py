@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from string import ascii_letters, digits
 
+from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of
 from utools.secrets.finds import Find, blank_finds, mark_finds
 
@@ -47,9 +48,9 @@ LEFT = f"{START}(?:{GAP}|{'|'.join(f'(?<={each})' for each in (*ESCAPES, *MARKS)
 """What is before a key that is a text of its own."""
 RIGHT = "(?![A-Za-z0-9])"
 """What is after a key of a fixed length."""
-FIXED_LENGTH = re.compile(r"\{\d+,?\}\Z")
+FIXED_LENGTH = lazy_compile(r"\{\d+,?\}\Z")
 """The end of a pattern for keys of a fixed length, or of letters only."""
-CONTEXT = re.compile(r"\(\?<=|-----BEGIN")
+CONTEXT = lazy_compile(r"\(\?<=|-----BEGIN")
 """The pattern of a format that is recognised by what is around the key."""
 PLACEHOLDER = r"(?:<[^>\s@]*>|\$?\{[^}\s@]*\}|\$[A-Z_][A-Z0-9_]*|\$\([^)\s@]*\)|%s|\*+|[xX]+|\.{3})"
 """What is written instead of a password in examples and templates."""
@@ -57,7 +58,7 @@ USER = r"[\w.~%+$-]{1,256}"
 PASSWORD = rf"(?!{PLACEHOLDER}@)(?!\d{{1,5}}[.!:]*[&;()<>|`])[\w.~%!$&()*+;=<>^|`:-]{{1,256}}"
 """The characters that a URL has there (RFC 3986), and some that people leave in. What follows a port is no password."""
 HOST_NEXT = r"(?=@(?!sha\d{3}:)(?:\[|(?u:\w)))"
-LOGIN_SO_FAR = re.compile(rf"(?<=://){USER}(?::[\w.~%!$&()*+;=<>^|`:-]{{0,256}}@?)?\Z", re.ASCII)
+LOGIN_SO_FAR = lazy_compile(rf"(?<=://){USER}(?::[\w.~%!$&()*+;=<>^|`:-]{{0,256}}@?)?\Z", re.ASCII)
 """What may become a password in a URL."""
 AWS_SECRET = (
     r"(?i:aws[^'\"{},\r\n]{0,20}?(?:key|pwd|pw|password|pass|token)['\"]?[^'\"{},\r\n]{0,20}?)"
@@ -66,7 +67,7 @@ AWS_SECRET = (
 """A secret without a form of its own, told by the name before the quoted text."""
 CUT_LINES = r"(?:[A-Za-z0-9+/=]++[ \t]*+(?:(?:\\[rn]|[\r\n])++|(?=-----END)))++"
 """The lines of a private key whose beginning was cut off."""
-CUT_SO_FAR = re.compile(
+CUT_SO_FAR = lazy_compile(
     r"\s*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\\[rn]|[\r\n])++)*+(?:[A-Za-z0-9+/=]++[ \t]*+)?\\?(?:-[-A-Z0-9 ]*+)?\Z"
 )
 """What may become these lines, with what ends them."""
@@ -124,13 +125,13 @@ FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """By name: texts of which every key of the format holds one, and the pattern."""
 NAMES = sorted(FORMATS)
-_HINT = re.compile(any_of(chain(*(hints for hints, _ in FORMATS.values()))))
+_HINT = lazy_compile(any_of(chain(*(hints for hints, _ in FORMATS.values()))))
 """Finds any hint: one search takes a third of the time of one for each."""
 TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@\\"
 """The characters at the end of a text that continues, where a key may have begun."""
 ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", "-----END "
-ARMOUR_ENDED = re.compile("-----END [^-]*-----")
-NO_ARMOUR = re.compile(f"[^{ARMOUR}]")
+ARMOUR_ENDED = lazy_compile("-----END [^-]*-----")
+NO_ARMOUR = lazy_compile(f"[^{ARMOUR}]")
 
 
 def is_hinted(text: str) -> bool:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from utools.lazy_pattern import lazy_compile
+
 SHORTEST = 12
 """Characters below which what stands on two lines is no secret: numbers in a column would become one."""
-_LINE_END = re.compile(r"[ \t]*[\r\n][ \t\r\n]*")
+_LINE_END = lazy_compile(r"[ \t]*[\r\n][ \t\r\n]*")
 
 
 def squeeze(text: str) -> str:

@@ -2,12 +2,14 @@
 
 import re
 
-SECRET = re.compile(
+from utools.lazy_pattern import lazy_compile
+
+SECRET = lazy_compile(
     r"(?:^|_)[A-Z0-9]*(?:AUTH|COOKIE|CREDENTIAL|DSN|KEY|PASS|PASSPHRASE|PASSWD|PASSWORD|PAT|PWD|SECRET|TOKEN)S?(?:_|$)",
     re.I,
 )
-NO_VALUE = re.compile(r"_(?:DIR|FILE|HOST|NAME|PATH|SOCK)$", re.I)
-LOGIN = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+NO_VALUE = lazy_compile(r"_(?:DIR|FILE|HOST|NAME|PATH|SOCK)$", re.I)
+LOGIN = lazy_compile(r"://[^/\s@]*:[^/\s@]+@")
 
 
 def looks_secret(name: str, value: str) -> bool:

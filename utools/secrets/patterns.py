@@ -1,19 +1,19 @@
 """Patterns of a host: what it masks besides keys, such as the numbers of insurances."""
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from utools.lazy_pattern import lazy_compile
 from utools.secrets.finds import Find
 from utools.secrets.key_formats import NAMES
 
-NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+NAME = lazy_compile(r"[a-z][a-z0-9_]{0,63}")
 SECONDS = 0.1
 """How long a pattern may take for a line. A line that takes longer is masked as a whole."""
 SIZE = 2000
 """Characters of the texts with which a pattern is tried before it is taken."""
-_LINE = re.compile(r"[^\r\n]+")
+_LINE = lazy_compile(r"[^\r\n]+")
 
 
 def check_patterns(patterns: Mapping[str, str]) -> dict[str, str]:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 
+from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of
 
 SHORTEST = 6
 """Characters below which no secret, and no piece of one, is looked for."""
 LENGTH = 8
 """Characters of a piece that are enough to recognise it."""
-URL = re.compile(
+URL = lazy_compile(
     r"([A-Za-z][A-Za-z0-9+.\-]{0,30}(?::|%3A)(?:/|%2F){2}(?:(?:(?!%40|%2F)[^/@\s])*(?:/|%2F))?)(?:.*((?:@|%40).*))?",
     re.DOTALL,
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
@@ -21,13 +22,13 @@ from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squ
 from utools.secrets.patterns import find_patterns
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
-CUT_MARK = re.compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
+CUT_MARK = lazy_compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
 """What a tool writes where it has cut a text, with half a character before it."""
-ESCAPED_WITHIN_JSON = re.compile(r"\\[\\u/]|[%&]")
+ESCAPED_WITHIN_JSON = lazy_compile(r"\\[\\u/]|[%&]")
 """What the JSON of a value holds if its texts hold escapes."""
 DEEP_ESCAPES = ("\\\\", "\\u", "\\/")
 """What a JSON text holds if its leaves, once read, may show what reading it once did not."""
-BEFORE_TAIL = re.compile(r"the command ended with exit code -?\d{1,10}: ")
+BEFORE_TAIL = lazy_compile(r"the command ended with exit code -?\d{1,10}: ")
 """What a tool writes before the tail of a command's output."""
 DEPTH = 4
 """How often JSON may be a text within JSON."""

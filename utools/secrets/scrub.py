@@ -3,17 +3,18 @@
 import re
 from collections.abc import Mapping
 
+from utools.lazy_pattern import lazy_compile
 from utools.secrets.redaction import Redactor
 
-SEPARATOR = re.compile(r"[/\\]")
-TRACE = re.compile(r"(?:\+ Exception Group )?Traceback \(most recent call last\)")
-LINE = re.compile(r"\n|\\n")  # a trace may be in a repr
-QUOTED = re.compile(r"""(['"])(?:file://)?(?:[A-Za-z]:[\\/]|/)[^'"\n]*\1""")
-BARE = re.compile(
+SEPARATOR = lazy_compile(r"[/\\]")
+TRACE = lazy_compile(r"(?:\+ Exception Group )?Traceback \(most recent call last\)")
+LINE = lazy_compile(r"\n|\\n")  # a trace may be in a repr
+QUOTED = lazy_compile(r"""(['"])(?:file://)?(?:[A-Za-z]:[\\/]|/)[^'"\n]*\1""")
+BARE = lazy_compile(
     r"""(?<![A-Za-z0-9_.~/\-…])(?:file://)?(?:[A-Za-z]:\\|/(?!/))[^\s'"<>|:;,()\[\]，。；：！？、（）《》「」“”]+"""
 )
-SYSTEM_ERROR = re.compile(r"\[(?:Errno|WinError) ")
-ON_DISK = re.compile(
+SYSTEM_ERROR = lazy_compile(r"\[(?:Errno|WinError) ")
+ON_DISK = lazy_compile(
     r"file:|[A-Za-z]:[\\/]|/(?:Applications|Library|System|Users|Volumes|app|bin|boot|dev|etc|home|lib|lib64|media|mnt|nix"
     r"|opt|private|proc|root|run|sbin|snap|srv|sys|tmp|usr|var|work|workspaces?)/|/.*/[^/]*\.\w{1,5}$"
 )

@@ -1,8 +1,7 @@
 """The operations of an OpenAPI document (3.0, 3.1) as tools, named `<name>.<operationId>`."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from utools.builtin.http_request import READS
 from utools.document import Document, read_document
 from utools.error_text import describe
 from utools.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.net.header_names import is_of_connection
 from utools.schema.config_schema import ConfigSchema
@@ -28,7 +29,7 @@ from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-NOT_IN_CODES = re.compile(r"[^A-Za-z0-9_.:\-]+")
+NOT_IN_CODES = lazy_compile(r"[^A-Za-z0-9_.:\-]+")
 AUTHOR_PROPERTIES: dict[str, Any] = {
     "token_env": {"type": "string", "x-author": True, "description": "The secret that is sent as a token."},
     "token_header": {"type": "string", "x-author": True, "description": "The header of the token, if no bearer token."},

@@ -1,19 +1,19 @@
 """One operation of an OpenAPI document: its arguments as one schema, and the request that they make. Pure."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.sources.openapi_schema import Standalone, follow
 from utools.sources.placeholder import to_text
 from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment
 
 Json = dict[str, Any]
 
-VARIABLE = re.compile(r"\{([^{}]+)\}")
+VARIABLE = lazy_compile(r"\{([^{}]+)\}")
 IGNORED = frozenset({"accept", "content-type", "authorization"})
 """Headers that a parameter does not describe (OpenAPI 3.1, 4.8.12.1)."""
 FORM = "application/x-www-form-urlencoded"

@@ -1,14 +1,14 @@
 """What sources share whose tools are defined elsewhere, and may be defined otherwise tomorrow: approval."""
 
 import logging
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.lazy_pattern import lazy_compile
+from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
@@ -19,7 +19,7 @@ from utools.tool import Tool
 from utools.words.text import join_and
 
 log = logging.getLogger(__name__)
-NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+NAME = lazy_compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """`{{name}}` in a manifest stands for the argument of that name. What is filled in is never read again. Pure."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
+from utools.lazy_pattern import lazy_compile
+
+PLACEHOLDER = lazy_compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 ABSENT: Final = object()
 """Stands for an argument that was not given."""
 

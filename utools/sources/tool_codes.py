@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-NOT_IN_CODES: Final = re.compile(r"[^A-Za-z0-9_.:\-]")
+from utools.lazy_pattern import lazy_compile
+
+NOT_IN_CODES: Final = lazy_compile(r"[^A-Za-z0-9_.:\-]")
 LONGEST: Final = 128
 """Characters of a code."""
 

@@ -18,19 +18,20 @@ from agent_core.models.endpoint.refused_parts import (
     is_format_refusal,
 )
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
-_OWN_PARTS = re.compile(r"\bmessages[.\[]\s*\d|signature|cannot be modified|encrypted|redacted_thinking", re.I)
+_OWN_PARTS = lazy_compile(r"\bmessages[.\[]\s*\d|signature|cannot be modified|encrypted|redacted_thinking", re.I)
 """A refusal of the conversation. Any of it may be due to a model's own blocks, which are all that can be left out."""
-_NEEDS_THOUGHT = re.compile(r"expected [`'\"]?thinking", re.I)
-_CHOICE = re.compile(r"tool[ _]choice", re.I)
-_OPTION = re.compile(r"\b(temperature|top_p|stop_sequences)\b")
-_OPTION_REFUSED = re.compile(
+_NEEDS_THOUGHT = lazy_compile(r"expected [`'\"]?thinking", re.I)
+_CHOICE = lazy_compile(r"tool[ _]choice", re.I)
+_OPTION = lazy_compile(r"\b(temperature|top_p|stop_sequences)\b")
+_OPTION_REFUSED = lazy_compile(
     r"unsupported|not (be )?(support|permit|allow)|deprecated|removed|no longer|only be set|extra input|unknown", re.I
 )
-_EFFORT = re.compile(r"\beffort\b|output_config(?!\.format)", re.I)
-_THINKING = re.compile(r"\bthinking\b", re.I)
-_FORMAT = re.compile(r"output_(config|format)", re.I)
-_LIMIT = re.compile(r"\bmax_tokens\b", re.I)
+_EFFORT = lazy_compile(r"\beffort\b|output_config(?!\.format)", re.I)
+_THINKING = lazy_compile(r"\bthinking\b", re.I)
+_FORMAT = lazy_compile(r"output_(config|format)", re.I)
+_LIMIT = lazy_compile(r"\bmax_tokens\b", re.I)
 
 
 class _Change(NamedTuple):

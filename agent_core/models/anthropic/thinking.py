@@ -1,10 +1,10 @@
 """How much a model thinks, in the forms that models of different years take. Pure."""
 
-import re
 from collections.abc import Set
 from typing import Any, Literal, NamedTuple
 
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 Level = Literal["none", "low", "medium", "high"]
 BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384}
@@ -15,7 +15,7 @@ FIRST_ADAPTIVE, FIRST_BY_DEFAULT = (4, 6), (5, 0)
 OFF = ("disabled", "between_tools")
 ALL = "thinking"
 """The word for thinking that is left out whatever its form."""
-_VERSION = re.compile(r"claude.*?(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?![\d.])")
+_VERSION = lazy_compile(r"claude.*?(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?![\d.])")
 
 
 class Thinking(NamedTuple):

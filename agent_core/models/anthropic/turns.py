@@ -1,12 +1,12 @@
 """A conversation as messages of blocks, with the model's own blocks as they came, and how far it is cached. Pure."""
 
-import re
 from collections.abc import Collection, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
 from agent_core.models.endpoint.conversation import Turn
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 BREAKPOINT = {"type": "ephemeral"}
 MARKED_TURNS = 2
@@ -14,7 +14,7 @@ MARKED_TURNS = 2
 OPENING = "…"
 """What the user says first where the conversation begins with the assistant: the API wants a user's turn there."""
 THINKING = ("thinking", "redacted_thinking")
-_ID = re.compile(r"[A-Za-z0-9_-]+")
+_ID = lazy_compile(r"[A-Za-z0-9_-]+")
 
 
 class WrittenTurns(NamedTuple):

@@ -6,18 +6,19 @@ its own, is text in the envelope, and stays as it is.
 """
 
 import json
-import re
 from contextlib import suppress
 from typing import Any
 
 import orjson
 
+from utools.lazy_pattern import lazy_compile
+
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """The integers that a journal holds."""
 MAX_INTEGER_CHARACTERS = 20
-_MAY_BE_LONG = re.compile(rb"\d{19}")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_OPEN_END = re.compile("(?:[\ud800-\udbff]|(?<![\ud800-\udbff])[\udc80-\udcff]+)$")
+_MAY_BE_LONG = lazy_compile(rb"\d{19}")
+_SURROGATE = lazy_compile("[\ud800-\udfff]")
+_OPEN_END = lazy_compile("(?:[\ud800-\udbff]|(?<![\ud800-\udbff])[\udc80-\udcff]+)$")
 """Half of a pair, or bytes that a later piece may complete; behind a first half stands its other half, and no byte."""
 
 

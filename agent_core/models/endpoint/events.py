@@ -4,12 +4,12 @@ Events are read in bytes, where httpx2 and the SDK decode to text: bytes that ar
 data.
 """
 
-import re
 from collections.abc import Iterator
 
 from agent_core.models.endpoint.answer import BOM
+from utools.lazy_pattern import lazy_compile
 
-LINE_END = re.compile(rb"\r\n|\n|\r")
+LINE_END = lazy_compile(rb"\r\n|\n|\r")
 
 
 class EventParser:

@@ -6,16 +6,17 @@ from typing import Any
 
 from agent_core.models.finish_reasons import MALFORMED, find_reason
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 # ── a wait that is only in the text ──────────────────────────────────────────────────────────────
 
 _UNITS = {"ms": 0.001, "毫秒": 0.001, "s": 1.0, "秒": 1.0, "m": 60.0, "分": 60.0, "h": 3600.0, "小": 3600.0}
-_AMOUNT = re.compile(
+_AMOUNT = lazy_compile(
     r"(\d{1,12}(?:\.\d{1,12})?)\s{0,9}(ms|millis(?:econds?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?|毫秒|秒|分钟|小时)"
     r"(?![a-z])",
     re.I,
 )
-_WAIT = re.compile(
+_WAIT = lazy_compile(
     r"(?:(?:try|available) again|retry(?:[-_ ]?after)?|retrying|wait|resets?|后重试|请)"
     r"(?:[\s:=`\"']|in|after|at least|for|about|another|~|在|等待)*"
     rf"(?P<time>(?:{_AMOUNT.pattern}[\s,]*(?:and\s+)?)+|\d{{1,12}}(?:\.\d{{1,12}})?(?=[\s.,;)\"']*$))",
@@ -54,25 +55,25 @@ def _unit_of(unit: str) -> str:
 
 # ── what asking again does not change ────────────────────────────────────────────────────────────
 
-_NO_MONEY_CODES = re.compile(
+_NO_MONEY_CODES = lazy_compile(
     r"insufficient_(?:user_)?(?:quota|balance|credits?|funds)|billing_(?:hard_limit_reached|not_active)|arrearage"
     r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
     re.I,
 )
-_NO_MONEY = re.compile(
+_NO_MONEY = lazy_compile(
     r"insufficient[ _](?:account )?(?:quota|balance|credits?|funds)|credit balance|billing hard limit"
     r"|out of credits|payment required|no credits|余额不足|欠费|充值",
     re.I,
 )
-_QUOTA = re.compile(r"exceeded your current quota", re.I)
+_QUOTA = lazy_compile(r"exceeded your current quota", re.I)
 """So OpenAI says where nothing is left, and Gemini where a minute's share is used up: then it names a wait."""
 PAYMENT_REQUIRED = 402
-_FILTER_CODES = re.compile(
+_FILTER_CODES = lazy_compile(
     r"content_?(?:filter|policy|moderation)|data_?inspection|responsible_?ai|prohibited_content"
     r"|sensitive_(?:content|words)|(?:bio|cyber)_policy|policy_violation",
     re.I,
 )
-_FILTER = re.compile(
+_FILTER = lazy_compile(
     r"content exists risk|may contain inappropriate content|content management policy|violating our usage polic", re.I
 )
 
@@ -94,7 +95,7 @@ def is_filtered(codes: str, message: str) -> bool:
 BAD_SAMPLE = "json_validate_failed"
 """Groq's code for one bad reply of a model; its endpoint accepts the format."""
 _CALL = r"(?:tool|function)[ _-]?(?:calls?|use)"
-_BAD_CALL = re.compile(
+_BAD_CALL = lazy_compile(
     rf"failed_generation|{_CALL} validation failed|attempted to call tool|model (?:called|did not call) a tool"
     rf"|fail(?:ed|ure) to call a function"
     rf"|fail(?:ed|ure) to (?:parse|generate|decode|extract) (?:the |a |valid |fc )*(?:{_CALL}|related)"
@@ -106,7 +107,7 @@ _BAD_CALL = re.compile(
     r"|model(?:'s)? (?:output|response|generation) (?:could not|cannot) be parsed|output_parse_failed",
     re.I,
 )
-_OF_HISTORY = re.compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?tool", re.I)
+_OF_HISTORY = lazy_compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?tool", re.I)
 """Words of a refusal of the messages that were sent."""
 
 
@@ -119,7 +120,7 @@ def is_bad_call(codes: str, message: str) -> bool:
 
 # ── a question that is too long ──────────────────────────────────────────────────────────────────
 
-_TOO_LONG = re.compile(
+_TOO_LONG = lazy_compile(
     r"context_length_exceeded|exceed_context_size|context[ _-]?(?:length|size|window|limit)"
     r"|maximum (?:prompt|context|input)"
     r"|(?:prompt|input|request|messages?|inputs?)\W+(?:is |are )?too (?:long|large)"
@@ -130,26 +131,26 @@ _TOO_LONG = re.compile(
     r"|prompt 超长|输入.{0,8}(?:超长|过长)|longer than the model",
     re.I,
 )
-_SAYS_SO = re.compile(
+_SAYS_SO = lazy_compile(
     r"exceed|too (?:long|large|many)|maximum|longer than|larger than|must (?:have|be) (?:less|<=)|<="
     r"|limit|range of input"
     r"|less than|reduce the length|超长|过长|overflow|more than",
     re.I,
 )
-_WHATEVER_STATUS = re.compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
-_NUMBER = re.compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
-_FOR_REPLY = re.compile(
+_WHATEVER_STATUS = lazy_compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
+_NUMBER = lazy_compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
+_FOR_REPLY = lazy_compile(
     r"(\d[\d,]{0,14}) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]{0,14}) >"
     r"|and (\d[\d,]{0,14}) `max_new_tokens`",
     re.I,
 )
-_FOR_QUESTION = re.compile(
+_FOR_QUESTION = lazy_compile(
     r"(\d[\d,]{0,14}) (?:tokens )?(?:in|of|from) (?:the )?(?:messages|text input|input)"
     r"|(\d[\d,]{0,14}) input tokens|: (\d[\d,]{0,14}) \+ \d",
     re.I,
 )
-_SENT = re.compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})", re.I)
-_WINDOW = re.compile(
+_SENT = lazy_compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})", re.I)
+_WINDOW = lazy_compile(
     r"\+ [\d,]{1,15} > (\d[\d,]{0,14})|> (\d[\d,]{0,14}) maximum|<= ?(\d[\d,]{0,14})"
     r"|(?:context (?:length|size|window)|prompt length|token limit|tokens limit|limit|cannot exceed)"
     r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+)",

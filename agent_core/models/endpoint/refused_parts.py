@@ -9,6 +9,7 @@ from agent_core.models.client import Question
 from agent_core.models.endpoint.answer import Refusal, contains_in_order
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.refusals import BAD_SAMPLE
+from utools.lazy_pattern import lazy_compile
 
 REFUSED_PART = (400, 422)
 """Statuses of a refusal of a part."""
@@ -16,10 +17,10 @@ REFUSED_PART = (400, 422)
 # ── options ──────────────────────────────────────────────────────────────────────────────────────
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
-UNSUPPORTED = re.compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
-NAMED = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
+UNSUPPORTED = lazy_compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
+NAMED = lazy_compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
 """A sampling option as vendors name it: quoted, or before a colon."""
-ELSEWHERE = re.compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
+ELSEWHERE = lazy_compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
 """A refusal with these words may name a property of a schema, which is not an option."""
 
 
@@ -42,16 +43,16 @@ def find_unsupported_options(
 LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 REFUSED_FORMAT = (400, 404, 422, 501)
 NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
-OTHER_FAULT = re.compile(
+OTHER_FAULT = lazy_compile(
     r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
 )
 """Refusals that no other response format would change; Gemini answers 400 to a wrong key, too."""
-OF_FORMAT = re.compile(
+OF_FORMAT = lazy_compile(
     r"response[_ ]format|json[_ ](schema|object|mode)|structured[_ ]output|\bschemas?\b|grammar|requested parameters",
     re.I,
 )
 """Words of a refusal of the response format at OpenAI, llama.cpp, vLLM, Qwen and OpenRouter."""
-PAGE = re.compile(r"<(!doctype|html|head|body)\b", re.I)
+PAGE = lazy_compile(r"<(!doctype|html|head|body)\b", re.I)
 
 
 def lower_format(
@@ -101,15 +102,15 @@ def _is_other_fault(refusal: Refusal) -> bool:
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────
 
-STREAM_OPTION = re.compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
-STREAM_UNSUPPORTED = re.compile(
+STREAM_OPTION = lazy_compile(r"\bstream(ing|_options)?\b", re.IGNORECASE)
+STREAM_UNSUPPORTED = lazy_compile(
     r"not (be |yet |currently )*(supported|permitted|allowed|available|enabled|implemented|accepted|taken)"
     r"|(does|do|is|can)(n't|not| not) (support|allow|accept|take|stream)|unsupported|unrecognized|\bextra\b|forbidden"
     r"|(unknown|unexpected|invalid) (name|field|param|arg|key|option|propert)|disabled|\bis off\b|be verified",
     re.IGNORECASE,
 )
 """How vendors say that an option is unsupported; a stream that broke is reported in other words."""
-SENTENCE = re.compile(r"(?<=[.;!?\n])\s")
+SENTENCE = lazy_compile(r"(?<=[.;!?\n])\s")
 
 
 def downgrade_streaming(streaming: Streaming, refusal: Refusal) -> Streaming | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from agent_core.models.endpoint.answer import NOT_LISTENING, Refusal
 from agent_core.models.endpoint.route import Route
 from utools.error_text import os_reason
+from utools.lazy_pattern import lazy_compile
 from utools.net.proxies import Proxy
 
 LOGIN_WANTED = 407
@@ -17,7 +18,7 @@ LIBRARIES = ("aiohttp", "httpx2", "anyio")
 SILENT = ("ReadTimeout", "SocketTimeoutError")
 BY_AUTHORITY = (2, 18, 19, 20, 21)
 """OpenSSL's codes for a certificate that was signed by an authority that is not trusted."""
-SOCKS_LOGIN = re.compile(r"username/password|NO ACCEPTABLE METHODS", re.IGNORECASE)
+SOCKS_LOGIN = lazy_compile(r"username/password|NO ACCEPTABLE METHODS", re.IGNORECASE)
 
 
 def explain_unreached(error: BaseException, route: Route, proxy: Proxy | None) -> Refusal:

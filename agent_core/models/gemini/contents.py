@@ -1,11 +1,11 @@
 """A conversation as Gemini's contents: a model's own parts as they came, all else written anew. Pure."""
 
-import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from agent_core.models.endpoint.conversation import Conversation, Turn
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 API = "gemini"
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
@@ -14,7 +14,7 @@ whose first call has none (ai.google.dev/gemini-api/docs/thought-signatures)."""
 NATIVE, UNSIGNED, SIGNATURE, SYSTEM = "native", "unsigned", "signature", "systemInstruction"
 """Words in `left_out`: all own parts, own parts whose first call has no signature, the dummy signature, and the
 instruction of the system, which some models only take as a text of the user's."""
-_NO_LETTER: Final = re.compile("_*[0-9-]")
+_NO_LETTER: Final = lazy_compile("_*[0-9-]")
 CONTINUED = "…"
 """What a user says before a model that begins the conversation."""
 

@@ -19,15 +19,16 @@ from agent_core.models.gemini.request import (
 )
 from agent_core.models.gemini.response import NO_SIGNATURE
 from agent_core.models.gemini.thinking import LEAST, find_refused
+from utools.lazy_pattern import lazy_compile
 
-UNSUPPORTED = re.compile(
+UNSUPPORTED = lazy_compile(
     r"unsupported|unknown name|cannot find field|unrecognized|not (be )?(supported|permitted|allowed|enabled|available)"
     r"|(does|do)(n't| not) support|deprecated",
     re.I,
 )
-GENERIC = re.compile(r"contains an invalid argument", re.I)
+GENERIC = lazy_compile(r"contains an invalid argument", re.I)
 """All that Gemini says of some faults."""
-OTHER_FAULT = re.compile(r"\bapi key\b|user location|billing account|token count|is not found", re.I)
+OTHER_FAULT = lazy_compile(r"\bapi key\b|user location|billing account|token count|is not found", re.I)
 """Refusals that no other request of ours would change."""
 OPTIONS = {
     "temperature": r"\btemperature\b",
@@ -36,18 +37,18 @@ OPTIONS = {
     "stop": r"\bstop_?sequences?\b",
 }
 """Options for sampling as Gemini's refusals name them."""
-ELSEWHERE = re.compile(r"schema|function_?declaration|properties|contents\[", re.I)
+ELSEWHERE = lazy_compile(r"schema|function_?declaration|properties|contents\[", re.I)
 """A refusal with these words may name a property of a schema, which is not an option."""
-OF_SIGNATURE = re.compile(r"thought[_ ]?signature", re.I)
-OF_PARTS = re.compile(r"\bcontents\[|function (call|response) (parts?|turn)\b", re.I)
-OF_SYSTEM = re.compile(r"(developer|system)[_ ]?instruction", re.I)
-OF_CHOICE = re.compile(r"function_?calling_?config|tool_?config|calling mode", re.I)
-OF_TOOLS = re.compile(r"parameters_?json_?schema|function_?declarations?\b|\btools\[|schema", re.I)
-OF_THINKING = re.compile(r"think|budget \d", re.I)
-OF_FORMAT = re.compile(
+OF_SIGNATURE = lazy_compile(r"thought[_ ]?signature", re.I)
+OF_PARTS = lazy_compile(r"\bcontents\[|function (call|response) (parts?|turn)\b", re.I)
+OF_SYSTEM = lazy_compile(r"(developer|system)[_ ]?instruction", re.I)
+OF_CHOICE = lazy_compile(r"function_?calling_?config|tool_?config|calling mode", re.I)
+OF_TOOLS = lazy_compile(r"parameters_?json_?schema|function_?declarations?\b|\btools\[|schema", re.I)
+OF_THINKING = lazy_compile(r"think|budget \d", re.I)
+OF_FORMAT = lazy_compile(
     r"response_?(mime_?type|(json_?)?schema|format)|json mode|structured output|\bschemas?\b|constraint|mime type", re.I
 )
-NO_STREAM = re.compile(
+NO_STREAM = lazy_compile(
     r"(streamGenerateContent|stream\w*).{0,60}not (be )?(supported|allowed|enabled|available)"
     r"|not supported for streamGenerateContent",
     re.I,

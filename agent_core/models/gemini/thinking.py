@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 CONFIG, LEVEL, BUDGET = "thinkingConfig", "thinkingLevel", "thinkingBudget"
 LEVELS: dict[str, tuple[str, ...]] = {
@@ -17,12 +18,12 @@ BUDGETS: dict[str, tuple[int, ...]] = {"none": (0, 128, 512), "low": (1024,), "m
 """Of Gemini 2.5, the budgets that Google's endpoint of chat completions has for these words; 128 and 512 are the least
 of models that always think."""
 LEAST = frozenset({0, "MINIMAL"})
-_OF_BUDGETS = re.compile(r"gemini-2\.5\b")
-_ALWAYS_THINKS = re.compile(r"-pro\b|gemini-3\.[78]-flash\b|gemini-4-(?:argon|carbon)\b")
+_OF_BUDGETS = lazy_compile(r"gemini-2\.5\b")
+_ALWAYS_THINKS = lazy_compile(r"-pro\b|gemini-3\.[78]-flash\b|gemini-4-(?:argon|carbon)\b")
 """Models without the least level, and without a budget of 0 (ai.google.dev/gemini-api/docs/thinking)."""
-_NEVER_THINKS = re.compile(r"gemini-(?:1\b|2\.0\b)")
-_NO_MINIMUM = re.compile(r"(?<![\w.])0(?!\w|\.\d)|MINIMAL|(?:can'?t|cannot|can not) be (?:disabled|turned off)", re.I)
-_UNSUPPORTED = re.compile(r"not (?:be )?(?:supported|enabled|available)|unknown name|not support", re.I)
+_NEVER_THINKS = lazy_compile(r"gemini-(?:1\b|2\.0\b)")
+_NO_MINIMUM = lazy_compile(r"(?<![\w.])0(?!\w|\.\d)|MINIMAL|(?:can'?t|cannot|can not) be (?:disabled|turned off)", re.I)
+_UNSUPPORTED = lazy_compile(r"not (?:be )?(?:supported|enabled|available)|unknown name|not support", re.I)
 _NAMES = {LEVEL: re.compile(r"thinking[_ ]?level", re.I), BUDGET: re.compile(r"thinking[_ ]?budget", re.I)}
 
 

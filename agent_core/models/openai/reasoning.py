@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from agent_core.models.endpoint.answer import Refusal
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 Level = str
 """none, low, medium or high."""
@@ -13,7 +14,7 @@ BUDGETS: Final = {"low": 2_048, "medium": 8_192, "high": 16_384}
 """Tokens of thought, where a vendor has no words for the levels."""
 REASONING: Final = "reasoning"
 """The word for thinking that an endpoint refuses to be told of."""
-_OF_THINKING: Final = re.compile(r"reasoning(?:_effort|\.effort)?|enable_thinking|thinking(?:_budget|_config)?", re.I)
+_OF_THINKING: Final = lazy_compile(r"reasoning(?:_effort|\.effort)?|enable_thinking|thinking(?:_budget|_config)?", re.I)
 _NOT_BESIDE_BUDGET: Final = ("temperature", "top_p")
 _FIELDS: Final = ("reasoning_effort", "reasoning", "enable_thinking", "thinking_budget", "thinking")
 

@@ -19,11 +19,12 @@ from agent_core.models.endpoint.refused_parts import (
     lower_format,
 )
 from agent_core.models.openai.reasoning import REASONING, is_reasoning_refused, settle_budget, write_reasoning
+from utools.lazy_pattern import lazy_compile
 
 ABOUT = {"service_tier": "service_tier", "user_id": "user"}
 """Options about a request, which a vendor that does not know them passes over or refuses."""
-UNKNOWN_KEYWORD = re.compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
-THINKING = re.compile(r"enable_thinking must be set to false")
+UNKNOWN_KEYWORD = lazy_compile(r"""Unknown name \\?"([$\w]+)\\?" at '[^']*(?:function_declarations|response_)""")
+THINKING = lazy_compile(r"enable_thinking must be set to false")
 
 
 def request_body(model: str, messages: bytes, options: dict[str, Any], capabilities: EndpointCapabilities) -> bytes:
@@ -120,7 +121,7 @@ STREAM_FIELDS: dict[Streaming, bytes] = {
     "with usage": b',"stream":true,"stream_options":{"include_usage":true}}',
     "bare": b',"stream":true}',
 }
-STREAM_ONLY = re.compile(r"only supports? stream", re.IGNORECASE)
+STREAM_ONLY = lazy_compile(r"only supports? stream", re.IGNORECASE)
 
 
 def with_stream(body: bytes, streaming: Streaming) -> bytes:

@@ -1,7 +1,6 @@
 """The command chat: a conversation with an agent of this host, kept by its id."""
 
 import asyncio
-import re
 from collections.abc import Callable
 
 import typer
@@ -23,8 +22,9 @@ from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import Engine
 from engine_shim.telemetry.export import exporting
 from utools.errors import ToolError
+from utools.lazy_pattern import lazy_compile
 
-COMMAND = re.compile(r"/[a-z]+")
+COMMAND = lazy_compile(r"/[a-z]+")
 YOU = "you> "
 
 

@@ -1,12 +1,12 @@
 """The Python and the package that run, and the extras: what each gives, and whether it is installed."""
 
 import platform
-import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Final
 
 from engine_shim.cli.doctor.finding import Finding
+from utools.lazy_pattern import lazy_compile
 
 PACKAGE: Final = "agent-core"
 GIVES: Final = {
@@ -32,7 +32,7 @@ GIVES: Final = {
 SHARED: Final = frozenset({"opentelemetry-api"})
 """Distributions that other packages bring, too: alone they are no extra that is half installed."""
 FOR_TESTS: Final = ("test", "test-all")
-REQUIREMENT: Final = re.compile(r"([\w.-]+).*;.*\bextra == ['\"]([\w-]+)['\"]")
+REQUIREMENT: Final = lazy_compile(r"([\w.-]+).*;.*\bextra == ['\"]([\w-]+)['\"]")
 FindVersion = Callable[[str], str | None]
 """The version of a distribution that is installed; None for one that is not."""
 

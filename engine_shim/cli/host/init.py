@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from engine_shim.cli import output
+from utools.lazy_pattern import lazy_compile
 
 QUESTION = "Where is order 17?"
 IGNORE = ".gitignore"
@@ -17,7 +18,7 @@ README = "README.md"
 PYTHON, STORED = ".py", ".py.txt"
 """How Python ends in a project, and in this package, where it is no module."""
 IGNORE_STORED = "gitignore.txt"
-FIRST_COMMANDS = re.compile(r"^```sh run\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FIRST_COMMANDS = lazy_compile(r"^```sh run\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def write_project(directory: Path, example: str | None, *, as_json: bool) -> int:

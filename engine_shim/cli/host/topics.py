@@ -8,12 +8,13 @@ from typing import Any
 import typer
 
 from engine_shim.cli import output
+from utools.lazy_pattern import lazy_compile
 from utools.schema.faults import hint
 
 RECIPES, WORDS = "RECIPES.md", "WORDS.md"
-ROW = re.compile(r"^\| `(?P<topic>[\w-]+)` \| (?P<what>.+?) \| (?P<read>.+) \|$", re.MULTILINE)
-LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
-FENCE = re.compile(r"^(```\w*).*$", re.MULTILINE)
+ROW = lazy_compile(r"^\| `(?P<topic>[\w-]+)` \| (?P<what>.+?) \| (?P<read>.+) \|$", re.MULTILINE)
+LINK = lazy_compile(r"\[[^\]]*\]\(([^)]+)\)")
+FENCE = lazy_compile(r"^(```\w*).*$", re.MULTILINE)
 PACKAGE = "engine_shim"
 HOW_IT_IS_BUILT = "## How it is built"
 """The heading of the part for maintainers."""

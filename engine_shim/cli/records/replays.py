@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from engine_shim.runs.trial import try_replay
 from engine_shim.store.entries import RunFilter
 from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.lean_dataclass import dataclass
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
 

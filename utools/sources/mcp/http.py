@@ -1,7 +1,6 @@
 """The HTTP transport of an MCP server, which needs the extra `mcp`."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from utools.lazy_pattern import lazy_compile
 from utools.net.trace_headers import TRACE_HEADERS
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.http_exchange import EXCHANGE, HttpExchange
@@ -18,7 +18,7 @@ from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_lib
 CONNECT_SECONDS = 10.0
 PROBE_SECONDS = 1.0
 SESSION = "mcp-session-id"
-EVENT_END = re.compile(rb"(?:(?>\r\n|\n|\r)){2}")
+EVENT_END = lazy_compile(rb"(?:(?>\r\n|\n|\r)){2}")
 
 
 @asynccontextmanager

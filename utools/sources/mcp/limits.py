@@ -1,8 +1,9 @@
 """Bounds on what an MCP server may send: one message, one result, and unsolicited messages. Pure."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from utools.lazy_pattern import lazy_compile
 
 LONGEST = 2**25
 """Bytes of one message."""
@@ -17,7 +18,7 @@ BURST, REFILL = 10_000, 1000
 KIB, HIGHEST_COST = 1024, 1000
 UNANSWERED = 100
 """Requests of a server whose answers it has not taken; the library holds a task for each."""
-STRING = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+"?')
+STRING = lazy_compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+"?')
 """A JSON string, up to its end or the end of its line; possessive, so that it is read once however it ends."""
 
 

@@ -6,7 +6,6 @@ Needs the extra `mcp`.
 import asyncio
 import logging
 import os
-import re
 import signal
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 
 from utools.command import find_program
 from utools.errors import ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
 from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs, unreadable_answer
@@ -37,7 +37,7 @@ LAST_READ = 0.3
 POLL = 0.01
 ENDS = 200
 """Bytes at either end of a line in which the id of an answer is looked for."""
-ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
+ID = lazy_compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 
 
 class _Process(SubprocessStreamProtocol):

@@ -20,22 +20,23 @@ from agent_core.models.openai.request import wants_stream
 from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.reasoning import EFFORTS
 from agent_core.models.openai.responses.request import IDS, INCLUDE, NATIVE, SAMPLING, STRICT
+from utools.lazy_pattern import lazy_compile
 
 OPTIONS: Final = (*SAMPLING, "max_output_tokens")
-NAMED: Final = re.compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|max_output_tokens)(?:["'`:]|$)""")
+NAMED: Final = lazy_compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|max_output_tokens)(?:["'`:]|$)""")
 OWN_PART_STATUSES: Final = (200, 400, 404, 422)
 """A refusal of what was sent may come in a stream, too."""
-LOOKED_UP: Final = re.compile(r"\bitem\b.{0,120}\bnot found|items are not persisted|duplicate item", re.I)
+LOOKED_UP: Final = lazy_compile(r"\bitem\b.{0,120}\bnot found|items are not persisted|duplicate item", re.I)
 """The endpoint looked an item up by its id, and did not read what was sent of it."""
-UNDECRYPTED: Final = re.compile(r"encrypted.content.{0,200}(verif|decrypt|pars)(y|ied|ed|t)?\b", re.I | re.S)
-OF_PARTS: Final = re.compile(r"without its required|\binput\[\d|\['?input'?, \d", re.I)
-OF_INCLUDE: Final = re.compile(
+UNDECRYPTED: Final = lazy_compile(r"encrypted.content.{0,200}(verif|decrypt|pars)(y|ied|ed|t)?\b", re.I | re.S)
+OF_PARTS: Final = lazy_compile(r"without its required|\binput\[\d|\['?input'?, \d", re.I)
+OF_INCLUDE: Final = lazy_compile(
     r"^include\b|['\"`]include\b|encrypted.content is not supported|reasoning\.encrypted_content", re.I
 )
-OF_EFFORT: Final = re.compile(r"reasoning[._ ]?effort|['\"`]reasoning['\"`]|parameter: reasoning\b", re.I)
-OF_SCHEMA: Final = re.compile(r"invalid schema for function|['\"`.]strict\b|strict mode", re.I)
-EFFORT: Final = re.compile(r"['\"`](none|minimal|low|medium|high|xhigh|max)['\"`]")
-SUPPORTED: Final = re.compile(r"supported values|must be one of|expected one of", re.I)
+OF_EFFORT: Final = lazy_compile(r"reasoning[._ ]?effort|['\"`]reasoning['\"`]|parameter: reasoning\b", re.I)
+OF_SCHEMA: Final = lazy_compile(r"invalid schema for function|['\"`.]strict\b|strict mode", re.I)
+EFFORT: Final = lazy_compile(r"['\"`](none|minimal|low|medium|high|xhigh|max)['\"`]")
+SUPPORTED: Final = lazy_compile(r"supported values|must be one of|expected one of", re.I)
 
 
 def ask_for_less(

@@ -1,8 +1,9 @@
 """Which models think, by their names, and how much they are asked to. Pure."""
 
-import re
 from collections.abc import Mapping
 from typing import Final, Literal
+
+from utools.lazy_pattern import lazy_compile
 
 Family = Literal["plain", "o", "gpt-5", "later"]
 EFFORTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -18,7 +19,9 @@ _UNKNOWN_WORDS: Final[Mapping[Family | None, tuple[str, ...]]] = {
     "later": ("minimal",),
 }
 """`none` came with gpt-5.1, in place of gpt-5's `minimal`."""
-_NAME: Final = re.compile(r"(?:^|[/:])(?:o(?P<o>\d+)(?!\w)|gpt-(?P<major>35|\d+)(?:\.(?P<minor>\d+))?(?P<chat>-chat)?)")
+_NAME: Final = lazy_compile(
+    r"(?:^|[/:])(?:o(?P<o>\d+)(?!\w)|gpt-(?P<major>35|\d+)(?:\.(?P<minor>\d+))?(?P<chat>-chat)?)"
+)
 _FIRST_THINKING: Final = 5
 
 
