@@ -1,14 +1,16 @@
 """Access: who calls, by the bearer token of the request, and what the scopes of that allow."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import Header, HTTPException, Request, Security
+from fastapi import Depends, Header, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from engine_shim.api.problems import HELD
+from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.shares import Share
@@ -17,6 +19,9 @@ from engine_shim.service.tenants import Tenant
 from engine_shim.service.token_watch import TokenWatch
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
+NOT_RUNNING: Final = Refusal(
+    503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
+)
 
 TraceParent = Annotated[
     str | None, Header(description="The caller's span (W3C Trace Context). An invalid one is passed over.")
@@ -52,7 +57,6 @@ class Caller:
 
 
 NeedsCaller = Callable[..., Awaitable[Caller]]
-Callers = AsyncIterator[Caller]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +70,39 @@ class Access:
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
 
-            async def find_local(request: Request) -> Callers:
-                credentials = await BEARER(request)
-                caller = await self._check(credentials.credentials if credentials else None, scope)
-                with caller.take(self.service.shares.requests):
-                    yield caller
+            async def find_local(request: Request) -> Caller:
+                return await self._admit(request, await BEARER(request), scope)
 
             return Security(find_local)
 
-        async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Callers:
-            caller = await self._check(credentials.credentials if credentials else None, scope)
-            with caller.take(self.service.shares.requests):
-                yield caller
+        async def find(
+            request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+        ) -> Caller:
+            return await self._admit(request, credentials, scope)
 
         return Security(find)
+
+    @property
+    def anybody(self) -> Any:
+        """What a route depends on that asks for no caller: that the service runs."""
+
+        async def check_running() -> None:
+            self._check_running()
+
+        return Depends(check_running)
+
+    def _check_running(self) -> None:
+        if not self.service.is_running:
+            raise Refused(NOT_RUNNING)
+
+    async def _admit(
+        self, request: Request, credentials: HTTPAuthorizationCredentials | None, scope: Scope | None
+    ) -> Caller:
+        """Return the caller, who has one request more under way until its answer is sent."""
+        self._check_running()
+        caller = await self._check(credentials.credentials if credentials else None, scope)
+        request.scope[HELD].enter_context(caller.take(self.service.shares.requests))
+        return caller
 
     async def _check(self, token: str | None, scope: Scope | None) -> Caller:
         principal = await self.service.find_caller(token)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Header, Request, Response
-from fastapi.routing import APIRoute
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
@@ -19,7 +18,7 @@ from engine_shim.api.openai_models import (
     OpenAIChatCompletion,
     OpenAIError,
 )
-from engine_shim.api.problems import COMMON, refusal_of
+from engine_shim.api.problems import COMMON, HoldingRoute, open_router, refusal_of
 from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal
 from engine_shim.api.request_faults import RequestFields
 from engine_shim.service.completions import Completion, Piece, Question, name_run
@@ -42,7 +41,7 @@ TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate
 
 def openai_routes(access: Access) -> APIRouter:
     """Return the routes that OpenAI's clients call, below `/v1`."""
-    router = APIRouter(prefix="/v1", route_class=OpenAIRoute, tags=["openai"])
+    router = open_router("openai", route_class=OpenAIRoute, prefix="/v1")
     read, run = access.needs("read"), access.needs("run")
 
     @router.get("/models", response_model=ModelObjectList, responses=_errors())
@@ -86,7 +85,7 @@ def openai_routes(access: Access) -> APIRouter:
     return router
 
 
-class OpenAIRoute(APIRoute):
+class OpenAIRoute(HoldingRoute):
     """A route whose errors have OpenAI's shape."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, Final
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
@@ -31,6 +33,8 @@ from utools.problems import problems_in
 from utools.words.text import error_words
 
 STORE: Final = "store"
+HELD: Final = "agent_core.held"
+"""In the scope of a request: what is let go of once its answer is sent."""
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
     *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
@@ -101,7 +105,16 @@ def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:
     return Refusal(500, "internal", "a mistake in the server; its log says more")
 
 
-class ProblemRoute(APIRoute):
+class HoldingRoute(APIRoute):
+    """A route that holds what its caller has taken until its answer is sent."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            scope[HELD] = held
+            await super().handle(scope, receive, send)
+
+
+class ProblemRoute(HoldingRoute):
     """A route whose errors become problem details, in whatever program it is mounted."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -116,6 +129,13 @@ class ProblemRoute(APIRoute):
                 return refusal_of(error, fields).response()
 
         return handle_with_problems
+
+
+def open_router(tag: str, *, route_class: type[HoldingRoute] = ProblemRoute, prefix: str = "") -> APIRouter:
+    """Return a router for the routes of one subject, which are complete without it."""
+    return APIRouter(
+        prefix=prefix, route_class=route_class, tags=[tag], generate_unique_id_function=lambda route: route.name
+    )
 
 
 def _refuse_fields(faults: Iterable[tuple[str, str]]) -> Refusal:
