@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Header, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from engine_shim.api.problems import HELD
 from engine_shim.api.refusal import Refusal, Refused
+from engine_shim.api.served_route import HELD
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.shares import Share
@@ -69,38 +69,18 @@ class Access:
         """Return what a route depends on that only callers of a scope may use: 401 without a token, 403 without the
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
-
-            async def find_local(request: Request) -> Caller:
-                return await self._admit(request, await BEARER(request), scope)
-
-            return Security(find_local)
-
-        async def find(
-            request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
-        ) -> Caller:
-            return await self._admit(request, credentials, scope)
-
-        return Security(find)
+            return Security(_LocalAdmission(self, scope))
+        return Security(_Admission(self, scope))
 
     @property
     def anybody(self) -> Any:
         """What a route depends on that asks for no caller: that the service runs."""
+        return Depends(_Running(self.service))
 
-        async def check_running() -> None:
-            self._check_running()
-
-        return Depends(check_running)
-
-    def _check_running(self) -> None:
-        if not self.service.is_running:
-            raise Refused(NOT_RUNNING)
-
-    async def _admit(
-        self, request: Request, credentials: HTTPAuthorizationCredentials | None, scope: Scope | None
-    ) -> Caller:
+    async def admit(self, request: Request, token: str | None, scope: Scope | None) -> Caller:
         """Return the caller, who has one request more under way until its answer is sent."""
-        self._check_running()
-        caller = await self._check(credentials.credentials if credentials else None, scope)
+        check_running(self.service)
+        caller = await self._check(token, scope)
         request.scope[HELD].enter_context(caller.take(self.service.shares.requests))
         return caller
 
@@ -112,3 +92,47 @@ class Access:
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
         service, checks = self.service, Account(self.service.checks, principal.tenant, principal.id)
         return Caller(principal, service.tenant_of(principal), service.watch, service.shares.streams, checks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LocalAdmission:
+    """Admits the callers of a scope."""
+
+    access: Access
+    scope: Scope | None
+
+    async def __call__(self, request: Request) -> Caller:
+        return await self.admit(request)
+
+    async def admit(self, request: Request) -> Caller:
+        credentials = await BEARER(request)
+        return await self.access.admit(request, credentials.credentials if credentials else None, self.scope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Admission(_LocalAdmission):
+    """The same, and the document says that it asks for a token."""
+
+    async def __call__(
+        self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+    ) -> Caller:
+        return await self.admit(request)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Running:
+    """Admits anybody, once the service runs."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> None:
+        await self.admit(request)
+
+    async def admit(self, request: Request) -> None:
+        check_running(self.service)
+
+
+def check_running(service: Service) -> None:
+    """Refuse a request to a service that does not run."""
+    if not service.is_running:
+        raise Refused(NOT_RUNNING)

@@ -1,21 +1,18 @@
 """Problem details (RFC 9457) for whatever a request can run into, and the route class that gives them."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
-from engine_shim.api.bodies import JsonRequest
 from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
 from engine_shim.api.request_faults import RequestFields
+from engine_shim.api.served_route import ServedRoute
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.conversations import ConversationNotFound
@@ -33,8 +30,6 @@ from utools.problems import problems_in
 from utools.words.text import error_words
 
 STORE: Final = "store"
-HELD: Final = "agent_core.held"
-"""In the scope of a request: what is let go of once its answer is sent."""
 log = logging.getLogger("engine_shim.api")
 NOT_FOUND = (
     *(RunNotFound, WorkflowNotFound, AgentNotFound, ConversationNotFound),
@@ -105,33 +100,19 @@ def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:
     return Refusal(500, "internal", "a mistake in the server; its log says more")
 
 
-class HoldingRoute(APIRoute):
-    """A route that holds what its caller has taken until its answer is sent."""
+class ProblemRoute(ServedRoute):
+    """A route whose errors become problem details."""
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with ExitStack() as held:
-            scope[HELD] = held
-            await super().handle(scope, receive, send)
+    def check(self, request: Request) -> None:
+        is_given = self.fields.query and request.scope["query_string"]
+        if is_given and (unknown := request.query_params.keys() - self.fields.query):
+            raise Refused(_refuse_fields(self.fields.explain_unknown(unknown)))
 
-
-class ProblemRoute(HoldingRoute):
-    """A route whose errors become problem details, in whatever program it is mounted."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, fields = super().get_route_handler(), RequestFields.from_route(self)
-
-        async def handle_with_problems(request: Request) -> Response:
-            try:
-                if fields.query and (unknown := request.query_params.keys() - fields.query):
-                    raise Refused(_refuse_fields(fields.explain_unknown(unknown)))
-                return await handle(JsonRequest(request.scope, request.receive))
-            except Exception as error:
-                return refusal_of(error, fields).response()
-
-        return handle_with_problems
+    def refuse(self, request: Request, error: Exception) -> Response:
+        return refusal_of(error, self.fields).response()
 
 
-def open_router(tag: str, *, route_class: type[HoldingRoute] = ProblemRoute, prefix: str = "") -> APIRouter:
+def open_router(tag: str, *, route_class: type[ServedRoute] = ProblemRoute, prefix: str = "") -> APIRouter:
     """Return a router for the routes of one subject, which are complete without it."""
     return APIRouter(
         prefix=prefix, route_class=route_class, tags=[tag], generate_unique_id_function=lambda route: route.name
