@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -26,10 +26,12 @@ log = logging.getLogger("engine_shim")
 
 
 class Feed:
-    """The events of one run: each is read and encoded once for all followers."""
+    """The events of one run: each is read and encoded once for all followers. `on_left` hears of one who leaves."""
 
-    def __init__(self, store: RunStore, run: str, passing: PassingReader | None = None) -> None:
-        self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
+    def __init__(
+        self, store: RunStore, run: str, passing: PassingReader | None = None, *, on_left: "Callable[[Feed], None]"
+    ) -> None:
+        self._store, self._run, self._merge, self._on_left = AsyncRunStore(store), run, FeedMerge(), on_left
         self.passing = passing
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
@@ -68,13 +70,15 @@ class Feed:
                 if self._is_over:
                     return
                 try:
-                    await asyncio.wait_for(self._added.wait(), HEARTBEAT_S)
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await self._added.wait()
                 except TimeoutError:
                     yield []
         finally:
             self._followers -= 1
             if not self._followers:
                 self._pump.cancel()
+            self._on_left(self)
 
     @property
     def is_followed(self) -> bool:
@@ -104,7 +108,8 @@ class Feed:
             self._wake()
             await asyncio.sleep(TOGETHER_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), QUIET_INTERVAL_S)
+                async with asyncio.timeout(QUIET_INTERVAL_S):
+                    await self._news.wait()
             self._news.clear()
 
     async def _read_tail(self) -> Iterable[Placed | Shown]:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from agent_core.errors import JournalError
@@ -72,7 +73,7 @@ class Feeds:
     def frames(self, run: str, after: Position) -> AsyncGenerator[list[Frame]]:
         """Return the events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now
         on."""
-        return self._follow(run, self._open(run), after)
+        return self._open(run).follow(after)
 
     def _open(self, run: str) -> Feed:
         """Return the feed of a run; there is a look at the store as long as there is one."""
@@ -80,7 +81,7 @@ class Feeds:
             self._looking = asyncio.create_task(self._look_on())
         if (feed := self._feeds.get(run)) is None:
             reader = None if self._passing is None else PassingReader(self._passing, run)
-            feed = self._feeds[run] = Feed(self._store, run, reader)
+            feed = self._feeds[run] = Feed(self._store, run, reader, on_left=partial(self._drop, run))
         return feed
 
     async def _look_on(self) -> None:
@@ -112,14 +113,6 @@ class Feeds:
             for feed in feeds:
                 if feed.passing in found:
                     feed.wake()
-
-    async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
-        try:
-            async with aclosing(feed.follow(after)) as followed:  # its follower is gone before the look at the others
-                async for frames in followed:
-                    yield frames
-        finally:
-            self._drop(run, feed)
 
     async def follow_many(
         self, wanted: Sequence[tuple[str, Position]], missing: Collection[int] = ()
