@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -29,6 +30,8 @@ from utools.near_names import near_names
 ROOTS = ("external", "env", "nodes", "run")
 ITEM_ROOTS = ("item", "index")
 """Roots in a node with `foreach`: the item of the list, and its number from 0."""
+MOST = 256
+"""Placeholders that are read once."""
 TEMPLATE = "template"
 BRACES = "{{"
 _PLACEHOLDER = re.compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
@@ -242,6 +245,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
+@lru_cache(MOST)
 def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeholder | None:
     """Read what is between the braces; None for the braces themselves, in quotes."""
     if _BRACES.fullmatch(inner):

@@ -144,7 +144,7 @@ class State:
     def is_limited(self) -> bool:
         """Whether there is a limit on what nested runs may spend in all."""
         limits = self.budget.limits
-        return any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
+        return (limits.tool_calls, limits.tokens, limits.cost) != (None, None, None)
 
     # ── visits ────────────────────────────────────────────────────────────────────────────────────
 

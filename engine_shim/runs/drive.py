@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
+from agent_core.journal.record import Row
 from agent_core.journal.recorder import Ended
 from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
@@ -25,6 +26,7 @@ from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.prepare import Preparer
+from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from utools.limiter import Line
@@ -94,9 +96,18 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """What was written just now of a run that begins: what the list has of it, and its first record."""
+
+    entry: RunEntry
+    started: Row
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, the stored
-    conversation of which it is a turn, and what its caller gives the tools."""
+    conversation of which it is a turn, what its caller gives the tools, and what needs no reading if it has just
+    begun."""
 
     run: str
     spec: Spec
@@ -105,6 +116,7 @@ class Job:
     on_event: OnEvent = None
     conversation: str | None = None
     deps: object = None
+    begun: Begun | None = None
 
 
 class Driver(Protocol):
@@ -138,13 +150,15 @@ class RunDriver:
                 result = await self._run_with_limit(job)
             except asyncio.CancelledError:
                 job.stop.request("cancel")
-                await self._retry(job, partial(self._settle, await self._run_until_stopped(job)))
+                again = replace(job, begun=None)
+                await self._retry(job, partial(self._settle, await self._run_until_stopped(again)))
                 raise
             if job.stop.is_lost and result.status not in ENDED:
                 raise Abandoned(job.run)
             await self._retry(job, partial(self._settle, result))
             if job.stop.requested is not None or not await self._has_event(job, result):
                 return result
+            job = replace(job, begun=None)
 
     def _settle(self, result: RunResult) -> None:
         is_released = result.status == "paused" and self._index.last_control(result.run_id) != "pause"
@@ -165,8 +179,11 @@ class RunDriver:
             raise Abandoned(job.run)
         cancel_pending(self._journal, job.run, self._keys)
 
-    def _set_running(self, run: str) -> None:
-        self._index.set_status(run, "running", unless=ENDED)
+    def _set_running(self, job: Job) -> None:
+        if job.begun is None:
+            self._index.set_status(job.run, "running", unless=ENDED)
+        else:
+            self._index.store.save(replace(job.begun.entry, status="running"))
 
     async def _retry(self, job: Job, work: Callable[[], T]) -> T:
         return await retry_until_available(self._journal, work, run=job.run, patience=self._patience)
@@ -174,7 +191,7 @@ class RunDriver:
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
         async with nullcontext() if job.stop.requested == "cancel" else self._slots.slot():
-            await self._retry(job, partial(self._set_running, job.run))
+            await self._retry(job, partial(self._set_running, job))
             return await self._run_until_stopped(job)
 
     async def _run_until_stopped(self, job: Job) -> RunResult:
@@ -182,7 +199,7 @@ class RunDriver:
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
             await self._retry(job, partial(self._cancel_pending, job))
-            result = await self._run_once(job)
+            result = await self._run_once(replace(job, begun=None))
         return result
 
     def _listener(self, job: Job) -> AnswerListener | None:
@@ -198,9 +215,8 @@ class RunDriver:
         listener: AnswerListener | None = None,
     ) -> Executor:
         """Return what a run needs of this host."""
-        grant, prepare = preparer.grant, preparer.by_tool()
-        models, redactor = grant.models.at(preparer.base), grant.secrets.redactor()
-        about = (models, prepare, grant.secrets, redactor, listener, observer, self._clock.read)
+        grant, prepare, models = preparer.grant, preparer.by_tool(), preparer.grant.models.at(preparer.base)
+        about = (models, prepare, grant.secrets, preparer.redactor, listener, observer, self._clock.read)
         return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
@@ -220,5 +236,6 @@ class RunDriver:
             stop=job.stop,
             inbox=inbox,
             patience=self._patience,
+            begun=None if job.begun is None else {ROOT: [job.begun.started]},
         )
         return RunResult._from_ended(ended)

@@ -55,14 +55,11 @@ class Redactor:
         numbers = ((number_of(secrets[name]), name) for name in self._names)
         self._numbers = {number: name for number, name in numbers if number is not None}
         self._longest = max(map(len, self._forms), default=1)
+        self.is_idle = not self._forms and not self._formats and not self._patterns
+        """Whether nothing is ever replaced."""
 
     def __repr__(self) -> str:
         return f"Redactor({', '.join(self._names)})"
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is ever replaced."""
-        return not self._forms and not self._formats and not self._patterns
 
     @property
     def rules(self) -> list[dict[str, Any]]:
