@@ -70,7 +70,7 @@ class Access:
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
             return Security(_LocalAdmission(self, scope))
-        return Security(_Admission(self, scope))
+        return Security(_TokenAdmission(self, scope))
 
     @property
     def anybody(self) -> Any:
@@ -95,23 +95,26 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LocalAdmission:
+class _Admission:
     """Admits the callers of a scope."""
 
     access: Access
     scope: Scope | None
-
-    async def __call__(self, request: Request) -> Caller:
-        return await self.admit(request)
 
     async def admit(self, request: Request) -> Caller:
         credentials = await BEARER(request)
         return await self.access.admit(request, credentials.credentials if credentials else None, self.scope)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Admission(_LocalAdmission):
-    """The same, and the document says that it asks for a token."""
+class _LocalAdmission(_Admission):
+    """The document says nothing of a token."""
+
+    async def __call__(self, request: Request) -> Caller:
+        return await self.admit(request)
+
+
+class _TokenAdmission(_Admission):
+    """The document says that it asks for a token."""
 
     async def __call__(
         self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]

@@ -46,7 +46,7 @@ class ServedRoute(APIRoute):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         needs = self.dependant.dependencies
-        self._needs = [(each.name, each.call.admit) for each in needs if isinstance(each.call, Admission)]
+        self._needs = [(each.name, found.admit) for each in needs if (found := _admission_of(each.call))]
         dependant = self.dependant
         self._path, self._query, self._header = map(
             _Parameters, (dependant.path_params, dependant.query_params, dependant.header_params)
@@ -139,6 +139,10 @@ class _Parameters:
             found, wrong = request_params_to_args(self._fields, given)
         values |= found
         faults += wrong
+
+
+def _admission_of(call: object) -> Admission | None:
+    return call if isinstance(call, Admission) else None
 
 
 async def _read_body(request: Request) -> Any:

@@ -130,14 +130,15 @@ class Driver(Protocol):
 
 
 class RunDriver:
-    """Drives the runs of one store, as there are `slots`. DefinitionError for keys that cannot sign, or a
-    patience that is none."""
+    """Drives the runs of one store, as there are `slots`. `keep` gets each result before the list of runs tells of it.
+    DefinitionError for keys that cannot sign, or a patience that is none."""
 
     def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
         self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self.observe = slots, observe
         self.watch: Callable[[str], AnswerListener] | None = None
+        self.keep: Callable[[RunResult], None] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
@@ -155,6 +156,8 @@ class RunDriver:
                 raise
             if job.stop.is_lost and result.status not in ENDED:
                 raise Abandoned(job.run)
+            if self.keep is not None:
+                self.keep(result)
             await self._retry(job, partial(self._settle, result))
             if job.stop.requested is not None or not await self._has_event(job, result):
                 return result

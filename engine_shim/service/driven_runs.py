@@ -46,6 +46,7 @@ class DrivenRuns:
         self._new: set[str] = set()
         self._results: dict[str, RunResult] = {}
         self._is_closing = asyncio.Event()
+        engine._keep_results(self._keep)
 
     def __contains__(self, run: object) -> bool:
         """Return whether this process drives a run, or will when its turn comes."""

@@ -15,8 +15,6 @@ from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import Passing
 from engine_shim.store.run_store import RunStore
 
-TOGETHER_S: Final = 0.02
-"""What happens within this time is read together."""
 HEARTBEAT_S: Final = 15.0
 """How long a follower hears nothing at most."""
 AT_ONCE: Final = 200
@@ -26,12 +24,20 @@ log = logging.getLogger("engine_shim")
 
 
 class Feed:
-    """The events of one run: each is read and encoded once for all followers. `on_left` hears of one who leaves."""
+    """The events of one run: each is read and encoded once for all followers. `pace` gives the seconds within which
+    what happens is read together, and `on_left` hears of a follower who leaves."""
 
     def __init__(
-        self, store: RunStore, run: str, passing: PassingReader | None = None, *, on_left: "Callable[[Feed], None]"
+        self,
+        store: RunStore,
+        run: str,
+        passing: PassingReader | None = None,
+        *,
+        pace: Callable[[], float],
+        on_left: "Callable[[Feed], None]",
     ) -> None:
-        self._store, self._run, self._merge, self._on_left = AsyncRunStore(store), run, FeedMerge(), on_left
+        self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
+        self._pace, self._on_left = pace, on_left
         self.passing = passing
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
@@ -106,7 +112,7 @@ class Feed:
                     await asyncio.sleep(0)
             self._merge.note_all_read()
             self._wake()
-            await asyncio.sleep(TOGETHER_S)
+            await asyncio.sleep(self._pace())
             with suppress(TimeoutError):
                 async with asyncio.timeout(QUIET_INTERVAL_S):
                     await self._news.wait()

@@ -21,6 +21,10 @@ from engine_shim.store.run_store import RunStore
 HEARTBEAT: Final = b": still here\n\n"
 EXPECTED_S: Final = 5.0
 """How long what happens in a run is kept for somebody who asked for it to begin, and is about to follow it."""
+TOGETHER_S: Final = (0.02, 0.1)
+"""What happens in a run within this time is read together: the more runs are followed, the more of it."""
+READS_A_SECOND: Final = 1000.0
+"""So many reads all feeds make together, as long as the longest of these times allows it."""
 TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 OVERLAP: Final = 256
@@ -81,8 +85,12 @@ class Feeds:
             self._looking = asyncio.create_task(self._look_on())
         if (feed := self._feeds.get(run)) is None:
             reader = None if self._passing is None else PassingReader(self._passing, run)
-            feed = self._feeds[run] = Feed(self._store, run, reader, on_left=partial(self._drop, run))
+            feed = self._feeds[run] = Feed(self._store, run, reader, pace=self._pace, on_left=partial(self._drop, run))
         return feed
+
+    def _pace(self) -> float:
+        shortest, longest = TOGETHER_S
+        return min(longest, max(shortest, len(self._feeds) / READS_A_SECOND))
 
     async def _look_on(self) -> None:
         """Wake the feeds of runs with new rows, until it is cancelled, when there is no feed any more.
@@ -169,13 +177,13 @@ class FeedListener:
 
     @property
     def wants_answers(self) -> bool:
-        return self.feeds.find(self.run) is not None
+        return self.run in self.feeds._feeds
 
     def resume_from(self, tape: Tape) -> None:
         """Nothing: a feed reads the journal itself."""
 
     def __call__(self, row: Row) -> None:
-        if feed := self.feeds.find(self.run):
+        if feed := self.feeds._feeds.get(self.run):
             feed.note(row)
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
