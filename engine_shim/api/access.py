@@ -79,7 +79,8 @@ class Access:
 
     async def admit(self, request: Request, token: str | None, scope: Scope | None) -> Caller:
         """Return the caller, who has one request more under way until its answer is sent."""
-        check_running(self.service)
+        if not self.service.is_running:
+            raise Refused(NOT_RUNNING)
         caller = await self._check(token, scope)
         request.scope[HELD].enter_context(caller.take(self.service.shares.requests))
         return caller
@@ -132,10 +133,5 @@ class _Running:
         await self.admit(request)
 
     async def admit(self, request: Request) -> None:
-        check_running(self.service)
-
-
-def check_running(service: Service) -> None:
-    """Refuse a request to a service that does not run."""
-    if not service.is_running:
-        raise Refused(NOT_RUNNING)
+        if not self.service.is_running:
+            raise Refused(NOT_RUNNING)

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
-from agent_core.journal.record import Row
+from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import Ended
 from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
@@ -25,6 +26,7 @@ from agent_core.statuses import ENDED, RunStatus
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
+from engine_shim.intervals import SIGNAL_INTERVAL_S
 from engine_shim.runs.prepare import Preparer
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
@@ -101,6 +103,12 @@ class Begun:
 
     entry: RunEntry
     started: Row
+    at: float = field(default_factory=monotonic)
+
+    @property
+    def tape(self) -> Tape | None:
+        """The run's tape; None where it waited so long for its turn that others may have written into it."""
+        return {ROOT: [self.started]} if monotonic() - self.at < SIGNAL_INTERVAL_S else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +247,6 @@ class RunDriver:
             stop=job.stop,
             inbox=inbox,
             patience=self._patience,
-            begun=None if job.begun is None else {ROOT: [job.begun.started]},
+            begun=None if job.begun is None else job.begun.tape,
         )
         return RunResult._from_ended(ended)

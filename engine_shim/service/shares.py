@@ -53,9 +53,13 @@ class Share:
         """How many a token may have."""
         return max(1, self.of_tenant // 2)
 
+    def is_full(self, tenant: str | None, token: str) -> bool:
+        """Return whether a token has as many as it may have."""
+        return self._tokens[tenant, token] >= self.of_token
+
     def check(self, tenant: str | None, token: str | None) -> None:
         """OverShare where one more is too much; without a token only for the tenant and for all."""
-        if token is not None and self._tokens[tenant, token] >= self.of_token:
+        if token is not None and self.is_full(tenant, token):
             raise self.error("this token", self.of_token, self.what)
         if self._tenants[tenant] >= self.of_tenant:
             raise self.error("this tenant", self.of_tenant, self.what)
