@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
@@ -14,6 +14,7 @@ from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.tool import Effect as ToolEffect
 
+WILDCARDS: Final = frozenset("*?[")
 Selected = dict[str, tuple[AllowedTool, str]]
 """The codes that a config allows, each with the entry that binds it and that entry's place in the config."""
 
@@ -87,7 +88,7 @@ def _select(
 
 def has_wildcard(name: str) -> bool:
     """Return whether an entry of `allowed_tools` is a glob."""
-    return any(char in name for char in "*?[")
+    return not WILDCARDS.isdisjoint(name)
 
 
 def _check_same_binding(one: AllowedTool, other: AllowedTool, code: str, where: str) -> None:

@@ -45,17 +45,15 @@ NO_MARKS = Marks()
 
 def marks_of(started: Mapping[str, Any]) -> Marks:
     """Return the marks of a run, from its `run_started` record; none before such calls were refused."""
-    return Marks(tuple(_marks(started.get("redaction") or ()))) if rules_of(started)["masking"] > 1 else NO_MARKS
+    return marks_in(started.get("redaction") or ()) if rules_of(started)["masking"] > 1 else NO_MARKS
 
 
 def marks_in(redaction: Sequence[Json]) -> Marks:
     """Return the marks that these rules of a redactor leave."""
-    return Marks(tuple(_marks(redaction)))
-
-
-def _marks(redaction: Sequence[Json]) -> Iterator[str]:
+    found: list[str] = []
     for rule in redaction:
-        yield from _marks_of_formats(tuple(rule["formats"])) if "formats" in rule else (rule["replacement"],)
+        found += _marks_of_formats(tuple(rule["formats"])) if "formats" in rule else (rule["replacement"],)
+    return Marks(tuple(found))
 
 
 @lru_cache(MOST)

@@ -48,7 +48,7 @@ class Providers(Targets):
         """Return the client for `provider:name`; DefinitionError for what `check` finds, or a missing key."""
         if self.reach is not None and options.get("extra"):
             self.reach.check_extra(options["extra"])
-        key = (model, *(options.get(option) or "" for option in OF_CLIENT))
+        key = (model, *[options.get(option) or "" for option in OF_CLIENT])
         if key not in self.clients:
             self.clients[key] = self._make(model, options)
         return self.clients[key]

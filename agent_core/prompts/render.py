@@ -92,6 +92,7 @@ def _own(name: str, value: str, base: Path | None) -> str:
         raise DefinitionError(str(error), where=f"prompts/{name}" if name else "", value=value) from None
 
 
+@lru_cache
 def _check(name: str, text: str, protocol: str) -> None:
     allowed, required = NAMES[name]
     if name == "system" and protocol == "tools":

@@ -11,6 +11,7 @@ from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Listen, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import name_of
+from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
 from agent_core.journal.store import Journal
@@ -45,13 +46,15 @@ async def drive(
     stop: StopSignal | None = None,
     inbox: Inbox | None = None,
     patience: float = PATIENCE_S,
+    begun: Tape | None = None,
 ) -> Ended:
     """Drive a run from its tape, and live where that ends, to its outcome. With `keys` it is signed then.
 
     A cancelled driver still writes the run's last record before the cancellation continues; a run cancelled by `stop`
     ends like any other. A question reads the messages that `inbox` has for it. A journal whose database is away is
-    waited for, up to `patience` seconds. Raises DefinitionError for a run that cannot be started and JournalError when
-    the journal cannot be read or written, Abandoned where another driver has taken the run over and was first.
+    waited for, up to `patience` seconds. `begun` is the tape of a run whose beginning was written just now, which is
+    not read again. Raises DefinitionError for a run that cannot be started and JournalError when the journal cannot be
+    read or written, Abandoned where another driver has taken the run over and was first.
     """
     observer = executor.observer
     heard = [each for each in (observer, listener) if each is not None]
@@ -61,7 +64,9 @@ async def drive(
     driver = LiveDriver(LocalBackend(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
     for count in range(1, MAX_DRIVES + 1):
-        tape = check_chains(run, await appender.retry_until_available(partial(journal.load, run)))
+        tape, begun = begun, None
+        if tape is None:
+            tape = check_chains(run, await appender.retry_until_available(partial(journal.load, run)))
         appender.resume_from(tape)
         if inbox is not None:
             inbox.resume_from(tape)

@@ -228,7 +228,7 @@ def _write_messages(
     documents = [words.document.format(label=each.label, text=shown_text(each)) for each in config.documents]
     shown = write_examples(config, texts, variables, examples)
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *shown]
-    return "\n\n".join(part for part in parts if part), history
+    return "\n\n".join(filter(None, parts)), history
 
 
 def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words: Words) -> dict[str, str]:

@@ -16,6 +16,7 @@ from utools.secrets.patterns import check_patterns
 from utools.secrets.redaction import Redactor
 
 VARIABLE = "AGENT_CORE_SECRET_ENV"
+KEY_ENDS = "_API_KEY"
 SHORTEST_KEY = 16
 
 
@@ -41,6 +42,7 @@ class Secrets:
         listed = self._env.get(VARIABLE, "").replace(",", " ").split()
         self.names, self._hidden = frozenset([*names, *listed]), frozenset[str]()
         self._unmasked = frozenset(map(check_format, unmasked_formats))
+        self._formats = tuple(name for name in NAMES if name not in self._unmasked)
         self._mask = check_patterns(mask or {})
 
     def __call__(self, name: str) -> str:
@@ -74,13 +76,10 @@ class Secrets:
 
         A placeholder such as OPENAI_API_KEY=ollama is a word, and would be removed from every text.
         """
-        keys = {name for name in self._env if self._is_key(name) and len(self._env.get(name, "")) >= SHORTEST_KEY}
-        values = tuple((name, value) for name in sorted(self.names | keys) if (value := self._env.get(name)))
-        formats = tuple(name for name in NAMES if name not in self._unmasked)
-        return _redactor(values, formats, tuple(self._mask.items()))
-
-    def _is_key(self, name: str) -> bool:
-        return name.endswith("_API_KEY") or name in self._hidden
+        found = [name for name in self._env if name.endswith(KEY_ENDS) or name in self._hidden]
+        keys = {name for name in found if len(self._env.get(name, "")) >= SHORTEST_KEY}
+        values = tuple([(name, value) for name in sorted(self.names | keys) if (value := self._env.get(name))])
+        return _redactor(values, self._formats, tuple(self._mask.items()))
 
 
 @lru_cache(maxsize=16)

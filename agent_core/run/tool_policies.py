@@ -54,7 +54,7 @@ def _refused_entries(config: AgentConfig, registry: ToolRegistry) -> Iterator[Pr
     for index, entry in enumerate(config.allowed_tools):
         if refusal := registry._refusal_for_models(entry if isinstance(entry, str) else entry.tool):
             yield Problem(f"allowed_tools/{index}", refusal)
-    codes = [*(tool.code for tool in registry.all()), READ_OBSERVATION]
+    codes = [tool.code for tool in registry.all()] + [READ_OBSERVATION]
     for index, code in enumerate(config.deny_tools):
         if not has_wildcard(code) and code not in codes and registry._refusal(code) is None:
             yield Problem(f"deny_tools/{index}", str(UnknownTool(code, codes)))

@@ -1,13 +1,16 @@
 """Access: who calls, by the bearer token of the request, and what the scopes of that allow."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
-from fastapi import Header, HTTPException, Request, Security
+from fastapi import Depends, Header, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from engine_shim.api.refusal import Refusal, Refused
+from engine_shim.api.served_route import HELD
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.shares import Share
@@ -17,6 +20,9 @@ from engine_shim.service.token_watch import TokenWatch
 from utools.lean_dataclass import dataclass
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
+NOT_RUNNING: Final = Refusal(
+    503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
+)
 
 TraceParent = Annotated[
     str | None, Header(description="The caller's span (W3C Trace Context). An invalid one is passed over.")
@@ -52,7 +58,6 @@ class Caller:
 
 
 NeedsCaller = Callable[..., Awaitable[Caller]]
-Callers = AsyncIterator[Caller]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +70,21 @@ class Access:
         """Return what a route depends on that only callers of a scope may use: 401 without a token, 403 without the
         scope. None is any caller that the server knows."""
         if self.service.is_open:  # the document says nothing of tokens then, which may be asked for later
+            return Security(_LocalAdmission(self, scope))
+        return Security(_TokenAdmission(self, scope))
 
-            async def find_local(request: Request) -> Callers:
-                credentials = await BEARER(request)
-                caller = await self._check(credentials.credentials if credentials else None, scope)
-                with caller.take(self.service.shares.requests):
-                    yield caller
+    @property
+    def anybody(self) -> Any:
+        """What a route depends on that asks for no caller: that the service runs."""
+        return Depends(_Running(self.service))
 
-            return Security(find_local)
-
-        async def find(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> Callers:
-            caller = await self._check(credentials.credentials if credentials else None, scope)
-            with caller.take(self.service.shares.requests):
-                yield caller
-
-        return Security(find)
+    async def admit(self, request: Request, token: str | None, scope: Scope | None) -> Caller:
+        """Return the caller, who has one request more under way until its answer is sent."""
+        if not self.service.is_running:
+            raise Refused(NOT_RUNNING)
+        caller = await self._check(token, scope)
+        request.scope[HELD].enter_context(caller.take(self.service.shares.requests))
+        return caller
 
     async def _check(self, token: str | None, scope: Scope | None) -> Caller:
         principal = await self.service.find_caller(token)
@@ -89,3 +94,45 @@ class Access:
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
         service, checks = self.service, Account(self.service.checks, principal.tenant, principal.id)
         return Caller(principal, service.tenant_of(principal), service.watch, service.shares.streams, checks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Admission:
+    """Admits the callers of a scope."""
+
+    access: Access
+    scope: Scope | None
+
+    async def admit(self, request: Request) -> Caller:
+        credentials = await BEARER(request)
+        return await self.access.admit(request, credentials.credentials if credentials else None, self.scope)
+
+
+class _LocalAdmission(_Admission):
+    """The document says nothing of a token."""
+
+    async def __call__(self, request: Request) -> Caller:
+        return await self.admit(request)
+
+
+class _TokenAdmission(_Admission):
+    """The document says that it asks for a token."""
+
+    async def __call__(
+        self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+    ) -> Caller:
+        return await self.admit(request)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Running:
+    """Admits anybody, once the service runs."""
+
+    service: Service
+
+    async def __call__(self, request: Request) -> None:
+        await self.admit(request)
+
+    async def admit(self, request: Request) -> None:
+        if not self.service.is_running:
+            raise Refused(NOT_RUNNING)

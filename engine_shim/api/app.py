@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
@@ -20,8 +20,8 @@ from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
-from engine_shim.api.problems import ProblemRoute, refusal_of, responses
-from engine_shim.api.refusal import Problem, Refusal, Refused
+from engine_shim.api.problems import open_router, refusal_of, responses
+from engine_shim.api.refusal import Problem
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
@@ -32,9 +32,6 @@ from engine_shim.service.service import Service
 
 NO_ROUTE: Final = "there is nothing at this path; /openapi.json lists every path"
 NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
-NOT_RUNNING: Final = Refusal(
-    503, "not_running", "the service does not run: the lifespan of its app has to enter `service.running()`"
-)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -47,17 +44,11 @@ def create_router(service: Service, *, write_page: WritePage | None = None) -> A
     Your app checks hosts, origins and sizes then, and its lifespan enters `service.running()`; until it has, all routes
     answer 503. With `write_page` (`write_decision_page` of `engine_shim.web`) browsers get decision links as pages.
     """
-    access = Access(service)
-
-    async def check_running() -> None:
-        if not service.is_running:
-            raise Refused(NOT_RUNNING)
-
-    router = APIRouter(generate_unique_id_function=lambda route: route.name, dependencies=[Depends(check_running)])
+    access, router = Access(service), APIRouter()
     parts = (workflow_routes, draft_routes, run_routes, chat_routes, tool_routes, trigger_routes, openai_routes)
     for routes in (*parts, _system_routes):
-        router.include_router(routes(access))
-    router.include_router(decision_routes(access, write_page))
+        router.routes += routes(access).routes  # a router within a router would be searched twice for each request
+    router.routes += decision_routes(access, write_page).routes
     return router
 
 
@@ -78,7 +69,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.include_router(create_router(service, write_page=write_page))
+    app.router.routes += create_router(service, write_page=write_page).routes
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(Guard, hosts=hosts, origins=origins)
@@ -89,11 +80,11 @@ def create_app(
 
 
 def _system_routes(access: Access) -> APIRouter:
-    router = APIRouter(route_class=ProblemRoute, tags=["system"])
+    router = open_router("system")
     service, about, admin = access.service, version("agent-core"), access.needs("admin")
     anyone = access.needs(None)
 
-    @router.get("/health", response_model=Health, responses=responses())
+    @router.get("/health", response_model=Health, responses=responses(), dependencies=[access.anybody])
     async def show_health() -> Response:
         """Return whether the server serves; it asks for no token."""
         status, difference = "ending" if service.is_closing else "ok", service.find_clock_difference()

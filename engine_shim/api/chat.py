@@ -10,7 +10,7 @@ from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat_models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.service.conversations import ConversationService, ConversationSpent
 
@@ -24,7 +24,7 @@ STORED: dict[int | str, dict[str, Any]] = {200: {"links": CONVERSATION_LINKS}}
 
 def chat_routes(access: Access) -> APIRouter:
     """Return the routes for conversations with the agents of a host."""
-    router = APIRouter(route_class=ProblemRoute, tags=["agents"])
+    router = open_router("agents")
     read, run = access.needs("read"), access.needs("run")
 
     @router.get("/agents", response_model=AgentList, responses=responses())

@@ -14,7 +14,7 @@ from agent_core.outputs import WaitingCall
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.link_models import Decided, LinkDecision, LinkedCall, LinkRequest
-from engine_shim.api.problems import ProblemRoute, refusal_of, responses
+from engine_shim.api.problems import open_router, refusal_of, responses
 from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.api.run_models import DecisionLink, RecordRef
 from engine_shim.service.decision_links import DecisionLinks, LinkUnknown
@@ -36,8 +36,9 @@ Token = Annotated[str, Path(description="The last part of a decision link.")]
 def decision_routes(access: Access, write_page: WritePage | None = None) -> APIRouter:
     """Return the routes for decision links. A link shows no token of a caller: its own says what it allows. Browsers
     get pages, where there is one to `write_page`."""
-    router = APIRouter(route_class=ProblemRoute, tags=["links"])
+    router = open_router("links")
     decide, reader = access.needs("decide"), _LinkReader(access)
+    anybody: dict[str, Any] = {"openapi_extra": ANYONE, "dependencies": [access.anybody]}
 
     @router.post("/runs/{run_id}/links", response_model=DecisionLink, status_code=201, responses=responses(404, 409))
     async def make_link(run_id: str, body: LinkRequest, caller: Caller = decide) -> Response:
@@ -52,7 +53,7 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
         grant = LinkGrant(*place, expires, caller.name, caller.tenant.name, body.person or "")
         return write_json(links.write(grant), 201)
 
-    @router.get("/decide/{token}", response_model=LinkedCall, responses=responses(404, 409, 410), openapi_extra=ANYONE)
+    @router.get("/decide/{token}", response_model=LinkedCall, responses=responses(404, 409, 410), **anybody)
     async def show_link(
         token: Token, accept: Annotated[str, Header()] = "", accept_language: Annotated[str, Header()] = ""
     ) -> Response:
@@ -61,7 +62,7 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
             return write_json((await reader.show(token)).model_dump(), headers=NO_REFERRER)
         return write_page(await _told(reader.show(token)), token, accept_language)
 
-    @router.post("/decide/{token}", response_model=Decided, responses=responses(404, 409, 410), openapi_extra=ANYONE)
+    @router.post("/decide/{token}", response_model=Decided, responses=responses(404, 409, 410), **anybody)
     async def decide_by_link(token: Token, body: LinkDecision) -> Response:
         """Decide about the call that a link is about; its run continues. The records say by which link."""
         return write_json((await reader.decide(token, body)).model_dump(), headers=NO_REFERRER)

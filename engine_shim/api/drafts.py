@@ -5,13 +5,13 @@ from fastapi import APIRouter, Response
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import DraftCheck, DraftRequest, DraftRunRequest
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import CAME, Answered, Key, Nodes, Wait, answer_run
 
 
 def draft_routes(access: Access) -> APIRouter:
     """Return the routes for drafts."""
-    router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
+    router = open_router("workflows")
     read, admin = access.needs("read"), access.needs("admin")
 
     @router.post("/drafts/check", response_model=DraftCheck, responses=responses(429))

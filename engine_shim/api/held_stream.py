@@ -1,5 +1,6 @@
 """HeldStream: an answer that continues for as long as its caller's token holds."""
 
+import asyncio
 from collections.abc import AsyncIterable, Mapping
 from contextlib import ExitStack
 
@@ -28,4 +29,17 @@ class HeldStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._until_sent, self._caller.held() as over:
-            await answer_until(over, super().__call__, scope, receive, send)
+            await answer_until(over, self._send_until_gone, scope, receive, send)
+
+    async def _send_until_gone(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream to its end, or until its client has gone: in this task, which needs no group of tasks."""
+        sending, gone = asyncio.current_task(), asyncio.create_task(self.listen_for_disconnect(receive))
+        assert sending is not None
+        gone.add_done_callback(lambda done: None if done.cancelled() else sending.cancel())
+        try:
+            await self.stream_response(send)
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+        finally:
+            gone.cancel()

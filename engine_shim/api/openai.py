@@ -1,16 +1,14 @@
 """Routes in OpenAI's shape: agents and workflows as models, for clients that know nothing else."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Header, Request, Response
-from fastapi.routing import APIRoute
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
-from engine_shim.api.bodies import JsonRequest
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
@@ -19,9 +17,9 @@ from engine_shim.api.openai_models import (
     OpenAIChatCompletion,
     OpenAIError,
 )
-from engine_shim.api.problems import COMMON, refusal_of
-from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal
-from engine_shim.api.request_faults import RequestFields
+from engine_shim.api.problems import COMMON, open_router, refusal_of
+from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
+from engine_shim.api.served_route import ServedRoute
 from engine_shim.service.completions import Completion, Piece, Question, name_run
 
 SINCE: Final = 0
@@ -42,7 +40,7 @@ TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate
 
 def openai_routes(access: Access) -> APIRouter:
     """Return the routes that OpenAI's clients call, below `/v1`."""
-    router = APIRouter(prefix="/v1", route_class=OpenAIRoute, tags=["openai"])
+    router = open_router("openai", route_class=OpenAIRoute, prefix="/v1")
     read, run = access.needs("read"), access.needs("run")
 
     @router.get("/models", response_model=ModelObjectList, responses=_errors())
@@ -86,22 +84,16 @@ def openai_routes(access: Access) -> APIRouter:
     return router
 
 
-class OpenAIRoute(APIRoute):
+class OpenAIRoute(ServedRoute):
     """A route whose errors have OpenAI's shape."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, fields = super().get_route_handler(), RequestFields.from_route(self)
+    def check(self, request: Request) -> None:
+        if _is_blind_retry(request):
+            raise Refused(NO_KEY)
 
-        async def handle_with_errors(request: Request) -> Response:
-            if _is_blind_retry(request):
-                return write_refusal(NO_KEY, may_retry=False)
-            try:
-                return await handle(JsonRequest(request.scope, request.receive))
-            except Exception as error:
-                may_retry = KEY_HEADER in request.headers or request.method == "GET"
-                return write_refusal(refusal_of(error, fields), may_retry=may_retry)
-
-        return handle_with_errors
+    def refuse(self, request: Request, error: Exception) -> Response:
+        may_retry = KEY_HEADER in request.headers or request.method == "GET"
+        return write_refusal(refusal_of(error, self.fields), may_retry=may_retry)
 
 
 def _is_blind_retry(request: Request) -> bool:

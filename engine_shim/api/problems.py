@@ -1,19 +1,18 @@
 """Problem details (RFC 9457) for whatever a request can run into, and the route class that gives them."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
-from engine_shim.api.bodies import JsonRequest
 from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
 from engine_shim.api.request_faults import RequestFields
+from engine_shim.api.served_route import ServedRoute
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
 from engine_shim.service.completions import ModelNotFound, NotAnswered
 from engine_shim.service.conversations import ConversationNotFound
@@ -101,21 +100,23 @@ def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:
     return Refusal(500, "internal", "a mistake in the server; its log says more")
 
 
-class ProblemRoute(APIRoute):
-    """A route whose errors become problem details, in whatever program it is mounted."""
+class ProblemRoute(ServedRoute):
+    """A route whose errors become problem details."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, fields = super().get_route_handler(), RequestFields.from_route(self)
+    def check(self, request: Request) -> None:
+        is_given = self.fields.query and request.scope["query_string"]
+        if is_given and (unknown := request.query_params.keys() - self.fields.query):
+            raise Refused(_refuse_fields(self.fields.explain_unknown(unknown)))
 
-        async def handle_with_problems(request: Request) -> Response:
-            try:
-                if fields.query and (unknown := request.query_params.keys() - fields.query):
-                    raise Refused(_refuse_fields(fields.explain_unknown(unknown)))
-                return await handle(JsonRequest(request.scope, request.receive))
-            except Exception as error:
-                return refusal_of(error, fields).response()
+    def refuse(self, request: Request, error: Exception) -> Response:
+        return refusal_of(error, self.fields).response()
 
-        return handle_with_problems
+
+def open_router(tag: str, *, route_class: type[ServedRoute] = ProblemRoute, prefix: str = "") -> APIRouter:
+    """Return a router for the routes of one subject, which are complete without it."""
+    return APIRouter(
+        prefix=prefix, route_class=route_class, tags=[tag], generate_unique_id_function=lambda route: route.name
+    )
 
 
 def _refuse_fields(faults: Iterable[tuple[str, str]]) -> Refusal:

@@ -21,7 +21,7 @@ from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.decision_links import choose_call, require_links
 from engine_shim.api.held_stream import HeldStream
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.api.run_models import (
     DecideRequest,
@@ -56,7 +56,7 @@ DATE = lazy_compile(r"\d{4}-\d\d-\d\d")
 
 def run_routes(access: Access) -> APIRouter:
     """Return the routes for runs."""
-    router = APIRouter(route_class=ProblemRoute, tags=["runs"])
+    router = open_router("runs")
     read, run, decide = access.needs("read"), access.needs("run"), access.needs("decide")
 
     @router.get("/runs", response_model=RunList, responses=responses())

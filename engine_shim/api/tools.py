@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from agent_core.statuses import OPEN
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.api.tool_models import Approval, ApproveRequest, ExecuteRequest, Execution, ToolChanges, ToolList
 
@@ -17,7 +17,7 @@ GOES_ON: Final[dict[int | str, dict[str, Any]]] = {202: {"model": Execution, "de
 
 def tool_routes(access: Access) -> APIRouter:
     """Return the routes for the tools of a host."""
-    router = APIRouter(route_class=ProblemRoute, tags=["tools"])
+    router = open_router("tools")
     read, admin = access.needs("read"), access.needs("admin")
 
     @router.get("/tools", response_model=ToolList, responses=responses())

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Request, Response
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.models import TriggerList
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.api.run_answers import RESPONDED, write_response
 from engine_shim.api.run_models import RunStatusView
@@ -31,7 +31,7 @@ BODY: dict[str, Any] = {
 
 def trigger_routes(access: Access) -> APIRouter:
     """Return the routes for triggers. A webhook shows no token: its signature says who it is."""
-    router = APIRouter(route_class=ProblemRoute, tags=["triggers"])
+    router = open_router("triggers")
     read, tenants = access.needs("read"), access.service.tenants
 
     @router.get("/triggers", response_model=TriggerList, responses=responses())
@@ -45,6 +45,7 @@ def trigger_routes(access: Access) -> APIRouter:
         status_code=202,
         responses={**responses(400, 429), **RESPONDED},
         openapi_extra=BODY,
+        dependencies=[access.anybody],
     )
     async def call_trigger(
         request: Request, name: str, webhook_id: Signed, webhook_timestamp: Signed, webhook_signature: Signed
@@ -59,6 +60,7 @@ def trigger_routes(access: Access) -> APIRouter:
         status_code=202,
         responses={**responses(400, 429), **RESPONDED},
         openapi_extra=BODY,
+        dependencies=[access.anybody],
     )
     async def call_tenant_trigger(
         request: Request,

@@ -8,7 +8,7 @@ from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.draft_models import SaveRequest, WorkflowSource
 from engine_shim.api.models import WorkflowDetail, WorkflowList
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import CAME, RESPONDED, Answered, Key, Nodes, Wait, answer_run
 from engine_shim.api.run_models import RunRequest
 from engine_shim.definition.model import RESPOND
@@ -21,7 +21,7 @@ SAVED: dict[int | str, dict[str, Any]] = {
 
 def workflow_routes(access: Access) -> APIRouter:
     """Return the routes for workflows."""
-    router = APIRouter(route_class=ProblemRoute, tags=["workflows"])
+    router = open_router("workflows")
     read, run, admin = access.needs("read"), access.needs("run"), access.needs("admin")
 
     @router.get("/workflows", response_model=WorkflowList, responses=responses())

@@ -174,16 +174,16 @@ class Definition(_Strict):
 
     def __copy__(self) -> Self:
         copied = super().__copy__()
-        for name in ("placeholders", "placeholders_by_value"):
+        for name in ("placeholders", "placeholders_by_value", "secrets", "plain"):
             vars(copied).pop(name, None)  # a copy may get other nodes
         return copied
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """The variables whose values only tools get."""
         return frozenset(entry if isinstance(entry, str) else entry.name for entry in self.env) - self.plain
 
-    @property
+    @cached_property
     def plain(self) -> frozenset[str]:
         """The variables whose values are written into records."""
         return frozenset(entry.name for entry in self.env if isinstance(entry, EnvName) and entry.plain)

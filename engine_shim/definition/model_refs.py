@@ -52,5 +52,5 @@ def _models_of(config: Mapping[str, Any], where: str) -> Iterator[ModelRef]:
 
 def known_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return an agent's config before it runs, with stand-ins for what placeholders give later."""
-    known = {key: value for key, value in config.items() if not any(True for _ in read_placeholders(value))}
+    known = {key: value for key, value in config.items() if next(read_placeholders(value), None) is None}
     return {**{key: value for key, value in STAND_INS.items() if key in config}, **known}

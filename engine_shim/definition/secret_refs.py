@@ -1,6 +1,6 @@
 """The secrets that a definition names, and where. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine_shim.definition.model import AGENT, Definition
@@ -11,8 +11,11 @@ NAMES_A_SECRET = "_env"
 """How the name of an argument ends that only an author sets, and that names an environment variable."""
 
 
-def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield each place that names a secret, and its name; `schemas` are those of the tools' arguments, by code.
+def secret_refs(
+    definition: Definition, codes: Sequence[str], schema_of: Callable[[str], Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Yield each place that names a secret, and its name; `codes` are those of the tools, and `schema_of` gives the
+    schema of the arguments of one.
 
     The key of a model's endpoint is none: only the model gets it.
     """
@@ -21,8 +24,8 @@ def secret_refs(definition: Definition, schemas: Mapping[str, Mapping[str, Any]]
         name = entry if isinstance(entry, str) else entry.name
         if name in secrets:
             yield f"env/{index}", name
-    for use in uses_of(definition, [code for code in schemas if code != AGENT]):
-        schema = dict(schemas[use.tool])
+    for use in uses_of(definition, [code for code in codes if code != AGENT]):
+        schema = dict(schema_of(use.tool))
         keys = [key for key in sorted(author_keys(schema)) if key.endswith(NAMES_A_SECRET)]
         known, of_host = use.known(), {key: schema["properties"][key].get("default") for key in keys}
         for key in keys:

@@ -18,7 +18,8 @@ output that looks like one is never filled.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -31,6 +32,8 @@ from utools.near_names import near_names
 ROOTS = ("external", "env", "nodes", "run")
 ITEM_ROOTS = ("item", "index")
 """Roots in a node with `foreach`: the item of the list, and its number from 0."""
+MOST = 256
+"""Placeholders that are read once."""
 TEMPLATE = "template"
 BRACES = "{{"
 _PLACEHOLDER = lazy_compile(r"""\{\{((?:\s*(?:'\{\{'|"\{\{")\s*)|[^{}]*)\}\}""")
@@ -244,6 +247,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
+@lru_cache(MOST)
 def _read_placeholder(inner: str, where: str, *, quoted: bool = True) -> Placeholder | None:
     """Read what is between the braces; None for the braces themselves, in quotes."""
     if _BRACES.fullmatch(inner):

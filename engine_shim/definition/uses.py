@@ -59,4 +59,4 @@ def _uses_of_agent(
 
 
 def _is_known(value: Any) -> bool:
-    return not any(True for _ in read_placeholders(value))
+    return next(read_placeholders(value), None) is None

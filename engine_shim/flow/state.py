@@ -100,9 +100,10 @@ class State:
         taken = started.get("taken", {}).get("visits", {})
         self.begun_in: dict[Key, str] = {(node, n): run for run, keys in taken.items() for node, n in keys}
         self.external, self.env, self.handed = started["external"], started["env"], started.get("handed", {})
-        self.has_quoted_keys = rules_of(started)["flow"] > 1
+        rules = rules_of(started)
+        self.has_quoted_keys = rules["flow"] > 1
         self.marks = marks_of(started)
-        self.gives_declared = self.judges_answer = rules_of(started)["flow"] > 2
+        self.gives_declared = self.judges_answer = rules["flow"] > 2
         self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         compiled = compiled or read_compiled(started["definition"])
@@ -118,7 +119,7 @@ class State:
         self.judging: dict[Key, tuple[VisitState, Edge]] = {}
         self.cancelled = False
         limits = Limits(**started.get("limits") or {})
-        counts_parts = rules_of(started)["usage"] > 1
+        counts_parts = rules["usage"] > 1
         self.budget = Budget(limits, **(started.get("spent") or {}), counts_parts=counts_parts)
         self._open: list[tuple[int, Key]] = []
         self._unjudged: list[tuple[int, int, int, VisitState, Edge]] = []
@@ -145,7 +146,7 @@ class State:
     def is_limited(self) -> bool:
         """Whether there is a limit on what nested runs may spend in all."""
         limits = self.budget.limits
-        return any(limit is not None for limit in (limits.tool_calls, limits.tokens, limits.cost))
+        return (limits.tool_calls, limits.tokens, limits.cost) != (None, None, None)
 
     # ── visits ────────────────────────────────────────────────────────────────────────────────────
 

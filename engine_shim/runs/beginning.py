@@ -69,11 +69,12 @@ class Beginning(Forking):
         def write(stop: StopSignal) -> Job:
             if on_begin is not None:
                 on_begin(start.run)
-            if self._starter.write(start, submitter):
+            begun = self._starter.write(start, submitter)
+            if begun is None:
                 check = HostCheck(start.preparer.grant)
                 refuse(check.recorded_problems(self._index.load_to_go_on(start.run), start.checked.base))
                 self._controls.apply_last(start.run, stop, "caller")
-            return Job(start.run, start.spec, start.preparer, stop, on_event, start.conversation, deps)
+            return Job(start.run, start.spec, start.preparer, stop, on_event, start.conversation, deps, begun)
 
         return await self._drive(start.run, write, on_taken)
 

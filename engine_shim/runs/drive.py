@@ -5,10 +5,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import field, replace
 from functools import partial
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from agent_core.errors import Abandoned
 from agent_core.journal.operations import Spec
+from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import Ended
 from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.control import StopSignal, cancel_pending
@@ -24,7 +26,9 @@ from agent_core.statuses import ENDED, RunStatus
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.branch import is_of_node
 from engine_shim.flow.outcome import FlowOutcome
+from engine_shim.intervals import SIGNAL_INTERVAL_S
 from engine_shim.runs.prepare import Preparer
+from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
 from utools.lean_dataclass import dataclass
@@ -95,9 +99,24 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """What was written just now of a run that begins: what the list has of it, and its first record."""
+
+    entry: RunEntry
+    started: Row
+    at: float = field(default_factory=monotonic)
+
+    @property
+    def tape(self) -> Tape | None:
+        """The run's tape; None where it waited so long for its turn that others may have written into it."""
+        return {ROOT: [self.started]} if monotonic() - self.at < SIGNAL_INTERVAL_S else None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, the stored
-    conversation of which it is a turn, and what its caller gives the tools."""
+    conversation of which it is a turn, what its caller gives the tools, and what needs no reading if it has just
+    begun."""
 
     run: str
     spec: Spec
@@ -106,6 +125,7 @@ class Job:
     on_event: OnEvent = None
     conversation: str | None = None
     deps: object = None
+    begun: Begun | None = None
 
 
 class Driver(Protocol):
@@ -119,14 +139,15 @@ class Driver(Protocol):
 
 
 class RunDriver:
-    """Drives the runs of one store, as there are `slots`. DefinitionError for keys that cannot sign, or a
-    patience that is none."""
+    """Drives the runs of one store, as there are `slots`. `keep` gets each result before the list of runs tells of it.
+    DefinitionError for keys that cannot sign, or a patience that is none."""
 
     def __init__(self, store: RunStore, slots: Line, observe: Observe) -> None:
         self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self.observe = slots, observe
         self.watch: Callable[[str], AnswerListener] | None = None
+        self.keep: Callable[[RunResult], None] | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """Drive the run to its result, and keep its status in the index up to date.
@@ -139,13 +160,17 @@ class RunDriver:
                 result = await self._run_with_limit(job)
             except asyncio.CancelledError:
                 job.stop.request("cancel")
-                await self._retry(job, partial(self._settle, await self._run_until_stopped(job)))
+                again = replace(job, begun=None)
+                await self._retry(job, partial(self._settle, await self._run_until_stopped(again)))
                 raise
             if job.stop.is_lost and result.status not in ENDED:
                 raise Abandoned(job.run)
+            if self.keep is not None:
+                self.keep(result)
             await self._retry(job, partial(self._settle, result))
             if job.stop.requested is not None or not await self._has_event(job, result):
                 return result
+            job = replace(job, begun=None)
 
     def _settle(self, result: RunResult) -> None:
         is_released = result.status == "paused" and self._index.last_control(result.run_id) != "pause"
@@ -166,8 +191,11 @@ class RunDriver:
             raise Abandoned(job.run)
         cancel_pending(self._journal, job.run, self._keys)
 
-    def _set_running(self, run: str) -> None:
-        self._index.set_status(run, "running", unless=ENDED)
+    def _set_running(self, job: Job) -> None:
+        if job.begun is None:
+            self._index.set_status(job.run, "running", unless=ENDED)
+        else:
+            self._index.store.save(replace(job.begun.entry, status="running"))
 
     async def _retry(self, job: Job, work: Callable[[], T]) -> T:
         return await retry_until_available(self._journal, work, run=job.run, patience=self._patience)
@@ -175,7 +203,7 @@ class RunDriver:
     async def _run_with_limit(self, job: Job) -> RunResult:
         """Wait for a slot among the runs that are driven; a cancelled run needs none."""
         async with nullcontext() if job.stop.requested == "cancel" else self._slots.slot():
-            await self._retry(job, partial(self._set_running, job.run))
+            await self._retry(job, partial(self._set_running, job))
             return await self._run_until_stopped(job)
 
     async def _run_until_stopped(self, job: Job) -> RunResult:
@@ -183,7 +211,7 @@ class RunDriver:
         result = await self._run_once(job)
         while job.stop.requested == "cancel" and result.status not in ENDED:
             await self._retry(job, partial(self._cancel_pending, job))
-            result = await self._run_once(job)
+            result = await self._run_once(replace(job, begun=None))
         return result
 
     def _listener(self, job: Job) -> AnswerListener | None:
@@ -199,9 +227,8 @@ class RunDriver:
         listener: AnswerListener | None = None,
     ) -> Executor:
         """Return what a run needs of this host."""
-        grant, prepare = preparer.grant, preparer.by_tool()
-        models, redactor = grant.models.at(preparer.base), grant.secrets.redactor()
-        about = (models, prepare, grant.secrets, redactor, listener, observer, self._clock.read)
+        grant, prepare, models = preparer.grant, preparer.by_tool(), preparer.grant.models.at(preparer.base)
+        about = (models, prepare, grant.secrets, preparer.redactor, listener, observer, self._clock.read)
         return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
@@ -221,5 +248,6 @@ class RunDriver:
             stop=job.stop,
             inbox=inbox,
             patience=self._patience,
+            begun=None if job.begun is None else job.begun.tape,
         )
         return RunResult._from_ended(ended)

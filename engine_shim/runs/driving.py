@@ -73,6 +73,10 @@ class Driving:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
         self._driver.watch = watch
 
+    def _keep_results(self, keep: Callable[[RunResult], None]) -> None:
+        """Let `keep` have the result of each run that this process drives, before the list of runs tells of it."""
+        self._local.keep = keep
+
     def _executor(self, run_id: str) -> Executor:
         """Return what a run of the store needs of this host, for a driver elsewhere. DefinitionError when this
         host lacks a tool, a model's key or a secret that it needs."""

@@ -140,8 +140,9 @@ class HostCheck:
 
     def _missing_secrets(self, workflow: Workflow) -> Iterator[tuple[str, Problem]]:
         """Yield the secrets that tools cannot get, by name: not allowed, or allowed and not set."""
-        schemas = {tool.code: self.registry._schema(tool.code).schema for tool in self.registry.all()}
-        for where, name in secret_refs(workflow.definition, schemas):
+        registry = self.grant.registry
+        codes = [tool.code for tool in registry.all()]
+        for where, name in secret_refs(workflow.definition, codes, lambda code: registry._schema(code).schema):
             try:
                 self.grant.secrets(name)
             except ToolError as error:

@@ -22,6 +22,8 @@ log = logging.getLogger("engine_shim")
 CERTAIN_S: Final = KEPT - 1.0
 """So long after it was renewed a lease is relied upon: a little less than it holds, as clocks differ, and a record
 takes its time."""
+IDLE_ROUNDS: Final = 10
+"""So often the thread looks for runs in vain before it ends: to start one costs more than a look."""
 STEADY_CLOCK: Final = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
 
@@ -48,7 +50,8 @@ class _Driven:
 class LeaseKeeper:
     """The runs that this driver drives, in whichever event loops.
 
-    A thread renews their leases for as long as there are any, so that a busy event loop loses none. A run whose lease
+    A thread renews their leases for as long as there are any, so that a busy event loop loses none. It ends a while
+    after the last one: where runs come one at a time, the next one finds it. A run whose lease
     was not renewed in time stands still before another driver can have it: no record is appended and no act begins
     until the lease is renewed, by this thread or by who is about to append. If it is still this driver's then, the run
     goes on, as after a store that was away for all. If another one has it, the run is given up: nothing more begins,
@@ -67,7 +70,6 @@ class LeaseKeeper:
         self._leaving: dict[tuple[str, asyncio.AbstractEventLoop | None], asyncio.Event] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._idle = threading.Event()
 
     @asynccontextmanager
     async def driving(self, run: str) -> AsyncIterator[StopSignal]:
@@ -123,7 +125,6 @@ class LeaseKeeper:
                     self._leases.release(run, self.driver)
                     return
                 self._driven[run] = driven.stop.hold = driven
-                self._idle.clear()
                 if self._thread is None:
                     thread = threading.Thread(target=self._renew_while_needed, name="leases", daemon=True)
                     thread.start()  # may fail, and is tried again with the next run then
@@ -138,8 +139,6 @@ class LeaseKeeper:
                 return
             self._passing.add(run)  # else somebody else here could take what is released a moment later
             del self._driven[run]
-            if not self._driven:
-                self._idle.set()
         try:
             self._leases.release(run, self.driver)
         except JournalAway as error:
@@ -165,14 +164,17 @@ class LeaseKeeper:
             self.notify(run, signal)
 
     def _renew_while_needed(self) -> None:
-        logged = ""
+        logged, idle = "", 0
         while True:
-            self._idle.wait(SIGNAL_INTERVAL_S)
+            time.sleep(SIGNAL_INTERVAL_S)
             with self._lock:
                 driven = dict(self._driven)
-                if not driven:
+                idle = 0 if driven else idle + 1
+                if idle >= IDLE_ROUNDS:
                     self._thread = None
                     return
+            if not driven:
+                continue
             try:
                 self.renew(driven)
             except Exception as error:  # whatever it is, the next attempt comes soon: without it the runs are lost

@@ -64,7 +64,7 @@ class Preparer:
     ) -> None:
         self.base, self.grant, self._catalog, self._begun = base, grant, catalog, begun
         self._registry, self._info = grant.registry, grant.models.info(base)
-        self._redactor = grant.secrets.redactor()
+        self.redactor = grant.secrets.redactor()
         self._compiled: dict[str, CompiledFlow] = {}
         if checked is not None:
             self._add_plan(checked)
@@ -106,7 +106,7 @@ class Preparer:
         kind, colon, file = str(config.get("model")).partition(":")
         if below and kind == "scripted" and colon:
             config = {**config, "model": f"scripted:{Path(below) / file}"}
-        prepare = agent_preparer(self._registry, self._redactor, self.base / below, self._info)
+        prepare = agent_preparer(self._registry, self.redactor, self.base / below, self._info)
         return prepare(run, path, config, inherited)
 
     def _make_body(
@@ -118,14 +118,14 @@ class Preparer:
             "format": FORMAT,
             "run": run,
             "at": now(),
-            "definition": self._redactor.value(data),
-            "external": self._redactor.value(external),
+            "definition": self.redactor.value(data),
+            "external": self.redactor.value(external),
             "env": self._read_env(definition),
             **({"from": "http"} if self.grant.bounds.from_http else {}),
             "limits": _limits(definition, inherited),
             **({"handed": handed} if handed else {}),
             "tools": {node.tool: self._describe_tool(node.tool) for node in definition.nodes},
-            "redaction": self._redactor.rules,
+            "redaction": self.redactor.rules,
             "versions": {"agent_core": installed_version()},
             "rules": CURRENT,
         }
@@ -144,7 +144,7 @@ class Preparer:
                     raise DefinitionError(str(error), where=f"env/{index}") from None
                 continue
             try:
-                values[name] = self._redactor.text(self.grant.variables.read(name))
+                values[name] = self.redactor.text(self.grant.variables.read(name))
             except DefinitionError as error:
                 raise DefinitionError(message_of(error), where=f"env/{index}") from None
         return values

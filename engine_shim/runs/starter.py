@@ -15,6 +15,7 @@ from engine_shim.definition.errors import refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow, check
+from engine_shim.runs.drive import Begun
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.known_workflows import KnownWorkflows
@@ -90,26 +91,29 @@ class RunStarter:
         preparer = self.preparer(grant, checked.base, checked, begun=begun)
         return Start(run, checked, preparer.start(run, checked, inputs, {}), preparer, is_new)
 
-    def write(self, start: Start, submitter: str | None = None) -> bool:
-        """Write how a run begins, and who handed it in. True when the store held it already, as the same."""
-        run, checked = start.run, start.checked
-        is_known = not start.is_new and self._index.has_begun(run, start.body)
-        if not is_known or self._store.entry(run) is None:
-            self.add_entry(run, start.body, checked.base.resolve(), start.body["at"], submitter)
-        elif submitter is not None:
-            self._store.save_submission(run, submitter)
-        if not is_known:
+    def write(self, start: Start, submitter: str | None = None) -> Begun | None:
+        """Write how a run begins, and who handed it in. None when the store held it already, as the same."""
+        run, base, at = start.run, start.checked.base, start.body["at"]
+        if start.is_new or not self._index.has_begun(run, start.body):
+            entry = self.add_entry(run, start.body, base.resolve(), at, submitter)
             started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **start.body})
             self._store.journal.append(run, [started])
-        return is_known
+            return Begun(entry, started)
+        if self._store.entry(run) is None:
+            self.add_entry(run, start.body, base.resolve(), at, submitter)
+        elif submitter is not None:
+            self._store.save_submission(run, submitter)
+        return None
 
-    def add_entry(self, run: str, started: Json, base: Path, at: str, submitter: str | None = None) -> None:
+    def add_entry(self, run: str, started: Json, base: Path, at: str, submitter: str | None = None) -> RunEntry:
         """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name."""
         definition, note = started["definition"], started.get("turn", {})
         agent = note.get("name", "")
         version = "" if agent else definition.get("version", "1")
         entry = RunEntry(run, agent or definition["id"], version, "pending", at, str(base), host=self.host)
-        self._store.save(replace(entry, agent=agent, conversation=note.get("conversation"), submitter=submitter))
+        entry = replace(entry, agent=agent, conversation=note.get("conversation"), submitter=submitter)
+        self._store.save(entry)
+        return entry
 
     def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         """Return what prepares the runs below a directory."""

@@ -43,12 +43,18 @@ class DrivenRuns:
         self._engine, self._feeds, self._share, self._tenant = engine, feeds, share, tenant
         self._open: dict[str, asyncio.Task[RunResult]] = {}
         self._beginning: set[asyncio.Task[RunResult]] = set()
+        self._new: set[str] = set()
         self._results: dict[str, RunResult] = {}
         self._is_closing = asyncio.Event()
+        engine._keep_results(self._keep)
 
     def __contains__(self, run: object) -> bool:
         """Return whether this process drives a run, or will when its turn comes."""
         return run in self._open
+
+    def has_begun(self, run: str) -> bool:
+        """Return whether a run that is driven began here."""
+        return run in self._new
 
     def result(self, run: str) -> RunResult | None:
         """Return the result of a run that has ended here lately."""
@@ -70,8 +76,9 @@ class DrivenRuns:
             closing.cancel()
         return True
 
-    async def launch(self, run: str, drive: Drive, is_followed: bool, by: str) -> None:
-        """Drive in the background. Raises what is refused, and continues when its caller goes away."""
+    async def launch(self, run: str, drive: Drive, is_followed: bool, by: str, *, is_new: bool = False) -> None:
+        """Drive in the background. Raises what is refused, and continues when its caller goes away. `is_new` says that
+        the run begins."""
         if self._is_closing.is_set():
             raise ServerEnds
         token = None if by == RECOVERY else by
@@ -80,14 +87,18 @@ class DrivenRuns:
             self._feeds.expect(run)
         self._share.add(self._tenant, token)
         taken = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken)), name=run)
+        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken, is_new=is_new)), name=run)
         self._beginning.add(task)
         task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
         task.add_done_callback(lambda done: self._note_begun(done, taken))
         await taken
 
-    def _note_taken(self, run: str, task: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]") -> None:
+    def _note_taken(
+        self, run: str, task: "asyncio.Task[RunResult]", taken: "asyncio.Future[None]", *, is_new: bool
+    ) -> None:
         """Keep a run that nothing refuses, and let its caller continue."""
+        if is_new:
+            self._new.add(run)
         self._beginning.discard(task)  # it counts once
         self._open[run] = task
         task.add_done_callback(lambda done: self._close(run, done))
@@ -113,6 +124,7 @@ class DrivenRuns:
     def _close(self, run: str, done: "asyncio.Task[RunResult]") -> None:
         if self._open.get(run) is done:
             del self._open[run]
+            self._new.discard(run)
         error = None if done.cancelled() else done.exception()
         if not done.cancelled() and error is None:
             self._keep(done.result())

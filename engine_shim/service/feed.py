@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -15,8 +15,6 @@ from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import Passing
 from engine_shim.store.run_store import RunStore
 
-TOGETHER_S: Final = 0.02
-"""What happens within this time is read together."""
 HEARTBEAT_S: Final = 15.0
 """How long a follower hears nothing at most."""
 AT_ONCE: Final = 200
@@ -26,10 +24,20 @@ log = logging.getLogger("engine_shim")
 
 
 class Feed:
-    """The events of one run: each is read and encoded once for all followers."""
+    """The events of one run: each is read and encoded once for all followers. `pace` gives the seconds within which
+    what happens is read together, and `on_left` hears of a follower who leaves."""
 
-    def __init__(self, store: RunStore, run: str, passing: PassingReader | None = None) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        run: str,
+        passing: PassingReader | None = None,
+        *,
+        pace: Callable[[], float],
+        on_left: "Callable[[Feed], None]",
+    ) -> None:
         self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
+        self._pace, self._on_left = pace, on_left
         self.passing = passing
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
@@ -68,13 +76,15 @@ class Feed:
                 if self._is_over:
                     return
                 try:
-                    await asyncio.wait_for(self._added.wait(), HEARTBEAT_S)
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await self._added.wait()
                 except TimeoutError:
                     yield []
         finally:
             self._followers -= 1
             if not self._followers:
                 self._pump.cancel()
+            self._on_left(self)
 
     @property
     def is_followed(self) -> bool:
@@ -102,9 +112,10 @@ class Feed:
                     await asyncio.sleep(0)
             self._merge.note_all_read()
             self._wake()
-            await asyncio.sleep(TOGETHER_S)
+            await asyncio.sleep(self._pace())
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), QUIET_INTERVAL_S)
+                async with asyncio.timeout(QUIET_INTERVAL_S):
+                    await self._news.wait()
             self._news.clear()
 
     async def _read_tail(self) -> Iterable[Placed | Shown]:

@@ -100,7 +100,7 @@ class FeedMerge:
 
     def read(self, position: int, row: Row) -> None:
         """Read a row of the journal, unless it was read before."""
-        if position <= self.row:
+        if position <= self._at.row:
             return
         self._show_noted(_Key(row.path, row.n))
         self._at, self._last[row.path] = Position(position, 0), row.n

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from agent_core.errors import JournalError
@@ -20,6 +22,10 @@ from utools.lean_dataclass import dataclass
 HEARTBEAT: Final = b": still here\n\n"
 EXPECTED_S: Final = 5.0
 """How long what happens in a run is kept for somebody who asked for it to begin, and is about to follow it."""
+TOGETHER_S: Final = (0.02, 0.1)
+"""What happens in a run within this time is read together: the more runs are followed, the more of it."""
+READS_A_SECOND: Final = 1000.0
+"""So many reads all feeds make together, as long as the longest of these times allows it."""
 TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 OVERLAP: Final = 256
@@ -72,7 +78,7 @@ class Feeds:
     def frames(self, run: str, after: Position) -> AsyncGenerator[list[Frame]]:
         """Return the events of a run after a position, as `Feed.follow` gives them. The run counts as followed from now
         on."""
-        return self._follow(run, self._open(run), after)
+        return self._open(run).follow(after)
 
     def _open(self, run: str) -> Feed:
         """Return the feed of a run; there is a look at the store as long as there is one."""
@@ -80,8 +86,12 @@ class Feeds:
             self._looking = asyncio.create_task(self._look_on())
         if (feed := self._feeds.get(run)) is None:
             reader = None if self._passing is None else PassingReader(self._passing, run)
-            feed = self._feeds[run] = Feed(self._store, run, reader)
+            feed = self._feeds[run] = Feed(self._store, run, reader, pace=self._pace, on_left=partial(self._drop, run))
         return feed
+
+    def _pace(self) -> float:
+        shortest, longest = TOGETHER_S
+        return min(longest, max(shortest, len(self._feeds) / READS_A_SECOND))
 
     async def _look_on(self) -> None:
         """Wake the feeds of runs with new rows, until it is cancelled, when there is no feed any more.
@@ -112,14 +122,6 @@ class Feeds:
             for feed in feeds:
                 if feed.passing in found:
                     feed.wake()
-
-    async def _follow(self, run: str, feed: Feed, after: Position) -> AsyncGenerator[list[Frame]]:
-        try:
-            async with aclosing(feed.follow(after)) as followed:  # its follower is gone before the look at the others
-                async for frames in followed:
-                    yield frames
-        finally:
-            self._drop(run, feed)
 
     async def follow_many(
         self, wanted: Sequence[tuple[str, Position]], missing: Collection[int] = ()
@@ -176,13 +178,13 @@ class FeedListener:
 
     @property
     def wants_answers(self) -> bool:
-        return self.feeds.find(self.run) is not None
+        return self.run in self.feeds._feeds
 
     def resume_from(self, tape: Tape) -> None:
         """Nothing: a feed reads the journal itself."""
 
     def __call__(self, row: Row) -> None:
-        if feed := self.feeds.find(self.run):
+        if feed := self.feeds._feeds.get(self.run):
             feed.note(row)
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:

@@ -98,7 +98,7 @@ class RunService:
             try:
                 if not takes_unlisted:
                     refuse(unlisted_inputs(workflow.definition, external))
-                await self.driven.launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by)
+                await self.driven.launch(run, lambda on_taken: begin(on_taken=on_taken), is_followed, by, is_new=True)
             except (RunBusy, DefinitionError) as error:
                 if key is None or (isinstance(error, DefinitionError) and not await self.store.has_started(run)):
                     raise
@@ -243,6 +243,8 @@ class RunService:
 
     async def check_exists(self, run: str) -> None:
         """RunNotFound when the store has no such run, nor a turn of a conversation."""
+        if self.driven.has_begun(run):
+            return
         await self.store.run_blocking(check_exists, self.engine.store, run, self.engine.host)
 
     async def check_goes_on(self, run: str) -> None:

@@ -22,6 +22,7 @@ TTL = 10.0
 RENEW_AFTER = TTL / 3
 KEPT = TTL - RENEW_AFTER
 """Seconds for which a lease holds at least, counted from before it was acquired or renewed."""
+_TAKE_NEW = "INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO NOTHING"
 _TAKE = """INSERT INTO run_claims (run, driver, until) VALUES (?, ?, ?) ON CONFLICT (run) DO UPDATE SET
     until = excluded.until, driver = excluded.driver,
     wish = CASE WHEN run_claims.driver = excluded.driver THEN run_claims.wish END
@@ -142,8 +143,10 @@ class StoreLeases:
 
     def acquire(self, run: str, driver: str) -> str | None:
         with self._database.writing(_subject(run)) as db:
-            row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
             now = self._now(db)  # not before the lock: a lease taken while we waited would seem to be of the future
+            if db.execute(_TAKE_NEW, (run, driver, now + TTL)).rowcount == 1:
+                return None
+            row = db.execute("SELECT driver, until FROM run_claims WHERE run = ?", (run,)).fetchone()
             if holder := living_holder(Lease(*row) if row else None, now, other_than=driver):
                 return holder
             before, until = row or (driver, 0.0)

@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
-from engine_shim.api.problems import ProblemRoute, responses
+from engine_shim.api.problems import open_router, responses
 from engine_shim.errors import RunNotFound
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
@@ -51,7 +51,7 @@ class _Files(StaticFiles):
 
 def serve_page(app: FastAPI, service: Service) -> None:
     """Serve the page of a service. It holds no data: what it shows it asks of the API, with the token of its user."""
-    app.include_router(_page_routes(Access(service)))
+    app.router.routes += _page_routes(Access(service)).routes
 
     @app.get("/ui/app.js", include_in_schema=False)
     async def show_script(request: Request) -> Response:
@@ -85,7 +85,7 @@ def _prepare_script() -> tuple[bytes, bytes, str]:
 
 
 def _page_routes(access: Access) -> APIRouter:
-    router = APIRouter(route_class=ProblemRoute, tags=["runs"], generate_unique_id_function=lambda route: route.name)
+    router = open_router("runs")
     read = access.needs("read")
 
     @router.get("/runs/{run_id}/page", response_class=HTMLResponse, responses=responses(404, 409))

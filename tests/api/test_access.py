@@ -1,5 +1,6 @@
 """Who may ask what: tokens and scopes, hosts and origins, sizes and slow bodies."""
 
+import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.routing import APIRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from engine_shim.api.app import create_router
@@ -306,3 +308,37 @@ def test_a_caller_is_told_who_he_is_and_what_he_may_do(host: Served) -> None:
     reader = host.client.get("/me", headers=host.issue("watcher", "read")).json()
     assert (reader["name"], reader["scopes"], reader["is_open"]) == ("watcher", ["read"], False)
     assert host.client.get("/me", headers=host.issue("boss", "admin")).json()["scopes"] == list(SCOPES)
+
+
+def test_routes_of_a_service_that_was_never_started_are_all_refused(tmp_path: Path) -> None:
+    service = Service.of_host(read_host_config(write_host(tmp_path)), tmp_path / "runs.db", is_open=True)
+    routes = [each for each in create_router(service).routes if isinstance(each, APIRoute)]
+
+    async def ask(route: APIRoute) -> int:
+        app = FastAPI()
+        app.include_router(create_router(service))
+        path = re.sub(r"\{[^}]*\}", "x", route.path)
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://program") as client:
+            return (await client.request(next(iter(route.methods)), path, json={})).status_code
+
+    import asyncio
+
+    assert len(routes) > 30
+    assert {route.path: asyncio.run(ask(route)) for route in routes} == {route.path: 503 for route in routes}
+
+
+def test_program_that_includes_the_router_may_check_callers_first(host: Served) -> None:
+    async def refuse() -> None:
+        raise HTTPException(418, "not today")
+
+    async def ask(path: str) -> httpx2.Response:
+        app = FastAPI()
+        app.include_router(create_router(host.service), dependencies=[Depends(refuse)])
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://program") as client:
+            return await client.get(path, headers=host.issue("checked", "read"))
+
+    import asyncio
+
+    for path in ("/runs/nobody", "/workflows", "/v1/models"):
+        answer = asyncio.run(ask(path))
+        assert (answer.status_code, "not today" in answer.text) == (418, True)

@@ -12,6 +12,7 @@ import pytest
 
 from agent_core import MemoryJournal
 from agent_core.errors import JournalError
+from agent_core.journal.record import Row
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.feeds import OVERLAP, TOGETHER_BYTES, Feeds
 from support.served_host import Served, read_events, served
@@ -221,6 +222,41 @@ def test_runs_without_news_are_looked_at_all_together() -> None:
     assert looks[:4] == [0, 390 - OVERLAP, 400 - OVERLAP, 400 - OVERLAP]
     assert len(reads) <= 30 + 2, "each once, and again where a look saw news"
     assert reads.count("r3") == 2
+
+
+async def test_a_batch_of_rows_is_read_once_for_all_who_follow(host: Served) -> None:
+    rows = host.store.tail(host.submit("desk@1", message="How many?")["run_id"])
+    assert await count_reads(rows, followers=50) == await count_reads(rows, followers=1) == 1 + len(rows)
+
+
+async def count_reads(rows: list[tuple[int, Row]], *, followers: int) -> int:
+    """How often the rows of a run are read that come one by one, each once all have the events of the one before."""
+    reads, known, heard = list[int](), list[tuple[int, Row]](), [0] * followers
+
+    def tail(run: str, after: int) -> Any:
+        reads.append(after)
+        return [each for each in known if each[0] > after]
+
+    feeds = feeds_of(tail)
+
+    async def follow(number: int) -> None:
+        async for frames in feeds.frames("r", Position(0, 0)):
+            heard[number] += len(frames)
+
+    following = [asyncio.create_task(follow(number)) for number in range(followers)]
+    listener = feeds.watch("r")
+    async with asyncio.timeout(20):
+        while not reads:
+            await asyncio.sleep(0)
+        for count, (position, row) in enumerate(rows, 2):
+            known.append((position, row))
+            listener(row)
+            while len(reads) < count:
+                await asyncio.sleep(0.001)
+        await asyncio.gather(*following)
+    assert len(set(heard)) == 1
+    assert heard[0] == 6
+    return len(reads)
 
 
 async def test_look_for_all_feeds_outlives_an_error_that_nobody_foresaw(caplog: pytest.LogCaptureFixture) -> None:

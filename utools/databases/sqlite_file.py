@@ -88,9 +88,11 @@ class SqliteFile:
         surrogate, which no text of SQLite has."""
         if self._db is None and not self.path.exists():
             return []
-        if any(isinstance(each, str) and _HALF_SURROGATE.search(each) for each in values):
-            return []
-        with self._connection() as db:
+        for each in values:
+            if isinstance(each, str) and _HALF_SURROGATE.search(each):
+                return []
+        with self._lock:
+            db = self._connected()
             return db.execute(query, values).fetchall() if table in self._current_tables(db) else []
 
     @contextmanager
@@ -99,20 +101,22 @@ class SqliteFile:
         if self._db is None and not self.path.exists():
             yield
             return
-        with self._connection() as db:
+        with self._lock:
+            db = self._connected()
             self._current_tables(db)
             db.execute("BEGIN")
             _tables(db)  # the moment is that of the first read
         try:
             yield
         finally:
-            with self._connection() as db:
-                db.execute("ROLLBACK")
+            with self._lock:
+                self._connected().execute("ROLLBACK")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other writer shares. The first one makes the file, or migrates it."""
-        with self._connection() as db:
+        with self._lock:
+            db = self._connected()
             if not self._is_current:
                 self._lay_out(db)
             with transaction(db):
@@ -139,12 +143,11 @@ class SqliteFile:
             self._known_tables = schema, tables
         return tables
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._db is None:
-                self._db = self._connect()
-            yield self._db
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection, for who holds the lock."""
+        if self._db is None:
+            self._db = self._connect()
+        return self._db
 
     def _connect(self) -> sqlite3.Connection:
         new = not self.path.exists()

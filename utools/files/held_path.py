@@ -25,4 +25,4 @@ def hold_path(path: Path, within: Iterable[Path], without: Iterable[Path] = ()) 
 
 
 def _is_in(real: Path, directories: Iterable[Path]) -> bool:
-    return any(real.is_relative_to(os.path.realpath(each)) for each in directories)
+    return any(map(real.is_relative_to, map(os.path.realpath, directories)))

@@ -17,7 +17,7 @@ from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
 from utools.secrets.json_edits import edit_leaves, number_duplicates
 from utools.secrets.json_values import Span, find_open, find_values
-from utools.secrets.key_formats import ARMOUR_END, find_keys, is_hinted, unsettled_key
+from utools.secrets.key_formats import ARMOUR_END, HINT, find_keys, unsettled_key
 from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
 from utools.secrets.patterns import find_patterns
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
@@ -56,14 +56,11 @@ class Redactor:
         numbers = ((number_of(secrets[name]), name) for name in self._names)
         self._numbers = {number: name for number, name in numbers if number is not None}
         self._longest = max(map(len, self._forms), default=1)
+        self.is_idle = not self._forms and not self._formats and not self._patterns
+        """Whether nothing is ever replaced."""
 
     def __repr__(self) -> str:
         return f"Redactor({', '.join(self._names)})"
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is ever replaced."""
-        return not self._forms and not self._formats and not self._patterns
 
     @property
     def rules(self) -> list[dict[str, Any]]:
@@ -184,7 +181,7 @@ class Redactor:
     def _find(self, text: str) -> list[Find]:
         """Return where secrets are in a text that is taken as text."""
         found = self._find_known(text) if self._forms else []
-        if self._formats and is_hinted(text):
+        if self._formats and HINT.search(text):
             found += find_keys(blank_finds(text, found), self._formats)
         if self._patterns:
             found += join_finds(list(find_patterns(blank_finds(text, sorted(found)), self._patterns)))
@@ -220,7 +217,7 @@ class Redactor:
             if plain == text:
                 return False
             text = plain
-            if (self._formats and is_hinted(text)) or (self._forms and self._squeezed_pattern.search(squeeze(text))):
+            if (self._formats and HINT.search(text)) or (self._forms and self._squeezed_pattern.search(squeeze(text))):
                 return True
         return False
 
@@ -246,12 +243,12 @@ class Redactor:
             text = orjson.dumps(value).decode()
         except (TypeError, ValueError):  # not JSON
             return True
-        if self._formats and is_hinted(text):
+        if self._formats and HINT.search(text):
             return True
         if ESCAPED_WITHIN_JSON.search(text) is None:
             return bool(self._forms) and pattern.search(squeeze_json(text)) is not None
         return any(
-            (self._formats and is_hinted(each)) or (self._forms and pattern.search(squeeze(each)))
+            (self._formats and HINT.search(each)) or (self._forms and pattern.search(squeeze(each)))
             for each in _readings(text)
         )
 
