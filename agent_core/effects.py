@@ -35,7 +35,8 @@ _NOT_INHERITED = Inherited()
 class CallModel(NamedTuple):
     """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
 
-    `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's own.
+    `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's
+    own, the latter without its `messages_json`.
     """
 
     step: int

@@ -37,6 +37,7 @@ from agent_core.journal.causes import causes_of
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
+from agent_core.journal.started import share_alike
 from agent_core.journal.strand import Run, Strand
 from agent_core.outputs import Json
 from agent_core.records import (
@@ -83,8 +84,8 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
             strand.write({"kind": "cancelled", "at": body.at})
         if isinstance(body, NotStarted):
             return body
-        started = begin.started(body)
-        del begin
+        started = share_alike(begin.started(body))
+        del begin, body
         strand.write(cast(Started, started))
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])

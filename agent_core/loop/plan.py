@@ -41,6 +41,7 @@ class Planned:
 def plan(started: Json) -> Loop:
     """Run an agent in plan mode, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
+    del started  # it may be large, and thousands of runs may be under way
     while True:
         planned = yield from _ask_for_plan(state)
         if isinstance(planned, AgentOutcome):

@@ -141,13 +141,13 @@ class EventListener:
     """
 
     callback: Callable[[Event], None]
-    reader: Reader = field(default_factory=Reader)
+    reader: Reader = field(default_factory=lambda: Reader(is_brief=True))
     streaming: set[str] = field(default_factory=set)
     wants_answers: bool = True
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without telling of them again."""
-        self.reader = Reader()
+        self.reader = Reader(is_brief=True)
         for path in sorted(tape, key=lambda path: path.count("/")):
             self.reader.read(tape[path][0])
             self.reader.read(tape[path][-1])

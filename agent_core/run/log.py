@@ -33,11 +33,11 @@ class LogListener:
     run: str
     redactor: Redactor
     observer: ActListener | None = None
-    reader: Reader = field(default_factory=Reader)
+    reader: Reader = field(default_factory=lambda: Reader(is_brief=True))
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
-        self.reader = Reader()
+        self.reader = Reader(is_brief=True)
         for path in sorted(tape, key=lambda path: path.count("/")):
             for row in tape[path]:
                 self.reader.read(row)
