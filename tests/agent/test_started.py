@@ -113,7 +113,8 @@ HISTORY = [{"role": "user", "content": "What came before?"}, {"role": "assistant
 
 async def test_runs_in_flight_have_their_policies_once_and_no_second_history() -> None:
     model, journal = Held(RUNS), MemoryJournal()
-    config = {"model": "held", "max_steps": 3, "allowed_tools": ["look"], "prompt": "Go."}
+    prompt = "Look, all of you."
+    config = {"model": "held", "max_steps": 3, "allowed_tools": ["look"], "prompt": prompt}
     runs = [
         asyncio.ensure_future(
             run_agent(
@@ -131,7 +132,7 @@ async def test_runs_in_flight_have_their_policies_once_and_no_second_history() -
     dicts = [each for each in gc.get_objects() if type(each) is dict]
     policies = [each for each in dicts if "provenance" in each and each.get("description") == look.description]
     configs = [
-        each for each in dicts if each.get("prompt") == "Go." and each.get("messages_json", HISTORY) is not HISTORY
+        each for each in dicts if each.get("prompt") == prompt and each.get("messages_json", HISTORY) is not HISTORY
     ]
     del dicts
     model.may_answer.set()
