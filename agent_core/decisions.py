@@ -1,11 +1,10 @@
 """What a person decides about a call that waits, and how the journal writes it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

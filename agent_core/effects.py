@@ -14,13 +14,13 @@ Replies carry time (`at`, ISO 8601 UTC; `seconds`, active) and tokens, so that n
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
 from agent_core.inherited import Inherited
 from agent_core.outputs import FinishReason, Json, WaitingCall
-from utools.lean_dataclass import dataclass
 from utools.tool import Effect as ToolEffect
 
 VerdictKind = Literal["run", "wait", "refuse"]
@@ -35,7 +35,8 @@ _NOT_INHERITED = Inherited()
 class CallModel(NamedTuple):
     """One question. `messages` are JSON texts in the shape that goes on the wire, oldest first.
 
-    `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's own.
+    `within` is how many seconds it may take, `cut` what was cut to make it fit; `tools` and `config` are the run's
+    own, the latter without its `messages_json`.
     """
 
     step: int

@@ -1,6 +1,7 @@
 """A run's policy: the whitelist with everything that judge has to know of each tool. Pure."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -20,9 +21,10 @@ Selected = dict[str, tuple[AllowedTool, str]]
 
 
 def arguments_of(policy: Mapping[str, Any] | None, args: Json) -> Json:
-    """Return what a tool gets: the author's preset and what the model sent. Judge refuses a model that sends preset
-    keys."""
-    return dict(args) if policy is None else {**policy["preset"], **args}
+    """Return what a tool gets: a copy of the author's preset, which other runs have too, and what the model sent. Judge
+    refuses a model that sends preset keys."""
+    preset = policy["preset"] if policy else None
+    return {**deepcopy(preset), **args} if preset else dict(args)
 
 
 def effect_of(policy: Mapping[str, Any] | None, args: Json) -> ToolEffect | None:

@@ -37,6 +37,6 @@ FOLLOW_INTERVALS_S: Final = (0.03, 0.5)
 """A process that submitted runs to Temporal: for their rows; often while they are appended, seldom otherwise. One that
 shows answers looks as often as a server does for its feeds."""
 QUIET_INTERVAL_S: Final = 5.0
-"""A follower of a run that another process drives: for its rows without any news."""
+"""A server: for rows of a run that somebody follows without any news of it; less often the more such runs there are."""
 SERVER_INTERVAL_S: Final = 1.0
 """A process that submitted a run to Temporal: for the server again after it failed to answer."""

@@ -6,10 +6,11 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from utools.errors import DefinitionError, ToolError
-from utools.lean_dataclass import dataclass
 
 LARGEST = 65_536
 """Bytes of each output that are stored, by default."""
@@ -86,10 +87,9 @@ async def run_command(
 
 
 def _write_stdin(transport: asyncio.SubprocessTransport, data: bytes) -> None:
-    pipe = transport.get_pipe_transport(0)
-    if isinstance(pipe, asyncio.WriteTransport):
-        pipe.write(data)
-        pipe.close()
+    pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))  # that of uvloop is no instance of it
+    pipe.write(data)
+    pipe.close()
 
 
 class _Output(asyncio.SubprocessProtocol):

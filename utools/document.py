@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.json_value import NotJson, as_json
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 

@@ -13,12 +13,11 @@ true, false a boolean: that one is the stricter
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from utools.errors import DefinitionError
-from utools.lean_dataclass import dataclass
 from utools.schema.compiled import prepare_schema
 from utools.tool import Args, Execute, Tool, ToolContext, is_async
 

@@ -1,6 +1,6 @@
 """LeftOut: a source of tools, or one tool of a source, that a host has to do without. Pure."""
 
-from utools.lean_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

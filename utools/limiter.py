@@ -5,9 +5,8 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     import asyncio  # a caller has it already; importing it takes longer than importing all of utools

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from utools.errors import DefinitionError
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,10 @@
 
 from asyncio import sleep
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import TypeVar
-
-from utools.lean_dataclass import dataclass
 
 T = TypeVar("T")
 

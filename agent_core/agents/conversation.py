@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
@@ -23,7 +23,6 @@ from agent_core.run.node import run_agent
 from agent_core.run.row_listener import Observe
 from agent_core.run.secrets import Secrets
 from utools.defaults import default_registry
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 
 RAISED: Mapping[str, type[AgentError]] = {"max_steps": MaxStepsExceeded, "model_error": ModelCallFailed}

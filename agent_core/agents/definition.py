@@ -1,7 +1,7 @@
 """An agent as its author defines it, and the config of the runs that it stands for."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,7 +11,6 @@ from agent_core.config import AgentConfig, AllowedTool, problems_of, read_config
 from agent_core.outputs import Json
 from agent_core.policy import find_tools, has_wildcard
 from agent_core.records import AgentNote
-from utools.lean_dataclass import dataclass
 from utools.problems import DefinitionErrors, Problem, gathering, refuse
 
 NEVER_BY_DEFAULT = ("shell_command", "invoke_workflow", "agent_core", "context_manager")

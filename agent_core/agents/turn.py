@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.config import AgentConfig
 from agent_core.outputs import Json
 from agent_core.records import TURN_TOOL, AgentNote
-from utools.lean_dataclass import dataclass
 
 NODE: Final = "agent_core"
 """The node whose output is the agent's."""

@@ -1,6 +1,6 @@
 """TurnRequest: a turn of a stored conversation, as it is asked for or was recorded, and what is stored of it."""
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from agent_core.agents.conversation import ConversationOptions
 from agent_core.agents.history import mark_messages
@@ -13,7 +13,6 @@ from agent_core.run.agent_drive import ROOT
 from agent_core.run.answer_type import AnswerReader
 from agent_core.run.run_id import new_run_id
 from utools.context.turns import Turn
-from utools.lean_dataclass import dataclass
 
 LONGEST_ID = 256
 """Characters of a conversation's id."""

@@ -1,6 +1,7 @@
 """Two recorded runs side by side, and where they part. Times, and what follows from them, are ignored. Pure."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from agent_core.audit.normalize import RunNames, find_changes, normalize, run_names
 from agent_core.audit.order import Order
@@ -8,7 +9,6 @@ from agent_core.audit.stats import RunStats, count_run
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

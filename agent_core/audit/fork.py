@@ -6,7 +6,7 @@ branches next to it stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
@@ -24,7 +24,6 @@ from agent_core.journal.signature import head_and_count, split_own_strands
 from agent_core.journal.strand import Loops, Run
 from agent_core.outputs import Json
 from agent_core.records import RunOrigin, encode_asked
-from utools.lean_dataclass import dataclass
 
 
 def fork_rows(

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.path import root_of
 from agent_core.journal.record import Record, Tape
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
 _GENERATED_ID: Final = lazy_compile(r"\d{8}-\d{6}-[0-9a-f]{8}")

@@ -1,6 +1,7 @@
 """Replay: the real loop on a recorded tape, with no way to the outside, to prove that it decides the same again."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.audit.explain import explain_difference
@@ -18,7 +19,6 @@ from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.outputs import Json, PolicyDecision
-from utools.lean_dataclass import dataclass
 
 _MODEL_ANSWERED = beginning("answered", reply="said")
 _BEGINNING = slice(len(_MODEL_ANSWERED))

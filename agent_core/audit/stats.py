@@ -1,6 +1,7 @@
 """A recorded run in a few numbers. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,6 @@ from agent_core.journal.path import parent_of
 from agent_core.journal.reader import find_agents, leave_nested, read_strands
 from agent_core.journal.record import Tape
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 
 Strands = Mapping[str, Sequence[Fact]]
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.effects import Failed, ModelReply, ToolReply
@@ -11,7 +11,6 @@ from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
 from agent_core.records import Kind
 from agent_core.statuses import ListedStatus, status_of_reason
-from utools.lean_dataclass import dataclass
 
 COUNTED: Final[Collection[Kind]] = {"run_started", "asked", "answered", "run_finished"}
 """The records that are counted; the others, which may be large, are not decoded."""

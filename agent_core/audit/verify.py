@@ -1,5 +1,6 @@
 """Whether a recorded run is as it was written, and whether all of it is there."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.chain import find_chain_faults, is_finished
@@ -14,7 +15,6 @@ from agent_core.journal.signature import (
     split_own_strands,
 )
 from agent_core.journal.source import Contents, Fault, Source, open_source
-from utools.lean_dataclass import dataclass
 
 End = tuple[str, int]
 """A head and the number of rows under it."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -28,7 +28,6 @@ from agent_core.policy import Policies, ToolPolicy, binding_of, has_wildcard, se
 from agent_core.records import AgentStarted, JudgedCall
 from agent_core.rules import CURRENT, rules_of
 from agent_core.words.catalogue import Words, words_of
-from utools.lean_dataclass import dataclass
 from utools.problems import DefinitionErrors, problems_in
 
 VARIABLE_KEYS = frozenset(

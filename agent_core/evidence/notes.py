@@ -12,7 +12,6 @@ four are the first of the SHA-256 over the name, a line feed, a byte for the kin
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,13 +19,14 @@ from typing import Final, NamedTuple
 
 from agent_core.evidence.ed25519 import LENGTH, is_signed
 from agent_core.evidence.public_keys import PublicKey, Signer
+from utools.lazy_pattern import lazy_compile
 
 NOTE_KIND: Final = 1
 """An Ed25519 signature of the text."""
 COSIGNATURE_KIND: Final = 4
 """An Ed25519 signature of a checkpoint and a time, by somebody who has seen it."""
-_LINE: Final = re.compile(r"— (\S+) ([A-Za-z0-9+/=]+)")
-_NAME: Final = re.compile(r"[^\s+\x00-\x1f]{1,255}")
+_LINE: Final = lazy_compile(r"— (\S+) ([A-Za-z0-9+/=]+)")
+_NAME: Final = lazy_compile(r"[^\s+\x00-\x1f]{1,255}")
 MOST_SIGNATURES: Final = 100
 
 

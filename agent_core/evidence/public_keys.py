@@ -15,18 +15,18 @@ to be known of the key:
 Each of these lines may be missing. Times are UTC, to the millisecond, as records have them.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from agent_core.errors import DefinitionError
 from agent_core.evidence.ed25519 import decode_signature, encode_signature, is_signed, key_id, public_pem, read_public
+from utools.lazy_pattern import lazy_compile
 
-TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-_BLOCK: Final = re.compile(r"-----BEGIN ([^-]+)-----([^-]*)-----END \1-----")
+TIME: Final = lazy_compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_BLOCK: Final = lazy_compile(r"-----BEGIN ([^-]+)-----([^-]*)-----END \1-----")
 _LINES: Final = {"valid from": "since", "valid until": "until", "revoked since": "revoked", "reason": "reason"}
-_BLANK: Final = re.compile(r"\s*(#.*)?")
+_BLANK: Final = lazy_compile(r"\s*(#.*)?")
 
 
 class Signature(NamedTuple):

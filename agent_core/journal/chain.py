@@ -1,6 +1,7 @@
 """What makes a tape whole: each strand's chain, the strands that records close, and where each must end. Pure."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, get_args
 
@@ -14,7 +15,6 @@ from agent_core.journal.started import STARTED
 from agent_core.outputs import JsonValue
 from agent_core.records import Kind
 from agent_core.rules import CURRENT, unknown_rule
-from utools.lean_dataclass import dataclass
 
 _KINDS: Final = get_args(Kind)
 _FORMAT: Final = b"%d" % FORMAT

@@ -20,7 +20,7 @@ Each fact has its strand and number, and the innermost run that it belongs to; a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agent_core.effects import Failed, ModelReply, ReadMessage, ToolReply
@@ -36,7 +36,6 @@ from agent_core.records import (
     UnreadableReply,
 )
 from agent_core.statuses import EndedStatus
-from utools.lean_dataclass import dataclass
 from utools.tool import Effect as ToolEffect
 
 SUCCESS: Final = ("final", "completed")

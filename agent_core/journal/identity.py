@@ -1,10 +1,8 @@
 """StoreIdentity: which store a journal is, so that a seal says where its run is at home."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
-
-from utools.lean_dataclass import dataclass
 
 STORE: Final = "store_identity"
 COPIES: Final = "store_copies"

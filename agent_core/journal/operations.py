@@ -15,14 +15,13 @@ Fork        drives branches at the same time, and what `more` adds   what they r
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.effects import CallModel, Classify, ToolCall
 from agent_core.inherited import Inherited
 from agent_core.journal.record import Row, chain_row
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,20 @@ from agent_core.records import (
     decode_answer,
 )
 
+BRIEF_CONFIG: Final = ("model", "observation_max_len")
+"""Keys of an agent's config that a brief reader keeps."""
+
 
 class Reader:
     """Reads the rows of one run, those of a strand in order, and a strand after the record that it follows from.
 
     `runs` are the runs so far by strand. Rows whose facts nobody needs may be left out; an answer without the row of
-    its question has no `asked`.
+    its question has no `asked`. A brief reader, which follows a run in flight, keeps nothing of the run's conversation:
+    of its config what `BRIEF_CONFIG` names, and no `messages`, `texts`, `tools` and `external`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_brief: bool = False) -> None:
+        self._is_brief = is_brief
         self.runs: dict[str, RecordedRun] = {}
         self._asked: dict[str, Act] = {}
         self._owners: dict[str, RecordedRun | None] = {}
@@ -50,7 +55,7 @@ class Reader:
     def read(self, row: Row) -> Fact:
         """Return what a row says. Damaged for a record of a kind that there is not."""
         path, owners = row.path, self._owners
-        record = row.record() if row.n else read_started(row)
+        record = row.record() if row.n else read_started(row, is_brief=self._is_brief)
         if record["kind"] == "run_started":
             return self._begin_run(row, record)
         read_fact = _READERS.get(record["kind"])
@@ -78,6 +83,8 @@ class Reader:
                 del known[each]
 
     def _begin_run(self, row: Row, record: Record) -> RunStarted:
+        if self._is_brief:
+            record = _shorten(record)
         run = _read_run(row.path, record, self.run_of(parent_of(row.path)))
         self.runs[row.path] = self._owners[row.path] = run
         return RunStarted(row.path, row.n, run, run)
@@ -193,6 +200,13 @@ def _read_run(path: str, record: Record, above: RecordedRun | None) -> RecordedR
         max_steps=record["limits"].get("steps"),
         earlier_steps=record.get("spent", {}).get("steps", 0),
     )
+
+
+def _shorten(record: Record) -> Record:
+    """Return what a brief reader keeps of how a run begins."""
+    config = record.get("config", {})
+    brief = {key: config[key] for key in BRIEF_CONFIG if key in config}
+    return {**record, "config": brief, "messages": (), "texts": {}, "tools": {}, "external": {}}
 
 
 _Where = tuple[str, int, RecordedRun | None]

@@ -5,7 +5,7 @@ the next operation that needs them on disk, so every prefix of a journal is a le
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from agent_core.effects import (
@@ -37,6 +37,7 @@ from agent_core.journal.causes import causes_of
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
+from agent_core.journal.started import share_alike
 from agent_core.journal.strand import Run, Strand
 from agent_core.outputs import Json
 from agent_core.records import (
@@ -50,7 +51,6 @@ from agent_core.records import (
     encode_asked,
 )
 from agent_core.records import Cancelled as CancelledRecord
-from utools.lean_dataclass import dataclass
 
 # ── whole runs ───────────────────────────────────────────────────────────────────────────────────
 
@@ -84,8 +84,8 @@ def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
             strand.write({"kind": "cancelled", "at": body.at})
         if isinstance(body, NotStarted):
             return body
-        started = begin.started(body)
-        del begin
+        started = share_alike(begin.started(body))
+        del begin, body
         strand.write(cast(Started, started))
     elif started["kind"] == "cancelled":
         return Cancelled(started["at"])

@@ -24,7 +24,6 @@ from agent_core.evidence.public_keys import TIME, Keyring, PublicKeys, Signature
 from agent_core.journal.control import CONTROL
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Record, Row, Tape, chain_row, encode, genesis, run_head
-from utools.lean_dataclass import dataclass
 
 SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.errors import Damaged, JournalError
@@ -13,7 +13,6 @@ from agent_core.journal.jsonl import JsonlJournal, read_file
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.sqlite import SqliteJournal, is_database
 from agent_core.journal.store import Journal
-from utools.lean_dataclass import dataclass
 
 EXPECTED = 'neither the lines of one, {"run", "strand", "n", "hash", "record"} each, nor an SQLite database'
 """What a file that is no journal lacks."""

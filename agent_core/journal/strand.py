@@ -1,7 +1,7 @@
 """A strand as the recorder walks it: first what is on the tape, then what is written now. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
@@ -15,7 +15,6 @@ from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entr
 from agent_core.journal.started import read_started
 from agent_core.outputs import Json
 from agent_core.records import AnyRecord
-from utools.lean_dataclass import dataclass
 
 Loops = Mapping[str, Callable[[Record], Loop]]
 """The loops that can be run, by the name that `run_started` gives."""

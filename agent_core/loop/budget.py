@@ -1,5 +1,6 @@
 """What a run may still spend. It belongs to the logical run: a resume walks the tape and gets the same sums. Pure."""
 
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from agent_core.config import AgentConfig
@@ -7,7 +8,6 @@ from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.inherited import Inherited
 from agent_core.outputs import FinishReason, Json, RunUsage, TokenParts
 from agent_core.records import LimitsRecord, SpentRecord
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Marks of masked secrets among the arguments of a call: a tool would take one for the value. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +10,6 @@ import orjson
 from agent_core.outputs import Json, JsonValue
 from agent_core.rules import rules_of
 from agent_core.words.catalogue import ENGLISH, Words
-from utools.lean_dataclass import dataclass
 from utools.schema.faults import Fault, shown
 from utools.schema.pointer import pointer_of
 from utools.secrets.finds import mark_of

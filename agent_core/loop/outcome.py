@@ -1,6 +1,7 @@
 """How a call and how a whole agent run ended. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -10,7 +11,6 @@ from agent_core.effects import Failed, Result, ToolReply
 from agent_core.loop.judge import Verdict
 from agent_core.outputs import FinishReason, Json, WaitingCall
 from agent_core.words.catalogue import ENGLISH, Words, words_in
-from utools.lean_dataclass import dataclass
 
 CallResult = Result | Verdict
 """What became of one call: its result, or the verdict that refused it."""

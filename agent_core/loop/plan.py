@@ -4,7 +4,7 @@ It is made of the parts of react(): questions, repairs, judge, approvals, budget
 """
 
 from collections.abc import Generator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from agent_core.decisions import Deny, Edit
@@ -21,7 +21,6 @@ from agent_core.outputs import Json
 from agent_core.protocol.parse import Action, Final, Plan, PlanStep, ProtocolError
 from agent_core.protocol.reading import read_step
 from agent_core.records import AgentStarted, DecidedBody, PlanStatus, StepStatus
-from utools.lean_dataclass import dataclass
 
 Asking = Generator[Effect, Any, "Planned | AgentOutcome | None"]
 """It gives a plan that may begin, or the outcome when the run has ended; None to ask the model again."""
@@ -42,6 +41,7 @@ class Planned:
 def plan(started: Json) -> Loop:
     """Run an agent in plan mode, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
+    del started  # it may be large, and thousands of runs may be under way
     while True:
         planned = yield from _ask_for_plan(state)
         if isinstance(planned, AgentOutcome):

@@ -24,6 +24,7 @@ FALLBACK_REASONS = ("model_error", "timeout")
 def react(started: Json) -> Loop:
     """Run an agent, from its `run_started` record to its outcome."""
     state = RunState(cast(AgentStarted, started))
+    del started  # it may be large, and thousands of runs may be under way
     while True:
         reply = yield from ask(state)
         if isinstance(reply, AgentOutcome):

@@ -4,7 +4,7 @@ It is offered once an observation was cut. The loop itself knows what it gives, 
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from agent_core.config import AgentConfig
 from agent_core.outputs import Json
@@ -12,7 +12,6 @@ from agent_core.policy import is_denied
 from agent_core.protocol.clip import find_cut
 from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import ENGLISH, Words
-from utools.lean_dataclass import dataclass
 
 READ_OBSERVATION = "read_observation"
 

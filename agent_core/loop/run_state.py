@@ -47,7 +47,7 @@ class RunState:
     """A run in progress, from its `run_started` record."""
 
     def __init__(self, started: AgentStarted) -> None:
-        self.config: Json = started["config"]
+        self.config: Json = {key: each for key, each in started["config"].items() if key != "messages_json"}
         self.tools: Policies = started["tools"]
         self.started_at = self.at = started["at"]
         self.proof = proof_of(started)

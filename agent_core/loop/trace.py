@@ -1,14 +1,13 @@
 """The trace that a node emits: one step for each reply, shortened; the journal has the full record. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
 
 from agent_core.outputs import Json, TraceAction, TraceStep, UsedTool
 from agent_core.protocol.clip import clip, clip_args
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,10 +1,8 @@
 """ModelClient: the seam to language models."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-from utools.lean_dataclass import dataclass
 
 
 def _count_nothing() -> None:
@@ -20,8 +18,9 @@ class Question:
     thinks (none, low, medium, high), `service_tier` the class of service in the vendor's word, `user_id` for whom it is
     asked, `extra` are the vendor's own parameters. `within` is how many seconds the
     caller waits for the reply. `requested` must be called before each request, so that the requests of a reply that
-    never comes count too. `tools` are the run's policies by code, and `config` is its config: more than a model is
-    told, for what stands in for one in tests. Neither is sent, and neither may be changed.
+    never comes count too. `tools` are the run's policies by code, and `config` is its config without
+    `messages_json`: more than a model is told, for what stands in for one in tests. Neither is sent, and neither may be
+    changed.
     """
 
     model: str

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,6 @@ from agent_core.models.scripted import ScriptedModel
 from agent_core.models.targets import Target, Targets, explain_missing, vendor_at
 from agent_core.models.vendors import VENDORS, Vendor, model_info, normalize_url
 from utools.files.protected_paths import protect
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     import httpx2

@@ -1,6 +1,7 @@
 """ModelReach: the files and endpoints to which the models of a definition may lead, checked where a client is made."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +10,6 @@ from agent_core.errors import DefinitionError
 from agent_core.models.vendors import normalize_url
 from utools.errors import SandboxError
 from utools.files.held_path import hold_path
-from utools.lean_dataclass import dataclass
 
 ROOT: Final = Path("/")
 

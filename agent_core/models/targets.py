@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.named_endpoint import OFFLINE, NamedEndpoint
 from agent_core.models.reach import ModelReach
 from agent_core.models.vendors import VENDORS, Vendor, is_near, is_vendor_url, normalize_url, vendor_url
-from utools.lean_dataclass import dataclass
 
 
 class Target(NamedTuple):

@@ -1,14 +1,13 @@
 """The vendors: each one's endpoint for OpenAI's chat completions, its variables, its capabilities. A table."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agent_core.models.client import ModelInfo
 from agent_core.models.endpoint.capabilities import EndpointCapabilities
 from agent_core.models.prices import context_window, output_limit
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

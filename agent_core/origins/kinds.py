@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -11,7 +12,6 @@ from agent_core.origins.amounts import find_ibans, find_numbers, read_iban, read
 from agent_core.origins.dates import Date, find_dates, find_times, read_date, read_moment, read_time
 from agent_core.origins.whole import compose, lower
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 Kind = Literal["text", "exact", "boolean", "number", "email", "uri", "hostname", "iban", "date", "time"]
 UpTo = Literal["host", "path"]

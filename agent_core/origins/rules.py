@@ -9,6 +9,7 @@ are only what stands there or below it; a glob in a path does not reach into a t
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 from agent_core.origins.kinds import UpTo
 from agent_core.origins.source import OPENED, Origin
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 from utools.schema.pointer import unescape
 
 WORDS = ("author", "user", "person", "trusted", "any")

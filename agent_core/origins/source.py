@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spe
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
 from agent_core.outputs import Json
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
 BETWEEN = "\n\0\n"

@@ -1,6 +1,7 @@
 """The sources of a run: every text that a value of a call may come from, with its origin. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +14,6 @@ from agent_core.origins.source import OPENED, Origin, Source
 from agent_core.outputs import Json
 from agent_core.rules import CURRENT
 from agent_core.tool_policy import ToolPolicy
-from utools.lean_dataclass import dataclass
 
 MODEL = "model"
 """The origin of what stands nowhere: the model's own words."""

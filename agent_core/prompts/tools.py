@@ -5,6 +5,7 @@ An argument without a type is a text, as most are.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,7 +15,6 @@ from agent_core.outputs import Json
 from agent_core.policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.pointer import unescape
 
 DEEPEST = 4

@@ -4,6 +4,7 @@ No message holds an opening brace: a small model would send it straight back.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, cast, get_args
 
@@ -12,7 +13,6 @@ import orjson
 from agent_core.outputs import JsonValue
 from agent_core.protocol.strict_json import JsonFault, Malformed
 from agent_core.words.catalogue import Words
-from utools.lean_dataclass import dataclass
 
 Kind = Literal[  # in the order in which they are looked for: the first that fits is reported
     "empty",

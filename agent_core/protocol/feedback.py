@@ -1,6 +1,7 @@
 """What a model reads in the user's turn: observations, errors, and that it must answer now. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from string import Template
 from typing import Any, Literal, assert_never
@@ -10,7 +11,6 @@ import orjson
 from agent_core.outputs import Json
 from agent_core.protocol.clip import clip
 from agent_core.words.catalogue import ENGLISH, Words
-from utools.lean_dataclass import dataclass
 
 MIN_QUOTE = 20
 """From this many characters on, an answer that the repair text starts or ends with is a quote of it."""

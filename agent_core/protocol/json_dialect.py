@@ -5,6 +5,7 @@ turn, never JSON that looks like a reply: a small model echoes what looks like o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 import orjson
@@ -18,7 +19,6 @@ from agent_core.protocol.parse import Action, Final, Mode, Plan, ProtocolError, 
 from agent_core.protocol.reading import read_step
 from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
-from utools.lean_dataclass import dataclass
 
 Line = tuple[str, str, bool]
 """A message as (role, text, whether it is a tool's answer)."""

@@ -1,6 +1,6 @@
 """The Action/Final protocol: one JSON object a reply, read strictly or not at all. Pure."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import orjson
@@ -17,7 +17,6 @@ from agent_core.protocol.errors import (
 from agent_core.protocol.wrappings import BOM, WHITE_SPACE, unwrap
 from agent_core.rules import EARLIEST
 from agent_core.words.catalogue import ENGLISH, Words
-from utools.lean_dataclass import dataclass
 
 __all__ = [
     "Action",

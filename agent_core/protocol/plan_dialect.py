@@ -4,6 +4,7 @@ Shown as actions, they would teach it what it may not write here.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 
 import orjson
@@ -13,7 +14,6 @@ from agent_core.protocol.dialect import Entry
 from agent_core.protocol.feedback import Feedback
 from agent_core.protocol.json_dialect import JsonDialect, Line, find_answers, lines_of, merge_lines
 from agent_core.protocol.parse import Plan, PlanStep, render
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

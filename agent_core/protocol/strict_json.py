@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
@@ -15,7 +16,6 @@ import orjson
 from agent_core.outputs import JsonValue
 from agent_core.protocol.wrappings import WHITE_SPACE
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.pointer import escape
 
 MAX_DEPTH = 64

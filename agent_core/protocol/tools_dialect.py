@@ -6,7 +6,7 @@ every vendor accepts, and each name leads back to its code.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -26,7 +26,6 @@ from agent_core.protocol.wrappings import unwrap
 from agent_core.rules import CURRENT
 from agent_core.words.catalogue import Words
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 MAX_NAME = 64
 NAME = lazy_compile(r"[A-Za-z0-9_-]{1,64}")

@@ -3,6 +3,7 @@
 A process that dies while it waits then leaves nothing in doubt.
 """
 
+from dataclasses import dataclass
 from time import perf_counter
 
 from agent_core.effects import ToolCall
@@ -12,7 +13,6 @@ from agent_core.words.catalogue import words_in
 from utools.calls.rate_limit import RateLimit
 from utools.calls.rate_limiter import acquire
 from utools.calls.store import CallStore
-from utools.lean_dataclass import dataclass
 
 WAIT_SHARE = 0.9
 """The share of a call's time that may pass while it waits for its tool's rate limit: it must still end in time."""

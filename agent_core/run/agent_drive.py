@@ -173,6 +173,16 @@ def _start(run: str, config: Any, prepare: Prepare) -> Mapping[str, Any]:
         raise DefinitionErrors([replace(each, where=_in_config(each.where)) for each in problems_in(error)]) from None
 
 
+def _give_once(body: Mapping[str, Any], prepare: Prepare) -> Prepare:
+    """Return how runs are started of which the first begins with `body`, which is not kept while the run goes on."""
+    bodies = [body]
+
+    def begin(run: str, path: str, config: Any, inherited: Inherited) -> Mapping[str, Any]:
+        return bodies.pop() if path == ROOT and bodies else prepare(run, path, config, inherited)
+
+    return begin
+
+
 def _in_config(where: str) -> str:
     return where if where.partition("/")[0] in ("", "config") else f"config/{where}"
 
@@ -191,8 +201,7 @@ def _check_start(
     if tape and ROOT not in tape:
         raise DefinitionError(f"run {run!r} is not an agent's own; choose another id", where="run_id")
     if ROOT not in tape:
-        body = _start(run, config, prepare)
-        return lambda run, path, config, inherited: body if path == ROOT else prepare(run, path, config, inherited)
+        return _give_once(_start(run, config, prepare), prepare)
     started, read = tape[ROOT][0].record(), read_config(to_journal(config))
     now_given = config_record(read, redactor)
     changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))

@@ -1,6 +1,7 @@
 """The type of a final answer: the JSON Schema that a model keeps to, and the object that is made of its JSON."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +14,6 @@ from agent_core.errors import AnswerError, DefinitionError
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
 from utools.function_tool import explain_fault
-from utools.lean_dataclass import dataclass
 from utools.schema.shape import walk
 from utools.words.catalogue import ENGLISH
 from utools.words.text import error_words

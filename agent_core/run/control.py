@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
 from agent_core.errors import DecisionError, DecisionTaken, Lost
@@ -34,7 +34,6 @@ from agent_core.rules import rules_of
 from agent_core.run.clock import now
 from agent_core.run.shown_tools import compare_with_shown
 from agent_core.words.catalogue import words_of
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.schema.compiled import compile_schema
 from utools.secrets.redaction import Redactor

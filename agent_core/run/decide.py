@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,6 @@ from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.sync import run_sync
 from agent_core.statuses import EndedStatus, read_ended_status
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 

@@ -115,7 +115,7 @@ class LiveDriver:
         reply: Any = None
         while True:
             try:
-                operation = operations.send(reply)
+                operation, reply = operations.send(reply), None  # a reply may be large, and an act may take long
             except StopIteration as stop:
                 return stop.value
             reply = await self._perform(operation)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agent_core.effects import Failed, ModelReply, ToolReply
@@ -25,7 +25,6 @@ from agent_core.protocol.clip import as_text, clip
 from agent_core.records import PlanStatus
 from agent_core.run import events
 from agent_core.run.events import Event, Place
-from utools.lean_dataclass import dataclass
 
 log = logging.getLogger("agent_core")
 
@@ -142,13 +141,13 @@ class EventListener:
     """
 
     callback: Callable[[Event], None]
-    reader: Reader = field(default_factory=Reader)
+    reader: Reader = field(default_factory=lambda: Reader(is_brief=True))
     streaming: set[str] = field(default_factory=set)
     wants_answers: bool = True
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without telling of them again."""
-        self.reader = Reader()
+        self.reader = Reader(is_brief=True)
         for path in sorted(tape, key=lambda path: path.count("/")):
             self.reader.read(tape[path][0])
             self.reader.read(tape[path][-1])

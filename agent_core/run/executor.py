@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -30,7 +30,6 @@ from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
 from utools.error_text import describe
 from utools.errors import ToolError, UnknownTool
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub

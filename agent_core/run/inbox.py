@@ -1,7 +1,7 @@
 """Inbox: what was sent to a run that is driven: messages for its agents, signals for the nodes that wait for them."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_core.effects import ReadMessage, Signalled
@@ -9,7 +9,6 @@ from agent_core.errors import JournalError
 from agent_core.journal.control import unread_messages, untaken_signals
 from agent_core.journal.record import Tape
 from agent_core.run.control import StopSignal
-from utools.lean_dataclass import dataclass
 
 
 class Tapes(Protocol):

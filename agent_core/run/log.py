@@ -1,7 +1,7 @@
 """LogListener: what happens in a run, as log records with fields; arguments and results only at DEBUG, and redacted."""
 
 import logging
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from agent_core.outputs import Json
 from agent_core.protocol.clip import clip_value
 from agent_core.records import AgentNote
 from agent_core.run.row_listener import ActListener
-from utools.lean_dataclass import dataclass
 from utools.secrets.redaction import Redactor
 
 log = logging.getLogger("agent_core.run")
@@ -34,11 +33,11 @@ class LogListener:
     run: str
     redactor: Redactor
     observer: ActListener | None = None
-    reader: Reader = field(default_factory=Reader)
+    reader: Reader = field(default_factory=lambda: Reader(is_brief=True))
 
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
-        self.reader = Reader()
+        self.reader = Reader(is_brief=True)
         for path in sorted(tape, key=lambda path: path.count("/")):
             for row in tape[path]:
                 self.reader.read(row)

@@ -4,6 +4,7 @@ import logging
 import os
 from asyncio import CancelledError, Lock, sleep
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Final, TypeVar
@@ -12,7 +13,6 @@ from agent_core.errors import DefinitionError, JournalAway
 from agent_core.journal.store import Journal
 from agent_core.run.blocking import finish_despite_cancel
 from agent_core.run.cancellation import OnCancel, retry_if_cancelled
-from utools.lean_dataclass import dataclass
 from utools.retry import Pauses
 from utools.threads import Threads
 

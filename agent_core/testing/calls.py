@@ -1,6 +1,7 @@
 """RunCalls: which calls a run made, which were refused, and how it ended, by its journal or its output."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from agent_core.audit.refusals import Refusal, find_refused
@@ -11,7 +12,6 @@ from agent_core.journal.source import Source, load_run
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
 from agent_core.testing.recorded_model import is_tape
-from utools.lean_dataclass import dataclass
 
 Run = AgentOutput | Source | Tape | tuple[Source, str]
 """The output of `run_agent`; a journal, the path of its file, the rows or the tape of a run; or one of these with the

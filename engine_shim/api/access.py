@@ -17,7 +17,6 @@ from engine_shim.service.shares import Share
 from engine_shim.service.spent import Account
 from engine_shim.service.tenants import Tenant
 from engine_shim.service.token_watch import TokenWatch
-from utools.lean_dataclass import dataclass
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `agent-core token new`.")
 NOT_RUNNING: Final = Refusal(

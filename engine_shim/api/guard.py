@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine_shim.api.answers import MANNERS
 from engine_shim.api.refusal import Refusal, Refused
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024

@@ -1,5 +1,6 @@
 """Refusal: why a request is refused, and how it is written as a problem detail (RFC 9457)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import orjson
@@ -8,7 +9,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from engine_shim.api.answers import MANNERS
-from utools.lean_dataclass import dataclass
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2

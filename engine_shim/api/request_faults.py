@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from fastapi.exceptions import RequestValidationError
@@ -10,7 +10,6 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from utools.errors import DefinitionError
-from utools.lean_dataclass import dataclass
 from utools.problems import Problem
 from utools.schema.faults import hint
 from utools.schema.model_faults import TEXTS, KnownKeys, Position, explain_fault, keys_of

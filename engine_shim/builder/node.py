@@ -1,7 +1,7 @@
 """LLMNode: a node of a graph, and the agent that it is in the workflow's definition."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 from agent_core.config import AfterUntrusted, AllowedTool, Approval
 from agent_core.errors import DefinitionError
 from engine_shim.definition.model import AGENT
-from utools.lean_dataclass import dataclass
 
 MAX_STEPS = 10
 """How many replies of its model a node has, unless its config says otherwise."""

@@ -6,12 +6,12 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from engine_shim.cli import terminal
 from utools.databases.store_address import StoreAddress, describe_address
-from utools.lean_dataclass import dataclass
 
 OK, FAILED, USAGE, DEFINITION, LIMIT, AUDIT, WAITING = range(7)
 INTERRUPTED = 130

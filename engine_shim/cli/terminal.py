@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, ParamSpec, TextIO, TypeVar, cast
 
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,11 +5,10 @@ its loop is its target, the head, and every node on a path from the head to the 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.model import Definition
-from utools.lean_dataclass import dataclass
 
 EdgesByNode = Mapping[str, Sequence["Edge"]]
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ from engine_shim.definition.errors import Problem, by_line, refuse
 from engine_shim.definition.model import Definition, Node, read_parts
 from engine_shim.errors import DefinitionError
 from utools.document import Document, read_document
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

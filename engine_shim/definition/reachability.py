@@ -9,14 +9,13 @@ Sets of nodes are the bits of integers, and path conditions share their beginnin
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.graph import Edge, Graph, reach
 from engine_shim.definition.model import Definition
 from engine_shim.definition.template import Placeholder
-from utools.lean_dataclass import dataclass
 
 NO_EDGE, JOINED = -1, -2
 """Alternatives that are no edges: that none is taken; that the node runs at all, where branches cover no choice."""

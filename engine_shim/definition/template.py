@@ -26,7 +26,6 @@ import orjson
 
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.near_names import near_names
 
 ROOTS = ("external", "env", "nodes", "run")

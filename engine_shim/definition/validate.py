@@ -1,6 +1,7 @@
 """CheckedWorkflow: a workflow in which nothing was found wrong, and how faults are found without running it."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,6 @@ from engine_shim.definition.references import exposed_secrets, unknown_reference
 from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, read_whole
 from engine_shim.definition.uses import ToolUse, uses_of_node
 from utools.errors import UnknownTool
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.schema.linear_pattern import find_slow_pattern
 

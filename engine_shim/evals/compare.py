@@ -1,9 +1,9 @@
 """compare(): what two measurements of the same cases say, case by case. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine_shim.evals.score import Scored, Scores, total
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

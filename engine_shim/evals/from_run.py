@@ -1,6 +1,7 @@
 """case_of_run(): a case made of a recorded run: its question, its tools with their answers, what it did. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -18,7 +19,6 @@ from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import short_name
 from engine_shim.evals.matching import NUMBER, numbers_in, plain
 from engine_shim.evals.recorded import RecordedCall, find_calls
-from utools.lean_dataclass import dataclass
 
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
 """Endings that a case can expect, but for an answer."""

@@ -1,7 +1,7 @@
 """load_cases(): a case file and what it names, read and checked; every fault has its place."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
 from engine_shim.store.open import shared_database, store_of
 from utools.document import read_document
-from utools.lean_dataclass import dataclass
 
 SHIPPED = Path(__file__).with_name("case_files")
 

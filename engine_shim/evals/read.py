@@ -1,7 +1,7 @@
 """read_cases(): what is written in a case file: the cases that can be read, and the faults of the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from engine_shim.definition.errors import Problem, problems_of
 from engine_shim.evals.cases import USUAL_CATEGORY, CaseFile, name_of
 from utools.document import Document
-from utools.lean_dataclass import dataclass
 from utools.schema.model_faults import keys_of
 
 FORMS = ("AllowedTool", "AnyOf", "Matches", "Equals", "value")

@@ -1,6 +1,7 @@
 """score(): how well a run did what its case expects, and the sums over many runs. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.audit.refusals import Refusal
@@ -8,7 +9,6 @@ from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.outputs import FinishReason
 from engine_shim.evals.cases import Case
 from engine_shim.evals.expected import Step, find_missing, is_call_of, is_refused, is_right, match_calls
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from engine_shim.evals.cases import CannedTool, Case, Fixtures
 from engine_shim.evals.fixtures import fixture_tools, known_tools
 from engine_shim.host.config import HostConfig
 from utools.errors import UnknownTool
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 
 MODEL_KEYS = ("model", *OF_ITS_MODEL)

@@ -1,6 +1,7 @@
 """Calls of plain nodes that a person has to let through before they are made. Pure."""
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.decisions import Decision, Deny, Edit
@@ -11,7 +12,6 @@ from agent_core.policy import effect_of
 from engine_shim.definition.model import Node
 from engine_shim.flow.call import refuse_masked
 from engine_shim.flow.state import State
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

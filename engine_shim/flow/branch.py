@@ -6,6 +6,7 @@ is true of the output.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,7 +18,6 @@ from engine_shim.definition.graph import Edge
 from engine_shim.definition.model import AGENT, INVOKE, Node
 from engine_shim.errors import DefinitionError
 from engine_shim.flow.state import OutputsBefore, State, VisitState
-from utools.lean_dataclass import dataclass
 from utools.query import QueryError, holds, query
 
 MAX_STEPS = 3

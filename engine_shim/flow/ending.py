@@ -1,12 +1,12 @@
 """What the reply to a node's call means for the node: its output, how it failed, whether another try may help. Pure."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.effects import Cancelled, Failed, Stop, Suspended, ToolCall, ToolReply
 from agent_core.outputs import Json
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.flow.state import State
-from utools.lean_dataclass import dataclass
 
 RETRIED = ("model_error", "tool_error")
 """Failures that may not happen again the next time."""

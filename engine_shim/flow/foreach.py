@@ -6,6 +6,7 @@ failed are tried again together, once the others have ended.
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,6 @@ from engine_shim.flow.call import build_call, names_of
 from engine_shim.flow.ending import End, read_end
 from engine_shim.flow.outcome import error_of
 from engine_shim.flow.state import State, VisitState
-from utools.lean_dataclass import dataclass
 
 MAX_ITEMS = 1000
 Failure = tuple[str, str]

@@ -1,6 +1,7 @@
 """FlowOutcome: the result of a workflow run, as its caller, its parent and its journal get it. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, get_args
 
@@ -17,7 +18,6 @@ from engine_shim.flow.branch import judgement_name
 from engine_shim.flow.conversation import RunValues, messages_at_the_end
 from engine_shim.flow.state import Key, State, VisitState
 from engine_shim.flow.visit_limit import exceeded
-from utools.lean_dataclass import dataclass
 
 _REASONS: dict[str, FinishReason] = {"completed": "final", "cancelled": "cancelled", "paused": "paused"}
 _WAITING: tuple[FinishReason, ...] = ("in_doubt", "awaiting_approval", "awaiting_event")

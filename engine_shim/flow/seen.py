@@ -5,9 +5,8 @@ to what the visits before it have seen, however many those are.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
-
-from utools.lean_dataclass import dataclass
 
 _Tree = Any
 """None, at the bottom the number of a visit, above it a pair of trees."""

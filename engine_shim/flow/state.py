@@ -5,7 +5,7 @@ branches end changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
@@ -21,7 +21,6 @@ from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Schedule
 from engine_shim.flow.seen import Seen, merge
-from utools.lean_dataclass import dataclass
 from utools.schema.compiled import compile_schema
 
 Key = tuple[str, int]

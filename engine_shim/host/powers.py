@@ -1,9 +1,8 @@
 """POWERS: what a definition could do on a host beyond its own steps, who gives each, and where it is held. A table."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
-
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """SavedFiles: which files of a directory of workflows came over HTTP, by their names and what they hold."""
 
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
-
-from utools.lean_dataclass import dataclass
 
 NAME: Final = ".saved-over-http"
 """The list, as `sha256sum` reads one: a comment names the token that saved the file of the next line. Who reviews a

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 
 from engine_shim.errors import DefinitionError
 from engine_shim.host.own_variables import is_own
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

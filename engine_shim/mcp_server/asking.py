@@ -1,6 +1,7 @@
 """How a client is asked about waiting calls: within the call, or, since 2026-07-28, by having it call again."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,7 +14,6 @@ from pydantic import ValidationError
 from agent_core.outputs import WaitingCall
 from engine_shim.mcp_server.callers import Context
 from engine_shim.mcp_server.questions import form_of, key_of
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

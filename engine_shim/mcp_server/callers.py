@@ -1,5 +1,6 @@
 """Who calls, and what they may do: by the token of the HTTP request, or by the standard streams."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.server import ServerRequestContext
@@ -11,7 +12,6 @@ from mcp_types import INVALID_REQUEST
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.service.service import Service
 from engine_shim.service.tenants import Tenant
-from utools.lean_dataclass import dataclass
 
 LONGEST_NAME = 60
 Context = ServerRequestContext[Any, Any]

@@ -1,5 +1,6 @@
 """Sessions: how many sessions of MCP a token, a tenant and all may have; one that is idle gives way to a new one."""
 
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
@@ -11,7 +12,6 @@ from starlette.types import ASGIApp, Message
 from engine_shim.service.principal import Principal
 from engine_shim.service.service import Service
 from engine_shim.service.shares import OverShare
-from utools.lean_dataclass import dataclass
 
 HEADER: Final = b"mcp-session-id"
 RETRY_AFTER_S: Final = 2

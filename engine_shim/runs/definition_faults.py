@@ -1,6 +1,7 @@
 """find_faults(): all that is wrong with a definition on a host, and what its author may not mean."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent_core.agents.catalog import AgentCatalog
 from engine_shim.definition.errors import Problem, by_line
@@ -9,7 +10,6 @@ from engine_shim.definition.validate import Examination, examine, examine_parts
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.registry import undescribed_tools
 from engine_shim.runs.host_check import HostCheck
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import Any, Protocol, TypeVar
@@ -31,7 +31,6 @@ from engine_shim.runs.prepare import Preparer
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore
-from utools.lean_dataclass import dataclass
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None

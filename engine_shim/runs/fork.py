@@ -1,6 +1,7 @@
 """make_fork(): what a new run begins with that has the past of another one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_core.audit.fork import fork_rows
@@ -16,7 +17,6 @@ from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.loops import LOOPS
 from engine_shim.store.index import RunIndex
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """HostCheck: what a definition or a recorded run needs of its host, and the host does not give."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from engine_shim.runs.grant import Grant
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.small_models import find_missing_examples
 from utools.errors import DefinitionError, ToolError
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 
 Invoked = Sequence[tuple[str, Workflow]]

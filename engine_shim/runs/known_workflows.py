@@ -3,6 +3,7 @@
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -14,7 +15,6 @@ from engine_shim.definition.validate import CheckedWorkflow, check
 from engine_shim.store.run_store import StrPath
 from utools.document import parse_document
 from utools.files.protected_paths import protect
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 
 MOST: Final = 64

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -16,7 +17,6 @@ from engine_shim.errors import RunBusy
 from engine_shim.intervals import SIGNAL_INTERVAL_S
 from engine_shim.store.driver_identity import new_driver
 from engine_shim.store.leases import KEPT, TTL, Leases, Signal
-from utools.lean_dataclass import dataclass
 
 log = logging.getLogger("engine_shim")
 CERTAIN_S: Final = KEPT - 1.0

@@ -1,13 +1,13 @@
 """What passes in runs that other processes drive, read from their store and told at its place among the rows."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
 from agent_core.journal.record import Row
 from agent_core.run.row_listener import AnswerListener
 from engine_shim.store.passing_events import FOLLOWED_S, Passing, PassingEvents, Piece
-from utools.lean_dataclass import dataclass
 
 RENEWED_S: Final = FOLLOWED_S / 3
 """How often a follower says that it follows."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from engine_shim.runs.prepare import Preparer
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore, StrPath
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

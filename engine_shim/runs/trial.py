@@ -1,6 +1,7 @@
 """try_replay(): the replay of a recorded run, whatever is wrong with it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.audit.replay import Replay, replay_tape
@@ -10,7 +11,6 @@ from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
 from engine_shim.runs.loops import LOOPS
-from utools.lean_dataclass import dataclass
 from utools.schema.faults import hint
 from utools.words.text import error_words
 

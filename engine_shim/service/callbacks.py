@@ -1,6 +1,7 @@
 """Callbacks: tells the caller of a run when it waits and ends, at the URL that the caller named for it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import httpx2
 
@@ -15,7 +16,6 @@ from engine_shim.service.secrets import read_secret
 from engine_shim.store.callbacks import HOOK, RunCallback, read_callback, replace_callback, save_callback
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.errors import NetworkError
-from utools.lean_dataclass import dataclass
 from utools.net.transport import fetch
 
 WHERE = "callback_url"

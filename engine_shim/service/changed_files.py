@@ -2,11 +2,9 @@
 
 import os
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-
-from utools.lean_dataclass import dataclass
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 Stamp = tuple[int, int]

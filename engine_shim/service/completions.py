@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from agent_core.audit.totals import Totals
@@ -25,7 +26,6 @@ from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.workflows import WorkflowCatalog
-from utools.lean_dataclass import dataclass
 
 AGENT, WORKFLOW = "agent/", "workflow/"
 SHOWN_S: Final = 1.0

@@ -1,6 +1,7 @@
 """DecisionLinks: links that decide about one waiting call, once, until they expire; for a mail or a chat message."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,7 +10,6 @@ from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.host.config import HostConfig
 from engine_shim.service.link_token import LinkGrant, name_token, read_token, write_token
 from engine_shim.service.secrets import read_secret
-from utools.lean_dataclass import dataclass
 
 PATH: Final = "/decide/"
 SHORTEST_KEY: Final = 16

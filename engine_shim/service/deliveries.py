@@ -1,12 +1,12 @@
 """Deliveries: what webhooks have still to be told, in the store of the runs, so that it outlives a server."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from agent_core.statuses import NotifiedStatus, RunStatus
 from engine_shim.store.database import Database
-from utools.lean_dataclass import dataclass
 
 BACKOFF_S: Final = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 """How long after each failed attempt the next one is made; after the last of them, none."""

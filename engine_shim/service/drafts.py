@@ -1,6 +1,7 @@
 """Drafts: definitions as somebody writes them, which no file has yet: checked, and made ready to run."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -15,7 +16,6 @@ from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.service.draft_view import clean_problem, describe_parts, describe_problem
 from utools.document import Document, parse_document
-from utools.lean_dataclass import dataclass
 from utools.near_names import few_looks
 
 Format = Literal["yaml", "json"]

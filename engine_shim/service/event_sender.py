@@ -5,6 +5,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,7 +21,6 @@ from engine_shim.service.decision_links import DecisionLinks
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
 from engine_shim.store.database import Database
-from utools.lean_dataclass import dataclass
 from utools.words.text import error_words
 
 TIMEOUT_S: Final = 10.0

@@ -3,12 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import suppress
 from typing import Final
 
 from agent_core.errors import JournalAway
 from agent_core.journal.record import Row
-from engine_shim.intervals import QUIET_INTERVAL_S
 from engine_shim.runs.passing import PassingReader, Placed, Shown
 from engine_shim.service.feed_merge import FeedMerge, Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
@@ -100,7 +98,7 @@ class Feed:
         self._wake()
 
     async def _read_on(self) -> None:
-        """Read the journal whenever there is news of the run, and now and then."""
+        """Read the journal whenever there is news of the run, and now and then, which `Feeds` has it do."""
         while not self._is_over:
             for count, told in enumerate(await self._read_tail(), 1):
                 if isinstance(told, Shown):
@@ -113,9 +111,7 @@ class Feed:
             self._merge.note_all_read()
             self._wake()
             await asyncio.sleep(self._pace())
-            with suppress(TimeoutError):
-                async with asyncio.timeout(QUIET_INTERVAL_S):
-                    await self._news.wait()
+            await self._news.wait()
             self._news.clear()
 
     async def _read_tail(self) -> Iterable[Placed | Shown]:

@@ -10,14 +10,13 @@ from typing import Final
 
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row, Tape
-from engine_shim.intervals import FEED_INTERVAL_S
+from engine_shim.intervals import FEED_INTERVAL_S, QUIET_INTERVAL_S
 from engine_shim.runs.passing import PassingReader, PassingWatch
 from engine_shim.service.feed import Feed
 from engine_shim.service.feed_merge import Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import PassingEvents
 from engine_shim.store.run_store import RunStore
-from utools.lean_dataclass import dataclass
 
 HEARTBEAT: Final = b": still here\n\n"
 EXPECTED_S: Final = 5.0
@@ -30,6 +29,8 @@ TOGETHER_BYTES: Final = 64 * 1024
 """How much is sent together: what a follower that does not read has of the events for itself."""
 OVERLAP: Final = 256
 """So many rows a look at the store goes back: what was written side by side may be seen in another order."""
+QUIET_READS: Final = 25
+"""How many feeds at most a look has read their runs without any news, however many there are."""
 _OVER: Final = b"event: over\ndata: {}\n\n"
 _MISSING: Final = b"event: missing\ndata: {}\n\n"
 log = logging.getLogger("engine_shim")
@@ -98,7 +99,7 @@ class Feeds:
 
         Rows may be seen a little later than others with a higher position: so each look goes back by some.
         """
-        newest, seen = 0, dict[str, int]()
+        newest, seen, quiet = 0, dict[str, int](), QuietReads()
         while True:
             await asyncio.sleep(FEED_INTERVAL_S)  # a feed reads its run itself when it begins
             found: dict[str, int] = {}
@@ -111,6 +112,8 @@ class Feeds:
             for run in found.keys() & self._feeds.keys():
                 if found[run] > seen.get(run, 0):
                     self._feeds[run].wake()
+            for run in quiet.take(self._feeds):
+                self._feeds[run].wake()
             newest, seen = max([newest, *found.values()]), found or seen
 
     async def _look_for_passing(self) -> None:
@@ -166,6 +169,26 @@ class Feeds:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
+
+
+class QuietReads:
+    """Whose turn it is to be read without any news, look by look: each run every QUIET_INTERVAL_S, but QUIET_READS at a
+    look at most, so that a store is asked no more often because more runs are open."""
+
+    def __init__(self) -> None:
+        self._due, self._in_turn = 0.0, list[str]()
+
+    def take(self, runs: Collection[str]) -> list[str]:
+        """Return the runs that are read at this look."""
+        self._due = min(self._due + len(runs) * FEED_INTERVAL_S / QUIET_INTERVAL_S, QUIET_READS)
+        taken = list[str]()
+        while runs and self._due >= 1:
+            self._in_turn = self._in_turn or [*runs]
+            run = self._in_turn.pop()
+            if run in runs:
+                taken.append(run)
+                self._due -= 1
+        return taken
 
 
 @dataclass(frozen=True, slots=True)

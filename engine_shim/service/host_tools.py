@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -16,7 +17,6 @@ from engine_shim.runs.engine import Engine
 from engine_shim.service.run_service import RunService
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.errors import UnknownTool
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import author_keys
 from utools.tool import Tool

@@ -4,11 +4,10 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest, digest
 from typing import Any, Final
-
-from utools.lean_dataclass import dataclass
 
 CONTEXT: Final = b"agent-core decision link 1\n"
 """Precedes what is signed, so that no other signature by the same secret is that of a link."""

@@ -1,8 +1,7 @@
 """Principal: who calls a server, and what they may do."""
 
+from dataclasses import dataclass
 from typing import Final, Literal
-
-from utools.lean_dataclass import dataclass
 
 Scope = Literal["read", "run", "decide", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "run", "decide", "admin")

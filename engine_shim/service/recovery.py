@@ -7,7 +7,7 @@ on for a while, nothing else is. One that was taken up three times without a new
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
@@ -16,7 +16,6 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.steering import RECOVERY
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
-from utools.lean_dataclass import dataclass
 
 PROBATION_S: Final = 10.0
 """How long a run has to continue, while the server answers, to be none that ends servers."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.agents.turn import NODE
@@ -20,7 +20,6 @@ from engine_shim.runs.results import read_result
 from engine_shim.store.entries import RunEntry, RunFilter
 from engine_shim.store.run_store import RunStore
 from engine_shim.store.takeovers import MOST, describe_takeovers
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

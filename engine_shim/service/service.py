@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -25,7 +25,6 @@ from engine_shim.service.tool_review import HostOnly, ToolReview
 from engine_shim.service.worker_pool import WorkerPool
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 
 GRACE_S: Final = 20.0
 """How long what is under way may take when the server ends."""

@@ -4,11 +4,10 @@ import resource
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from engine_shim.errors import EngineError
-from utools.lean_dataclass import dataclass
 
 MOST_RUNS: Final = 2000
 """Runs that are driven or wait for their turn in one process."""

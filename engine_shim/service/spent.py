@@ -2,14 +2,13 @@
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from time import monotonic
 from typing import Final
 
 from engine_shim.errors import EngineError
 from engine_shim.service.shares import OverShare
-from utools.lean_dataclass import dataclass
 
 PERIOD_S: Final = 60.0
 MOST_SECONDS: Final = 60.0

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -41,7 +41,6 @@ from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunPage, RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 from utools.limiter import Limiter, Line
 
 

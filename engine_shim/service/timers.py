@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from engine_shim.errors import RunBusy
@@ -10,7 +11,6 @@ from engine_shim.runs.steering import RECOVERY
 from engine_shim.service.driven_runs import ServerEnds
 from engine_shim.service.run_service import RunService
 from engine_shim.service.shares import OverShare
-from utools.lean_dataclass import dataclass
 from utools.words.text import error_words
 
 LATE_S: Final = 10.0

@@ -4,6 +4,7 @@ A token that was revoked stays as a row without a hash: a store that has had a t
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
@@ -14,7 +15,6 @@ from engine_shim.errors import DefinitionError
 from engine_shim.service.principal import Principal, Scope
 from engine_shim.store.database import Database
 from engine_shim.store.token_rows import COLUMNS, TABLE
-from utools.lean_dataclass import dataclass
 
 PREFIX: Final = "act"
 LONGEST_NAME: Final = 100

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ from engine_shim.definition.errors import message_of
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import KINDS, pinned_sources
-from utools.lean_dataclass import dataclass
 from utools.sources.mcp.servers import McpServers
 from utools.sources.pinned_source import Review
 from utools.sources.tool_lock_file import Change, Definition

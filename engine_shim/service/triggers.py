@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,6 @@ from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from engine_shim.store.database import Database
-from utools.lean_dataclass import dataclass
 from utools.words.text import error_words
 
 ON_TIME: Final = timedelta(seconds=60)

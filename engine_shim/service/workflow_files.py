@@ -1,7 +1,7 @@
 """WorkflowFiles: the definitions in the directory of a tenant's workflows, as they are read and saved from afar."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -17,7 +17,6 @@ from engine_shim.service.shares import OverShare
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from utools.files.atomic import create_file, locked
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 MOST_STORED: Final = 64 * 1024 * 1024
 """Bytes that the versions of a directory which came over HTTP may have together; those of one token half as many."""

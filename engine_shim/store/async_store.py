@@ -1,6 +1,7 @@
 """AsyncRunStore: a run store as an event loop uses it: what may wait for a network is done in a thread of the store."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -11,7 +12,6 @@ from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.leases import Signal
 from engine_shim.store.run_store import RunStore
-from utools.lean_dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from engine_shim.intervals import CLOCK_INTERVAL_S
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
-from utools.lean_dataclass import dataclass
 
 ReadClock = Callable[[Transaction | None], float]
 TOLERATED_S: Final = 1.0

@@ -1,7 +1,7 @@
 """copy_runs(): runs from one store into another, record for record, each read again and compared once it is there."""
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
@@ -13,7 +13,6 @@ from engine_shim.store.compare import begins_with, find_break
 from engine_shim.store.ledger_copy import Carried, carry_ledger, note_copy
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
 from engine_shim.store.token_rows import copy_tokens
-from utools.lean_dataclass import dataclass
 
 
 class DamagedCopy(EngineError):

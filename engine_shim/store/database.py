@@ -5,10 +5,10 @@ Queries have `?` for each value. What the two spell in different ways is in the 
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from utools.databases.transaction import Transaction
-from utools.lean_dataclass import dataclass
 from utools.threads import Threads
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """digest_runs(): what a list says of each of its runs beside its entry, from few rows of the journal."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.store.database import Database
 from engine_shim.store.entries import parse_time
 from engine_shim.store.run_list import ROOT_STRANDS
-from utools.lean_dataclass import dataclass
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""

@@ -4,12 +4,12 @@ import os
 import re
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 _PROC: Final = Path("/proc")
 _NAME: Final = lazy_compile(r".*:(\d+):(\d+):(\d+):([0-9a-f-]{36}):[0-9a-f]+", re.ASCII | re.DOTALL)

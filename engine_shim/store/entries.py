@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from agent_core.statuses import ENDED, ListedStatus, RunStatus, read_status
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from engine_shim.store.database import Database

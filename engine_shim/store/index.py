@@ -1,7 +1,7 @@
 """RunIndex: what a store holds of its runs, and the status of each, by its journal and by the index."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_core.errors import Damaged
@@ -18,7 +18,6 @@ from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError, RunNotFound
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import RunStore
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ says with `kept` that a ledger is kept, and with head and count what it has to b
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agent_core.journal.record import link
 from engine_shim.store.database import Database, Reader
 from engine_shim.store.ledger import GENESIS, Entry, as_bytes, read_entry
 from utools.databases.transaction import Transaction
-from utools.lean_dataclass import dataclass
 
 _ALL: Final = "SELECT store, seq, hash, data FROM kept_ledgers ORDER BY store, seq"
 _OF_STORE: Final = "SELECT seq, hash, data FROM kept_ledgers WHERE store = ? ORDER BY seq"

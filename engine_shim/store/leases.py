@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal, Protocol, get_args
 
@@ -10,7 +10,6 @@ from engine_shim.store.clock import StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.driver_identity import has_ended, pattern_of, read_place, read_process, read_start
 from utools.databases.transaction import Transaction
-from utools.lean_dataclass import dataclass
 from utools.threads import Threads
 
 Signal = Literal["message", "pause", "cancel"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.journal.identity import StoreIdentity, read_identity
@@ -11,7 +11,6 @@ from agent_core.statuses import ENDED, ListedStatus
 from engine_shim.store.database import Database, Reader
 from engine_shim.store.kept_ledgers import Chain, KeptLedgers, read_chain, read_kept_ledgers
 from engine_shim.store.ledger import ENDS, GENESIS, Entry, find_head, read_ledger
-from utools.lean_dataclass import dataclass
 
 _ENDED: Final = """SELECT run, max(seq) FROM rows WHERE strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')
     AND substr(data, 1, 22) = ? GROUP BY run"""

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_core.outputs import Json
 from agent_core.statuses import ListedStatus, read_ended_status
 from engine_shim.store.entries import RunEntry, parse_time
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.lean_dataclass import dataclass
 
 ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
 _FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"

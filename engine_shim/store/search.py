@@ -3,7 +3,7 @@
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,6 @@ from engine_shim.store.journal_runs import JournalRuns, read_of
 from engine_shim.store.run_list import complete_entry
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 SEARCH_S: Final = 3.0
 """How long one page is searched for; it then has what was found, and the next one begins there."""

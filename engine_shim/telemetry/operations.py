@@ -1,11 +1,11 @@
 """Operations: what begins and ends in a run, as its records tell it, before anybody says how to show it. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from agent_core.effects import ModelReply
 from agent_core.journal.facts import Answered, Call, Fact, RecordedRun
-from utools.lean_dataclass import dataclass
 
 Kind = Literal["invoke_workflow", "invoke_agent", "plan", "chat", "execute_tool"]
 """The names that the semantic conventions give to operations."""

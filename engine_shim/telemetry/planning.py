@@ -1,8 +1,9 @@
 """Planning: which questions of an agent in plan mode ask for a plan, and when it is settled. Pure."""
 
+from dataclasses import dataclass
+
 from agent_core.journal.facts import Decided
 from engine_shim.telemetry.operations import Operation
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ The extra `web` brings prometheus-client.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -18,7 +19,6 @@ from engine_shim.telemetry.operations import Ended, Source
 from engine_shim.telemetry.series import Series
 from engine_shim.telemetry.tenant_state import TenantState, list_metrics
 from engine_shim.telemetry.timing import duration_of
-from utools.lean_dataclass import dataclass
 
 MAX_SERIES: Final = 1000
 """Combinations of labels that each metric has."""

@@ -1,5 +1,6 @@
 """RunTelemetry: the observers of the runs of one store, and the spans of callers that these lie under."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent_core.run.row_listener import ActListener
@@ -7,7 +8,6 @@ from engine_shim.telemetry.ids import TraceParent, read_traceparent
 from engine_shim.telemetry.operations import Source
 from engine_shim.telemetry.telemetry import Telemetry
 from engine_shim.telemetry.telemetry_listener import TelemetryListener
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from engine_shim.telemetry.spans import SpanTeller

@@ -4,13 +4,12 @@ The extra `web` brings prometheus-client.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from engine_shim.telemetry.series import PREFIX
-from utools.lean_dataclass import dataclass
 
 GAUGES: Final = {
     "open_runs": "Runs that are driven or wait for their turn.",

@@ -1,7 +1,7 @@
 """Tracker: from the records of a run to the operations that begin and end with them. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Question, RunFinished, RunStarted, Waiting
@@ -11,7 +11,6 @@ from agent_core.journal.record import Row
 from engine_shim.telemetry.endings import ending_of
 from engine_shim.telemetry.operations import Began, Change, Ended, Operation, Place
 from engine_shim.telemetry.planning import Planning
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """load_tests(): a test file and the workflow that it tests, read and checked; every fault has its place."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,7 +19,6 @@ from engine_shim.testing.cases import FlowCase, FlowCases, Made, Mock
 from engine_shim.testing.mark import MARK, is_test_file
 from engine_shim.testing.mocks import as_canned
 from utools.document import Document, read_document
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.schema.faults import hint
 from utools.schema.model_faults import keys_of

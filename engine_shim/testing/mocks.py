@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.journal.path import node_of
@@ -12,7 +12,6 @@ from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.evals.canned import canned_tool
 from engine_shim.evals.cases import CannedAnswer, CannedTool
 from engine_shim.testing.cases import Mock
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.tool import Args, Tool, ToolContext, ToolResult
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from agent_core.audit.refusals import find_refused
 from agent_core.decisions import decode_decision
@@ -24,7 +24,6 @@ from engine_shim.testing.expectations import find_made, find_mismatches
 from engine_shim.testing.load import FlowTests
 from engine_shim.testing.mocks import mock_host
 from engine_shim.testing.replies import RepliesByNode
-from utools.lean_dataclass import dataclass
 
 BY = "test"
 

@@ -14,7 +14,7 @@ from agent_core import MemoryJournal
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row
 from engine_shim.service.feed_merge import Position
-from engine_shim.service.feeds import OVERLAP, TOGETHER_BYTES, Feeds
+from engine_shim.service.feeds import OVERLAP, QUIET_READS, TOGETHER_BYTES, Feeds, QuietReads
 from support.served_host import Served, read_events, served
 
 
@@ -220,7 +220,7 @@ def test_runs_without_news_are_looked_at_all_together() -> None:
 
     asyncio.run(play())
     assert looks[:4] == [0, 390 - OVERLAP, 400 - OVERLAP, 400 - OVERLAP]
-    assert len(reads) <= 30 + 2, "each once, and again where a look saw news"
+    assert len(reads) <= 30 + 2 + 2 * len(looks), "each once, again where a look saw news, and a few in turn"
     assert reads.count("r3") == 2
 
 
@@ -257,6 +257,25 @@ async def count_reads(rows: list[tuple[int, Row]], *, followers: int) -> int:
     assert len(set(heard)) == 1
     assert heard[0] == 6
     return len(reads)
+
+
+@pytest.mark.parametrize(("count", "looks", "read"), [(1, 40, 2), (100, 20, 100), (10_000, 400, 10_000)])
+def test_runs_without_news_are_read_in_turn_and_no_look_reads_more_because_more_are_open(
+    count: int, looks: int, read: int
+) -> None:
+    quiet, runs = QuietReads(), {f"r{n}": None for n in range(count)}
+    taken = [quiet.take(runs) for _ in range(looks + 1)]
+    assert max(map(len, taken)) <= min(QUIET_READS, count)
+    assert read <= sum(map(len, taken)) <= read + QUIET_READS
+    assert {run for each in taken for run in each} == runs.keys(), "each has its turn"
+
+
+def test_runs_that_nobody_follows_any_more_have_no_turn() -> None:
+    quiet = QuietReads()
+    runs = {f"r{n}": None for n in range(100)}
+    quiet.take(runs)
+    assert quiet.take({}) == []
+    assert {run for _ in range(40) for run in quiet.take(["r7"])} == {"r7"}
 
 
 async def test_look_for_all_feeds_outlives_an_error_that_nobody_foresaw(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,14 +3,17 @@
     python tests/bench/big_store.py [--runs 100,10000,1000000] [--rounds 20]
 
 One run of one tool is driven; the others are copies of its records under their own ids, chained anew, each with its
-entry in the list, its events and its entry in the ledger, as if each had been driven. Shown are p50 and p95 in
-milliseconds.
+entry in the list, its events and its entry in the ledger, as if each had been handed to a server. Then a server starts
+on the store, in which a few runs were left in their midst: shown is when they have ended, and how long its answers take
+that the web page asks for. All are p50 and p95 in milliseconds.
 """
 
 import argparse
 import asyncio
 import sqlite3
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -22,6 +25,9 @@ from typing import Any
 
 import orjson
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `support`, as a program that is no test
+
+from agent_core.audit.verify import verify
 from agent_core.journal.record import genesis, link, run_head
 from engine_shim import Engine, SqliteRunStore
 from engine_shim.store.entries import RunFilter
@@ -30,18 +36,22 @@ from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import GENESIS, read_ledger
 from engine_shim.store.run_list import outline
 from engine_shim.store.search import RunQuery, RunSearch
+from support.served_host import Served, served
 from utools import default_registry
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 ID = "run-{:08d}"
 A_BATCH, TURNS = 20_000, 10
 """Runs that are written at once; runs that are turns of one conversation."""
+LEFT = ("open-0", "open-1", "open-2", "open-3", "open-4")
+"""Runs that a server has left in their midst."""
 FLOW = {"id": "desk", "nodes": [{"tool": "formatter", "config": {"template": "Hello, all of you."}}]}
 
 
 async def drive_one(path: Path) -> None:
     engine = Engine(default_registry(), store=SqliteRunStore(path))
     assert (await engine.run(FLOW, run_id=ID.format(0))).status == "completed"
+    engine.store.save_submission(ID.format(0), "caller")
     await engine.close()
 
 
@@ -56,7 +66,23 @@ def make_store(path: Path, runs: int) -> None:
             db.execute("BEGIN")
             copier.copy(batch)
             db.execute("COMMIT")
+        leave_runs(db)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def leave_runs(db: sqlite3.Connection) -> None:
+    """Add the runs that were left: only their first record is there."""
+    first = ID.format(0)
+    (old,) = db.execute("SELECT data FROM rows WHERE run = ? AND strand = 'flow' AND n = 0", (first,)).fetchone()
+    (base,) = db.execute("SELECT base FROM workflow_runs WHERE run = ?", (first,)).fetchone()
+    for run in LEFT:
+        data = old.replace(first.encode(), run.encode())
+        row = (run, "flow", 0, link(genesis(run, "flow"), data), data)
+        db.execute("INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", row)
+        entry = (run, FLOW["id"], "1", "running", FIRST.isoformat(), base)
+        db.execute("INSERT INTO workflow_runs VALUES (?, ?, ?, ?, ?, ?)", entry)
+        db.execute("INSERT INTO run_submissions VALUES (?, 'caller')", (run,))
+        db.execute("INSERT INTO run_hosts VALUES (?, 1, '')", (run,))
 
 
 class Copier:
@@ -156,6 +182,7 @@ def readings(path: Path, runs: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "a text that is in the newest runs", lambda: search.find(RunQuery(RunFilter(limit=50), text="Hello"))
     yield "outline of a run", lambda: outline(store, middle)
     yield "a run, loaded and verified", lambda: index.load_intact(middle)
+    yield "the same, as `verify` does", lambda: verify(store.journal, run_id=middle)
     yield "ids by their beginning", lambda: store.find(last[:-1], limit=20)
     yield "statuses counted", lambda: store.count_statuses("", ("pending", "running", "waiting", "paused"))
     yield "runs left behind, as a server asks", lambda: store.list_orphaned("")
@@ -166,18 +193,50 @@ def readings(path: Path, runs: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "conversations", lambda: search.find_newest_turns(50)
 
 
-def measure(path: Path, runs: int, rounds: int) -> list[tuple[str, float, float, float]]:
-    """(name, the first time, p50, p95) in milliseconds."""
-    found = []
-    for name, read in readings(path, runs):
+def requests(host: Served, runs: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What the web page asks for, by name."""
+    run, get = f"/runs/{ID.format(runs // 2)}", host.client.get
+    page = get("/runs", params={"limit": 100}).json()
+
+    def asked(path: str, **params: Any) -> Callable[[], Any]:
+        return lambda: get(path, params=params).raise_for_status()
+
+    yield "the page of runs", asked("/runs", limit=100)
+    yield "its next page", asked("/runs", limit=100, before=page["next"])
+    yield "the page of a status that none has", asked("/runs", limit=100, status="failed")
+    yield "the page of a tool", asked("/runs", limit=100, tool="formatter")
+    yield "the page of a text", asked("/runs", limit=100, text="Hello")
+    yield "a run", asked(run)
+    yield "its journal", asked(f"{run}/journal")
+    yield "whether it is whole", asked(f"{run}/verify")
+    yield "its events, to their end", asked(f"{run}/events")
+    yield "the conversations", asked("/agent/conversations")
+    yield "the metrics", asked("/metrics")
+
+
+def wait_recovered(host: Served, start: float) -> float:
+    """Return the milliseconds from the start of a server until it has ended the runs that were left."""
+    while {status for status, _ in host.store.poll_status(LEFT).values()} != {"completed"}:
+        assert perf_counter() - start < 60, host.store.poll_status(LEFT)
+        time.sleep(0.005)
+    return (perf_counter() - start) * 1000
+
+
+def measure(asked: Iterator[tuple[str, Callable[[], Any]]], rounds: int) -> Iterator[tuple[str, float, float, float]]:
+    """Yield (name, the first time, p50, p95) in milliseconds."""
+    for name, read in asked:
         times = []
         for _ in range(rounds + 1):
             start = perf_counter()
             read()
             times.append((perf_counter() - start) * 1000)
         cuts = quantiles(times[1:], n=20)
-        found.append((name, times[0], cuts[9], cuts[18]))
-    return found
+        yield name, times[0], cuts[9], cuts[18]
+
+
+def show(found: Iterator[tuple[str, float, float, float]]) -> None:
+    for name, first, middle, worst in found:
+        print(f"  {name:45}{first:10.1f} first{middle:10.1f} p50{worst:10.1f} p95", flush=True)
 
 
 def main() -> None:
@@ -192,8 +251,12 @@ def main() -> None:
             make_store(path, runs)
             size, seconds = path.stat().st_size / 1e6, perf_counter() - start
             print(f"{runs} runs: {size:.0f} MB, made in {seconds:.0f} s", flush=True)
-            for name, first, middle, worst in measure(path, runs, options.rounds):
-                print(f"  {name:45}{first:10.1f} first{middle:10.1f} p50{worst:10.1f} p95", flush=True)
+            show(measure(readings(path, runs), options.rounds))
+            start = perf_counter()
+            with served(Path(folder) / "host", store=path) as host:
+                ended = wait_recovered(host, start)
+                print(f"  {'a server, to the end of what was left':45}{ended:10.1f} once", flush=True)
+                show(measure(requests(host, runs), options.rounds))
 
 
 if __name__ == "__main__":

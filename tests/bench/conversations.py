@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import gc
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -75,7 +74,7 @@ async def take_turn(desk: Conversations, conversation: str) -> Times:
         seen.append((event["event"], perf_counter()))
 
     start = perf_counter()
-    reply = await desk.chat("What does the fox do?", conversation, None, None, on_event=note)
+    reply = await desk.chat(f"What does the fox do in {conversation}?", conversation, None, None, on_event=note)
     end = perf_counter()
     assert reply.response == "done", reply
     replied = next(at for name, at in seen if name != "step_started")
@@ -99,8 +98,11 @@ async def hold(port: int, calls: int, count: int) -> float:
     gc.collect()
     before = resident()
     async with talking(port, calls, held=count) as desk:
-        await asyncio.gather(*(take_turn(desk, f"held-{n}") for n in range(count)))
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / count / 1024
+        turns = [asyncio.ensure_future(take_turn(desk, f"held-{n}")) for n in range(count)]
+        await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
+        grown = resident() - before
+        await asyncio.gather(*turns)
+    return grown / count / 1024
 
 
 def line(name: str, times: Sequence[Times]) -> str:

@@ -1,5 +1,6 @@
 """formatter: what it writes, and templates that try to get out or never end."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -33,6 +34,15 @@ WRITTEN: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("args", "text"), WRITTEN, ids=[str(args)[:50] for args, _ in WRITTEN])
 async def test_a_value_is_written(args: dict[str, Any], text: str) -> None:
     assert await called(**args) == text
+
+
+def test_a_template_is_written_in_the_event_loop_of_a_server() -> None:
+    """Whose transports are no instances of those of asyncio."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        text = runner.run(asyncio.wait_for(called(template="Dear {{ name }}", data={"name": "雪"}), 20))
+    assert text == "Dear 雪"
 
 
 LONG = {"letters": "x", "Chinese": "雪", "four bytes": "𝄞", "escaped in JSON": "\x01", "a quote": '"'}

@@ -4,6 +4,7 @@ PostgreSQL is checked with the extra `postgres`; without it, only its port is.
 """
 
 import os
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -12,7 +13,6 @@ from utools.builtin.http_request import CIDRS
 from utools.error_text import reason_of
 from utools.errors import ToolError
 from utools.files.sandbox import Sandbox
-from utools.lean_dataclass import dataclass
 from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext
 from utools.words.text import Text, translate

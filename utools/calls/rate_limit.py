@@ -1,8 +1,9 @@
 """Rate limits: how often all callers on a host together may call a tool. Pure."""
 
+from dataclasses import dataclass
+
 from utools.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.words.catalogue import Words
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}

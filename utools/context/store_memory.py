@@ -4,11 +4,10 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from utools.context.store import Summary
 from utools.context.turns import Turn
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from utools.context.turns import Message, Turn
-from utools.lean_dataclass import dataclass
 
 DEFAULT_MESSAGES = 50
 OVERHEAD = 4

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 from utools.error_text import reason_of
 from utools.errors import DefinitionError, ToolError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.words.text import Text
 
 if TYPE_CHECKING:

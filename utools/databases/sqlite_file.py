@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -17,7 +18,6 @@ from typing import Any, Final, Literal
 from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 
 BUSY_RETRY_S: Final = 0.005
 _HALF_SURROGATE: Final = lazy_compile("[\ud800-\udfff]")

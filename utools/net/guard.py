@@ -7,7 +7,7 @@ address. A redirect is a new URL and is checked again.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -16,7 +16,6 @@ import idna
 
 from utools.errors import DefinitionError, NetworkError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.net.address import NAT64_NAME, Address, Network, is_public, is_within, nat64_prefixes
 from utools.words.text import Text
 

@@ -5,12 +5,12 @@ What goes through a `NetworkGuard`, and to MCP servers, is sent without one: the
 
 import os
 import re
+from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
-from utools.lean_dataclass import dataclass
 from utools.words.text import Text
 
 DIRECT: Final = ("http", "https")

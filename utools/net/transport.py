@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -15,7 +16,6 @@ import httpx2
 
 from utools.error_text import reason_of
 from utools.errors import NetworkError, ToolError
-from utools.lean_dataclass import dataclass
 from utools.net.decompress import CorruptBody, Decompressor
 from utools.net.guard import NetworkGuard
 from utools.net.proxies import note_unused

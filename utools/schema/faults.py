@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.near_names import may_look, near_names
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import named_properties

@@ -7,11 +7,11 @@ of what can be read in two ways, has no other bound.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what `re` itself reads patterns by
 from typing import Any, Final
 
-from utools.lean_dataclass import dataclass
 from utools.schema.pattern_sets import combine_flags, has_one_way
 
 SLOW_TOO: Final = "may take for ever with some texts"

@@ -6,12 +6,11 @@ flags and line ends are read as it reads them.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # what `re` itself reads patterns by
 from typing import Any, Final
 
-from utools.lean_dataclass import dataclass
 from utools.schema.pattern_sets import combine_flags
 
 MOST_PLACES: Final = 2000

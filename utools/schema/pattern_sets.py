@@ -5,12 +5,10 @@ Where they do not, Python's `re` has one way: whatever ends a repetition is told
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import combinations
 from re import _constants  # type: ignore[attr-defined]  # what `re` itself reads patterns by
 from typing import Any, Final
-
-from utools.lean_dataclass import dataclass
 
 FEW: Final = 512
 """Characters of a range that are looked at one by one."""

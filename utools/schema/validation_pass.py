@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

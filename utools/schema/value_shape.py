@@ -4,10 +4,10 @@ What a schema leaves open is possible: only what no value that fits can have is 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.schema.faults import hint
 from utools.schema.shape import resolver
 

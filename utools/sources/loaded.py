@@ -1,8 +1,7 @@
 """Loaded: what sources of tools give a host: the tools that can be used, and what is left out. Pure."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.tool import Tool
 

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from inspect import getdoc
 from pathlib import Path
@@ -18,7 +18,6 @@ from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.function_tool import from_function
-from utools.lean_dataclass import dataclass
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.model_faults import Position, keys_of
 from utools.sources.manifest_command import Command

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
 from time import monotonic
@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from utools.builtin.http_request import is_transient, read_body, refuse_status
 from utools.errors import ToolError
-from utools.lean_dataclass import dataclass
 from utools.query import QueryError, check_query, holds, query
 from utools.retry import Pauses
 from utools.schema.json_value import as_json

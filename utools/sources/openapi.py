@@ -1,7 +1,7 @@
 """The operations of an OpenAPI document (3.0, 3.1) as tools, named `<name>.<operationId>`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from utools.document import Document, read_document
 from utools.error_text import describe
 from utools.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.net.header_names import is_of_connection
 from utools.schema.config_schema import ConfigSchema

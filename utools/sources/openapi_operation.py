@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.sources.openapi_schema import Standalone, follow
 from utools.sources.placeholder import to_text
 from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment

@@ -3,12 +3,12 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
 from utools.lazy_pattern import lazy_compile
-from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,7 +17,6 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from utools.errors import DefinitionError, ToolError
-from utools.lean_dataclass import dataclass
 from utools.left_out import LeftOut
 from utools.schema.config_schema import author_keys, visible
 from utools.schema.model_faults import word_fault

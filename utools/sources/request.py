@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from utools.errors import ToolError
-from utools.lean_dataclass import dataclass
 
 DOTS = frozenset({".", ".."})
 """Path segments that lead to another path."""

@@ -7,13 +7,13 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 from uuid import uuid4
 
 from utools.builtin.http_request import is_transient, read_body
 from utools.errors import ToolError
-from utools.lean_dataclass import dataclass
 from utools.retry import Pauses
 from utools.sources.http_call import HttpPolicy, read_response, refuse_truncated, send
 from utools.sources.request import Request, encode_segment

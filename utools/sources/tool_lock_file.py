@@ -6,6 +6,7 @@ its server defines otherwise is not called.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.atomic import locked, replace_file
-from utools.lean_dataclass import dataclass
 from utools.schema.model_faults import find_model_faults, keys_of
 
 

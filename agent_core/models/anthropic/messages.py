@@ -1,7 +1,7 @@
 """MessagesWire: Anthropic's Messages API."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import orjson
@@ -19,7 +19,6 @@ from agent_core.models.endpoint.reader import Reader, open_reader
 from agent_core.models.endpoint.refused_parts import downgrade_streaming
 from agent_core.models.endpoint.request_head import RequestHead
 from agent_core.models.prices import output_limit
-from utools.lean_dataclass import dataclass
 
 ANY_ENDPOINT = EndpointCapabilities(format="text")
 """What is known of an endpoint that no table has."""

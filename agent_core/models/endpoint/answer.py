@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,6 @@ from agent_core.models.client import Completion
 from agent_core.models.endpoint.envelope import decode_mended
 from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_filtered, read_overflow
 from agent_core.models.finish_reasons import FILTERED
-from utools.lean_dataclass import dataclass
 
 TRANSIENT = (408, 409, 429)
 MAX_CALLS = 128

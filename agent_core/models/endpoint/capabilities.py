@@ -1,9 +1,7 @@
 """Capabilities: what an endpoint accepts, from its vendor's documents or its own refusals. Pure."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
-
-from utools.lean_dataclass import dataclass
 
 Streaming = Literal["with usage", "bare", "not"]
 """What an endpoint supports: a stream that ends with its token counts, a stream, or none."""

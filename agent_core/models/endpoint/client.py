@@ -5,7 +5,7 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import random
 from time import monotonic, time
 from typing import TYPE_CHECKING
@@ -30,7 +30,6 @@ from agent_core.models.prices import cost
 from agent_core.models.usage import count_usage
 from agent_core.models.vendors import Vendor, model_info
 from agent_core.protocol.tokens import estimate_question
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from agent_core.models.endpoint.connections import Transport

@@ -6,14 +6,13 @@ as {"native": {"api", "parts"}}; they are recorded with it, and come back as the
 """
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from agent_core.models.endpoint.envelope import decode
 from agent_core.outputs import Json
-from utools.lean_dataclass import dataclass
 
 OWN_PARTS = "native"
 _MARK = b'"native":{'

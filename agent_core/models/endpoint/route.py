@@ -4,6 +4,7 @@ import os
 import re
 import ssl
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from agent_core.errors import DefinitionError
 from utools.error_text import os_reason
-from utools.lean_dataclass import dataclass
 from utools.net.header_names import NAME, is_of_connection
 from utools.net.proxies import find_fault
 

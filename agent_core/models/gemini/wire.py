@@ -1,5 +1,7 @@
 """GeminiWire: Google's Gemini API."""
 
+from dataclasses import dataclass
+
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
 from agent_core.models.endpoint.asking import Adapted, Written
@@ -11,7 +13,6 @@ from agent_core.models.gemini.joined import JoinedPieces, read_any
 from agent_core.models.gemini.refused import downgrade, downgrade_streaming
 from agent_core.models.gemini.request import write_request
 from agent_core.models.gemini.response import find_error
-from utools.lean_dataclass import dataclass
 
 ANY_ENDPOINT = EndpointCapabilities()
 """What is known of an endpoint that no table has."""

@@ -1,6 +1,6 @@
 """ChatWire: OpenAI's chat completions, which nearly every vendor speaks."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent_core.models.client import Completion, Question
 from agent_core.models.endpoint.answer import HttpAnswer, Refusal
@@ -19,7 +19,6 @@ from agent_core.models.openai.request import (
     with_stream,
 )
 from agent_core.models.openai.response import find_error, read_reply
-from utools.lean_dataclass import dataclass
 
 ANY_ENDPOINT = EndpointCapabilities()
 """What is known of an endpoint that no table has."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from engine_shim.runs.open_grants import agents_reach, open_grants
 from engine_shim.runs.prepare import with_runs
 from engine_shim.service.workflow_check import read_checked
 from engine_shim.service.workflows import WorkflowCatalog
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 
 Options = Mapping[str, Any]

@@ -1,11 +1,10 @@
 """Finding: what is said of one thing that was looked at. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from utools.errors import DefinitionError
-from utools.lean_dataclass import dataclass
 from utools.problems import Problem, problems_in
 
 Status = Literal["ok", "warning", "problem"]

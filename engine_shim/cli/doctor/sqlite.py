@@ -3,11 +3,11 @@
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from utools.databases.sqlite_file import Layout, LayoutError, address, is_writable, version_of
-from utools.lean_dataclass import dataclass
 
 PATIENCE_S: Final = 2.0
 

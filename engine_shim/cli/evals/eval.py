@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from engine_shim.host.providers import open_providers
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.cells import cell_len
@@ -15,7 +15,6 @@ from engine_shim.cli.terminal import visible
 from engine_shim.evals.compare import Compared, compare
 from engine_shim.evals.score import METRICS, Scored, Scores, Share, total
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 
 MOST_REASONS = 3
 """Reasons for having no answer that the table names."""

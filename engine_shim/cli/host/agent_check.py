@@ -1,6 +1,7 @@
 """The command agents check: recorded runs of an agent, or of a workflow, judged under what is defined today."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -26,7 +27,6 @@ from engine_shim.host.find import load_host_config
 from engine_shim.runs.agents import build_catalog
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 
 Started = Mapping[str, Any]
 

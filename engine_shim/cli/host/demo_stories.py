@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -23,7 +24,6 @@ from utools.context.store_sqlite import SqliteContextStore
 from utools.databases.store_address import StoreAddress
 from utools.decorator import tool
 from utools.defaults import default_registry
-from utools.lean_dataclass import dataclass
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 

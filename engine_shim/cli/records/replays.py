@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,7 +12,6 @@ from engine_shim.runs.trial import try_replay
 from engine_shim.store.entries import RunFilter
 from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
-from utools.lean_dataclass import dataclass
 
 _FINE: Final = {"identical", "unfinished", "inapplicable"}
 

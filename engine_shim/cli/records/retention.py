@@ -1,6 +1,7 @@
 """The command retention: deletes old runs for good."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,6 @@ from engine_shim.cli.timespec import read_age
 from engine_shim.store.entries import RunEntry, parse_time
 from engine_shim.store.journal_runs import list_runs
 from utools.databases.store_address import StoreAddress
-from utools.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,13 @@
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent_core.journal.path import is_below, last_segment, parent_of, parse_segment, segments
 from agent_core.journal.record import Tape
 from engine_shim.store.entries import parse_time
-from utools.lean_dataclass import dataclass
 
 UNKNOWN = datetime.min.replace(tzinfo=UTC)
 

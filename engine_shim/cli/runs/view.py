@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -22,7 +23,6 @@ from engine_shim.cli.output import as_text, count
 from engine_shim.cli.terminal import VisibleStream, visible
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import AGENT
-from utools.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.journal.store import Journal
 from agent_core.node import find_run_sync, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
-from utools.lean_dataclass import dataclass
 
 ANSWER_S: Final = 3.0
 """How long a task that is killed waits for Airflow to say why: its process has five seconds to end."""

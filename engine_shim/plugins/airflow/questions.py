@@ -4,13 +4,13 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.decisions import WITHOUT_FIELDS, Approve, Decision, Deny, Done, Edit
 from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.outputs import Json, WaitingCall
-from utools.lean_dataclass import dataclass
 
 APPROVALS: Final = ("Approve", "Deny")
 DOUBTS: Final = ("Retry", "Skip", "Done", "Fail")

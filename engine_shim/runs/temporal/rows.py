@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -18,7 +19,6 @@ from temporalio.converter import (
 from agent_core.errors import Damaged
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.store import Journal
-from utools.lean_dataclass import dataclass
 
 _WHOLE: Final = b"agent-core/rows"
 _PLACES: Final = b"agent-core/places"

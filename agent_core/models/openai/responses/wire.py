@@ -1,5 +1,6 @@
 """ResponsesWire: OpenAI's Responses API."""
 
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent_core.models.client import Completion, Question
@@ -14,7 +15,6 @@ from agent_core.models.openai.responses.items import API
 from agent_core.models.openai.responses.joined import JoinedResponse
 from agent_core.models.openai.responses.request import write_request
 from agent_core.models.openai.responses.response import find_error, read_reply
-from utools.lean_dataclass import dataclass
 
 ANY_JSON = EndpointCapabilities(format="json_object")
 """A strict schema wants every property required, and no alternatives at its root; another one is only a hint."""
