@@ -18,6 +18,7 @@ from engine_shim.api.chat import chat_routes
 from engine_shim.api.decision_links import WritePage, decision_routes
 from engine_shim.api.drafts import draft_routes
 from engine_shim.api.guard import LOOPBACK, Guard
+from engine_shim.api.ledger import ledger_routes
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import open_router, refusal_of, responses
@@ -46,7 +47,7 @@ def create_router(service: Service, *, write_page: WritePage | None = None) -> A
     """
     access, router = Access(service), APIRouter()
     parts = (workflow_routes, draft_routes, run_routes, chat_routes, tool_routes, trigger_routes, openai_routes)
-    for routes in (*parts, _system_routes):
+    for routes in (*parts, ledger_routes, _system_routes):
         router.routes += routes(access).routes  # a router within a router would be searched twice for each request
     router.routes += decision_routes(access, write_page).routes
     return router

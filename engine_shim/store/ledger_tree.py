@@ -21,6 +21,7 @@ from agent_core.evidence.merkle import (
     root_by_inclusion,
     root_of,
 )
+from agent_core.evidence.tiles import HEIGHT, WIDTH, Tile, write_bundle
 from agent_core.journal.record import link
 from engine_shim.store.database import Database, Reader
 from engine_shim.store.ledger import GENESIS, SUBJECT, Entry, as_bytes
@@ -98,6 +99,20 @@ class LedgerTree:
     def prove_growth(self, old: int, new: int) -> list[bytes]:
         """Return what proves that the log with `old` leaves is the beginning of that with `new` ones."""
         return prove_consistency(old, new, self.find)
+
+    def read_tile(self, tile: Tile) -> bytes | None:
+        """Return the bytes of a tile; None for one that the log does not have yet."""
+        first = tile.number * WIDTH
+        if tile.level is None:
+            query = "SELECT data FROM ledger WHERE seq > ? AND seq <= ? ORDER BY seq"
+            found = self._database.rows("ledger", query, first, first + tile.width)
+        else:
+            query = "SELECT hash FROM ledger_nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n"
+            found = self._database.rows("ledger_nodes", query, HEIGHT * tile.level, first, first + tile.width)
+        if len(found) < tile.width:
+            return None
+        values = [as_bytes(value) for (value,) in found]
+        return write_bundle(values) if tile.level is None else b"".join(values)
 
     def find(self, level: int, index: int) -> bytes:
         """Return the hash of a node."""

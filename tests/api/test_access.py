@@ -57,6 +57,8 @@ ROUTES = [
     ("GET", "/v1/models", "read"),
     ("GET", "/v1/models/{model}", "read"),
     ("POST", "/v1/chat/completions", "run"),
+    ("GET", "/ledger/checkpoint", "read"),
+    ("GET", "/ledger/tile/{path}", "read"),
     ("GET", "/metrics", "admin"),
 ]
 SCOPES = ("read", "run", "decide", "admin")

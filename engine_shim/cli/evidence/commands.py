@@ -54,16 +54,19 @@ def key(
 
 def ledger(
     action: Annotated[
-        Literal["head", "checkpoint", "proof", "consistency"],
-        typer.Argument(metavar="[checkpoint|proof|consistency]", show_default=False),
+        Literal["head", "checkpoint", "proof", "consistency", "cosign"],
+        typer.Argument(metavar="[checkpoint|proof|consistency|cosign]", show_default=False),
     ] = "head",
     subject: Annotated[
-        str | None, typer.Argument(metavar="[RUN|FILE]", help="With proof: a run; with consistency: a checkpoint.")
+        str | None,
+        typer.Argument(
+            metavar="[RUN|FILE|URL]", help="With proof: a run; with consistency: a checkpoint; with cosign: a server."
+        ),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="<path>", help="The file that is written; - is stdout.")] = None,
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.pub", help="With consistency: keys that are trusted alone.", callback=check_files),
+        typer.Option(metavar="FILE.pub", help="With consistency, cosign: keys of the log.", callback=check_files),
     ] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
@@ -73,7 +76,8 @@ def ledger(
     Each run that ends or is deleted is entered in the ledger, with its head. Keep the ledger's head elsewhere:
     `verify --all --ledger HEAD` then proves the whole store. To strangers it is a transparency log: `checkpoint` signs
     its size and root, for others to keep; `proof RUN` writes what proves to them that a run ended so; `consistency
-    FILE` holds the log against a checkpoint that was kept.
+    FILE` holds the log against a checkpoint that was kept; `cosign URL`, on a second host, fetches the log of a server,
+    and signs it into the file of --to if it has only grown since what that has. AGENT_CORE_LEDGER_TOKEN is its token.
 
     \b
     Examples:
@@ -81,6 +85,7 @@ def ledger(
       agent-core ledger checkpoint --to today.txt
       agent-core ledger proof last --to proof.json
       agent-core ledger consistency today.txt
+      agent-core ledger cosign http://127.0.0.1:8080 --key desk.key.pub --to seen.txt
     """
     from engine_shim.cli.evidence import ledger as log
     from engine_shim.cli.records.ledger import show_ledger
@@ -90,8 +95,14 @@ def ledger(
     if action == "checkpoint":
         return log.write_checkpoint(store, to, as_json=as_json)
     if subject is None:
-        what = "a RUN" if action == "proof" else "the FILE of a checkpoint"
-        raise typer.BadParameter(f"{action} needs {what}")
+        needs = {"proof": "a RUN", "consistency": "the FILE of a checkpoint", "cosign": "the URL of a server"}
+        raise typer.BadParameter(f"{action} needs {needs[action]}")
+    if action == "cosign":
+        from engine_shim.cli.evidence.cosign import cosign_log
+
+        if to in (None, "-"):
+            raise typer.BadParameter("cosign needs --to FILE, where what was seen is kept")
+        return cosign_log(subject, Path(str(to)), key, as_json=as_json)
     if action == "proof":
         return log.write_proof(subject, store, to)
     return log.check_consistency(Path(subject), store, key, as_json=as_json)

@@ -30,7 +30,7 @@ PROOF: Final = "agent-core/ledger-proof/1"
 
 def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
     """Sign how the log is now, for others to keep. BadParameter where no key signs, or nothing has ended yet."""
-    store, signer = open_named_store(address), _find_signer()
+    store, signer = open_named_store(address), find_signer()
     found = LedgerTree(store.database).checkpoint(_name_of(store))
     note = found.sign(signer).write()
     if as_json:
@@ -43,7 +43,7 @@ def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_jso
 
 def write_proof(run: str, address: StoreAddress | None, target: str | None) -> int:
     """Write what proves the last entry about a run: the entry, its place, hashes, and a checkpoint of the log."""
-    store, signer = open_named_store(address), _find_signer()
+    store, signer = open_named_store(address), find_signer()
     tree = LedgerTree(store.database)
     found = tree.checkpoint(_name_of(store))
     proof = tree.prove(find_run(run, store), found.size)
@@ -102,7 +102,7 @@ def read_checkpoint(file: Path) -> tuple[Note, Checkpoint]:
         raise typer.BadParameter(f"{file} is no checkpoint: {error}") from None
 
 
-def _find_signer() -> Signer:
+def find_signer() -> Signer:
     """Return the key of this host that signs. BadParameter where it has none whose signatures others can check."""
     load_environment(find_host_config())
     keys = signing_keys()

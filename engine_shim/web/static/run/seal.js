@@ -4,6 +4,8 @@ import { t } from "../kit/words.js";
 
 const SAID = [
   [/^sealed by (.*), not checked: no key here$/s, "sealed by {key}, not checked: no key here"],
+  [/^signed by (.*), not checked: install agent-core\[evidence\]$/s, "signed by {key}, not checked: install agent-core[evidence]"],
+  [/^sealed by (.*), there by (.*)$/s, "sealed by {key}, there by {time}"],
   [/^sealed by (.*), which does not hold$/s, "sealed by {key}, which does not hold"],
   [/^sealed by (.*), which names no store$/s, "sealed by {key}, which names no store"],
   [/^sealed by (.*)$/s, "sealed by {key}"],
@@ -13,7 +15,7 @@ const SAID = [
 export function sayWhatServerSays(seal) {
   for (const [form, text] of SAID) {
     const found = form.exec(seal);
-    if (found) return t(text, { key: found[1] });
+    if (found) return t(text, { key: found[1], time: found[2] });
   }
   return t(seal);
 }
