@@ -520,6 +520,8 @@ class Sealed(TypedDict):
     at: NotRequired[str]
     sig: NotRequired[str]
     timestamp: NotRequired[str]
+    root: NotRequired[str]
+    salt: NotRequired[str]
 
 
 Started = AgentStarted | FlowStarted

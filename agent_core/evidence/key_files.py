@@ -12,10 +12,9 @@ from typing import Final, TypeVar
 from agent_core.errors import DefinitionError, JournalAway, JournalError
 from agent_core.evidence.ed25519 import LENGTH, check_installed, is_signed, make_key, read_private
 from agent_core.evidence.public_keys import PublicKey, PublicKeys, Signer
-from agent_core.evidence.timestamps import ROOTS_VARIABLE, Authorities, request_timestamp
+from agent_core.evidence.timestamps import Authorities, request_timestamp
+from agent_core.evidence.variables import KEY_VARIABLE, ROOTS_VARIABLE
 
-KEY_VARIABLE: Final = "AGENT_CORE_SIGNING_KEY"
-PUBLIC_VARIABLE: Final = "AGENT_CORE_PUBLIC_KEYS"
 COMMAND: Final = "command:"
 PATIENCE_S: Final = 30.0
 """How long a command that signs may take."""

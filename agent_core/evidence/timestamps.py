@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.errors import DefinitionError
 from agent_core.evidence.ed25519 import check_installed
+from agent_core.evidence.variables import URL_VARIABLE
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-URL_VARIABLE: Final = "AGENT_CORE_TIMESTAMP_URL"
-ROOTS_VARIABLE: Final = "AGENT_CORE_TIMESTAMP_ROOTS"
 PATIENCE_S: Final = 10.0
 """How long an authority may take for its answer."""
 MOST_BYTES: Final = 65_536

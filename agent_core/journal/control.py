@@ -1,7 +1,7 @@
 """The rows that a caller appends: decisions, messages, signals, and who paused, resumed or cancelled a run. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.effects import ReadMessage, Signalled
@@ -9,7 +9,7 @@ from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.facts import Received, Resolved, Sent, Waiting
 from agent_core.journal.operations import Slot
-from agent_core.journal.path import parent_of, root_of
+from agent_core.journal.path import CONTROL, parent_of, root_of
 from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
 from agent_core.journal.started import read_started
@@ -18,8 +18,6 @@ from agent_core.records import AddedMessage, Started
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
-CONTROL: Final = "control"
-"""The strand next to a run's own strands that says who stopped the run and let it continue, and when."""
 Control = Literal["pause", "resume", "cancel"]
 Role = Literal["user", "assistant"]
 """Who speaks in a message that somebody adds to a run."""

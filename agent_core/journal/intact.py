@@ -3,9 +3,9 @@
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import check_chains, find_chain_faults, is_finished
 from agent_core.journal.identity import StoreIdentity
-from agent_core.journal.path import child, item
+from agent_core.journal.path import SEAL, child, item
 from agent_core.journal.record import Row, Tape
-from agent_core.journal.signature import SEAL, VARIABLE, Keys, signature_fault, split_own_strands
+from agent_core.journal.signature import VARIABLE, Keys, signature_fault, split_own_strands
 
 
 def check_intact(

@@ -16,6 +16,9 @@ from urllib.parse import quote, unquote
 
 from utools.lazy_pattern import lazy_compile
 
+CONTROL: Final = "control"
+SEAL: Final = "seal"
+"""The strands beside those of the run itself: who stopped it or added a message, and its signatures."""
 PLACE: Final = r"^[!-~]{1,256}:[0-9]{1,9}$"
 """A place as it is written."""
 _ITEM: Final = lazy_compile(r"(\d+)\.(\d+)")

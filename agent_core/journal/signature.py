@@ -6,7 +6,8 @@ were copied from another store, a store notes under a key as well.
 
 There are two kinds. A `mac` is a code (HMAC-SHA-256) that whoever has the secret key can check, and make. A `sig` is an
 Ed25519 signature, which everybody can check by the public key: over the line `agent-core/seal/1` and the record as
-JSON without spaces, its keys sorted, with the `run`, without `kind`, `sig` and `timestamp`.
+JSON without spaces, its keys sorted, with the `run`, without `kind`, `sig`, `timestamp` and `salt`. Its `root` is that
+of the tree over the records, each salted by the secret `salt`, by which some of them can be shown alone.
 """
 
 import base64
@@ -20,17 +21,18 @@ import orjson
 
 from agent_core.errors import DefinitionError
 from agent_core.evidence.ed25519 import INSTALL, PREFIX, decode_signature, is_installed
+from agent_core.evidence.excerpts import Place, root_of_records
+from agent_core.evidence.notes import read_base64
 from agent_core.evidence.public_keys import TIME, Keyring, PublicKeys, Signature
-from agent_core.journal.control import CONTROL
 from agent_core.journal.identity import StoreIdentity
+from agent_core.journal.path import CONTROL, SEAL
 from agent_core.journal.record import Record, Row, Tape, chain_row, encode, genesis, run_head
 
-SEAL: Final = "seal"
 VARIABLE: Final = "AGENT_CORE_JOURNAL_KEYS"
 SHORTEST: Final = 16
 """Characters of a key that signs. A shorter one only verifies what was signed with it before."""
-_UNSIGNED: Final = frozenset({"kind", "sig", "timestamp"})
-_MADE: Final = frozenset({"kid", "at", "mac", "sig", "timestamp"})
+_UNSIGNED: Final = frozenset({"kind", "sig", "timestamp", "salt"})
+_MADE: Final = frozenset({"kid", "at", "mac", "sig", "timestamp", "root", "salt"})
 """What the key that signs adds to a seal."""
 _FIELDS: Final = frozenset({"kind", "head", "count", "kid", "store", "tenant"})
 
@@ -84,6 +86,11 @@ class Keys:
         """The id of the key that signs; empty where none does."""
         signer = None if self.keyring is None else self.keyring.signer()
         return next(iter(self.keys), "") if signer is None else signer.kid
+
+    @property
+    def is_public(self) -> bool:
+        """Whether others can check what the key that signs has signed."""
+        return self.keyring is not None and self.keyring.signer() is not None
 
     def seal(self, run: str, record: Record, at: str) -> Record:
         """Return the record of a seal, signed at a time."""
@@ -175,15 +182,28 @@ def signed_strands(tape: Tape) -> Tape:
     return {path: rows for path, rows in tape.items() if path != SEAL}
 
 
+def records_of(tape: Tape) -> dict[Place, bytes]:
+    """Return the bytes of all records that a signature covers, by strand and number."""
+    return {(path, row.n): row.data for path, rows in signed_strands(tape).items() for row in rows}
+
+
 def head_and_count(tape: Tape) -> tuple[str, int]:
     """Head and count of all rows of a tape."""
     strands = [(path, rows[-1].hash, len(rows)) for path, rows in tape.items() if rows]
     return run_head(strands), sum(count for _, _, count in strands)
 
 
-def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None, *, at: str = "") -> Row | None:
+def sign(
+    run: str,
+    tape: Tape,
+    keys: Keys,
+    identity: StoreIdentity | None = None,
+    *,
+    at: str = "",
+    salt: bytes = b"",
+) -> Row | None:
     """Return the signature of a run as it is now, in the store that it is in; None when its last signature says the
-    same."""
+    same. `at` is the time, and `salt` a secret of this seal, for one that others can check."""
     seals = tape.get(SEAL, [])
     head, count = head_and_count(signed_strands(tape))
     record: Record = {"kind": "sealed", "head": head, "count": count}
@@ -191,6 +211,9 @@ def sign(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | None = None
         record |= {"store": identity.store, "tenant": identity.tenant}
     if seals and _says(seals[-1].record(), record, keys, run):
         return None
+    if keys.is_public and salt:
+        root = root_of_records(salt, records_of(tape))
+        record |= {"root": root, "salt": base64.b64encode(salt).decode()}
     return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), keys.seal(run, record, at))
 
 
@@ -206,8 +229,9 @@ def _is_sealed(seal: Record) -> bool:
         case {"kind": "sealed", "head": str(), "count": int(), "kid": str(), "mac": str()}:
             is_whole = seal.keys() <= _FIELDS | {"mac"}
         case {"kind": "sealed", "head": str(), "count": int(), "kid": str(), "at": str(at), "sig": str()}:
-            is_whole = seal.keys() <= _FIELDS | {"at", "sig", "timestamp"} and TIME.fullmatch(at) is not None
-            is_whole = is_whole and isinstance(seal.get("timestamp", ""), str)
+            texts = ("timestamp", "root", "salt")
+            is_whole = seal.keys() <= _FIELDS | {"at", "sig", *texts} and TIME.fullmatch(at) is not None
+            is_whole = is_whole and all(isinstance(seal.get(name, ""), str) for name in texts)
         case _:
             return False
     return is_whole and all(isinstance(each, str | None) for each in _home_of(seal))
@@ -258,6 +282,8 @@ def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | 
         return why
     if (seal["head"], seal["count"]) != head_and_count(signed_strands(tape)):
         return "it goes on, or ends, elsewhere than where it was sealed"
+    if "root" in seal and root_of_records(read_base64(seal.get("salt", "")) or b"", records_of(tape)) != seal["root"]:
+        return "its records are not those of the tree that was sealed"
     store, tenant = _home_of(seal)
     return None if store is None or identity is None else _home_fault(store, tenant, identity, keys)
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import Any, Literal, Protocol, cast
 
 from agent_core.errors import DecisionError, DecisionTaken, Lost
+from agent_core.evidence.excerpts import SALT_BYTES
 from agent_core.journal.control import (
     Control,
     Decisions,
@@ -18,8 +20,9 @@ from agent_core.journal.control import (
     start_of,
 )
 from agent_core.journal.facts import Waiting
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Row, Tape
-from agent_core.journal.signature import SEAL, Keys, sign
+from agent_core.journal.signature import Keys, sign
 from agent_core.journal.store import Journal
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments, with_schema
 from agent_core.loop.masked import marks_of
@@ -223,13 +226,19 @@ def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | 
     Raises Lost for the rows alone: where somebody else signed just now, the run is signed anew.
     """
     while keys is not None:
-        seal = sign(run, _with_rows(journal.load(run), rows), keys, journal.identity, at=now())
+        seal = sign(
+            run, _with_rows(journal.load(run), rows), keys, journal.identity, at=now(), salt=token_bytes(SALT_BYTES)
+        )
         try:
             return journal.append(run, [*([seal] if seal else []), *rows])
         except Lost as lost:
             if lost.path != SEAL:
                 raise
     return journal.append(run, rows)
+
+
+def _sign(journal: Journal, run: str, tape: Tape, keys: Keys) -> Row | None:
+    return sign(run, tape, keys, journal.identity, at=now(), salt=token_bytes(SALT_BYTES))
 
 
 def _with_rows(tape: Tape, rows: Sequence[Row]) -> Tape:
@@ -241,7 +250,7 @@ def _with_rows(tape: Tape, rows: Sequence[Row]) -> Tape:
 
 def sign_run(journal: Journal, run: str, keys: Keys) -> None:
     """Sign the run as it is. A driver that does so at the same time writes the same, or has gone further."""
-    row = sign(run, journal.load(run), keys, journal.identity, at=now())
+    row = _sign(journal, run, journal.load(run), keys)
     if row is not None:
         with suppress(Lost):
             journal.append(run, [row])

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from agent_core.evidence.key_files import KEY_VARIABLE, PUBLIC_VARIABLE, KeyFiles
-from agent_core.evidence.timestamps import ROOTS_VARIABLE, URL_VARIABLE
+from agent_core.evidence.public_keys import Keyring
+from agent_core.evidence.variables import KEY_VARIABLE, PUBLIC_VARIABLE, ROOTS_VARIABLE, URL_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS_VARIABLE
 from agent_core.journal.signature import Keys
 from agent_core.outputs import Json
@@ -103,8 +103,12 @@ def signing_keys() -> Keys | None:
 def verifying_keys() -> Keys | None:
     """Return the same keys for a reader of journals: old ones may be shorter than one that signs, and there may be
     public ones alone."""
+    keyring: Keyring | None = None
     files = [os.environ.get(name, "") for name in (KEY_VARIABLE, PUBLIC_VARIABLE, URL_VARIABLE, ROOTS_VARIABLE)]
-    keyring = KeyFiles(*files) if files[0] or files[1] else None
+    if files[0] or files[1]:
+        from agent_core.evidence.key_files import KeyFiles  # which reads files, and runs commands
+
+        keyring = KeyFiles(*files)
     return Keys.read(os.environ.get(KEYS_VARIABLE, ""), keyring)
 
 

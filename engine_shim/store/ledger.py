@@ -2,7 +2,8 @@
 put in the place of another, is found.
 
 Entries are `began` (the first one: with `rows`, how far the journal had come), `ended`, `rested` (the run waits, or is
-paused) and `deleted` (run, head, count, status, submitted_by, at: a deletion leaves a tombstone), and `copied` (`from`
+paused) and `deleted` (run, head, count, status, submitted_by, at, and the `root` that its seal names, if it has one: a
+deletion leaves a tombstone), and `copied` (`from`
 which store all runs were copied here, with head and count of its ledger, and `kept` if that is kept here too). Each
 names its store and tenant, so that the ledger of another store is none of this one; older entries name none. An entry
 is written in the transaction that ends its run or drops it, or lists it as waiting. Each hash is SHA-256(hash before
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Row, encode, link, run_head
 from agent_core.statuses import RunStatus, read_ended_status
 from engine_shim.store.database import Database, Reader
@@ -22,10 +24,11 @@ from utools.databases.transaction import Transaction
 
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
 SUBJECT: Final = "ledger"
-_BESIDE: Final = ("seal", "control")
+_BESIDE: Final = (SEAL, "control")
 ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
     AND n = (SELECT max(n) FROM rows WHERE run = one.run AND strand = one.strand)"""
 """The last row of each strand of a run."""
+_SEAL: Final = f"SELECT data FROM rows WHERE run = ? AND strand = '{SEAL}' ORDER BY n DESC LIMIT 1"
 _LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 Entry = Mapping[str, Any]
 
@@ -43,7 +46,8 @@ class LedgerKeeper:
                 record = row.record()
                 self._database.lock(db, SUBJECT)
                 _begin(db, run, len(rows))
-                _add(db, run, "ended", read_ended_status(record), at=str(record.get("at")))
+                seal = next((each for each in rows if each.path == SEAL), None)
+                _add(db, run, "ended", read_ended_status(record), at=str(record.get("at")), seal=seal)
 
     def note_deleted(self, db: Transaction, run: str) -> None:
         """Enter that the run was deleted, if it was entered when it ended or waited."""
@@ -67,7 +71,9 @@ def note_rested(database: Database, db: Transaction, run: str, status: RunStatus
     if db.execute(_LAST).fetchone() is None:
         rows = db.execute("SELECT rows FROM ledger_start").fetchone()
         _enter_beginning(db, rows[0] if rows is not None else 0)
-    _add(db, run, "rested", status, at=_now())
+    last_seal = db.execute(_SEAL, (run,)).fetchone()
+    seal = None if last_seal is None else Row(SEAL, 0, b"", as_bytes(last_seal[0]))
+    _add(db, run, "rested", status, at=_now(), seal=seal)
 
 
 def _now() -> str:
@@ -85,12 +91,23 @@ def _begin(db: Transaction, run: str, count: int) -> None:
         _enter_beginning(db, newest[-1][0] - 1)
 
 
-def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str) -> None:
+def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str, *, seal: Row | None = None) -> None:
     head, count = find_head(db.execute(ENDS, (run,)))
     submitter = db.execute("SELECT submitter FROM run_submissions WHERE run = ?", (run,)).fetchone()
     by = None if submitter is None else submitter[0]
     entry = {"kind": kind, "run": run, "head": head, "count": count, "status": status, "submitted_by": by, "at": at}
+    if seal is not None and (root := _root_of(seal)) is not None:
+        entry["root"] = root
     write_entry(db, run, entry)
+
+
+def _root_of(seal: Row) -> str | None:
+    """Return the root of the tree that a seal names; None where it names none, or is no record."""
+    try:
+        root = seal.record().get("root")
+    except (ValueError, AttributeError):
+        return None
+    return root if isinstance(root, str) else None
 
 
 def write_entry(db: Transaction, run: str, entry: Entry) -> None:

@@ -17,7 +17,6 @@ from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
-from engine_shim.store.ledger import note_rested
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
 from engine_shim.store.timers import TABLE as TIMERS
@@ -193,6 +192,8 @@ class DatabaseRunStore:
             if entry.status in NOTIFIED:
                 add_event(self.database, db, entry.run, entry.status, entry.records, self.clock)
             if entry.status in STOPPED:
+                from engine_shim.store.ledger import note_rested  # which a list of runs does without
+
                 note_rested(self.database, db, entry.run, entry.status)
 
     def note_tenant(self, tenant: str | None) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.audit.diff import Diff, diff
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
-from agent_core.journal.signature import SEAL, VARIABLE
+from agent_core.journal.signature import VARIABLE
 from agent_core.models import ScriptedModel
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry

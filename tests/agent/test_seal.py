@@ -17,8 +17,9 @@ from agent_core import (
     run_agent,
     verify,
 )
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Tape, chain_row, genesis
-from agent_core.journal.signature import SEAL, VARIABLE, Keys
+from agent_core.journal.signature import VARIABLE, Keys
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import signing_keys, verifying_keys
 from support.by_hand import Q, action, final

@@ -13,17 +13,12 @@ import pytest
 
 from agent_core import Approve, DefinitionError, JournalAway, Keys, MemoryJournal, SqliteJournal, run_agent, verify
 from agent_core.evidence import ed25519
-from agent_core.evidence.key_files import (
-    KEY_VARIABLE,
-    PUBLIC_VARIABLE,
-    KeyFiles,
-    make_key_file,
-    public_file,
-    replace_text,
-)
+from agent_core.evidence.key_files import KeyFiles, make_key_file, public_file, replace_text
 from agent_core.evidence.public_keys import PublicKey, PublicKeys
+from agent_core.evidence.variables import KEY_VARIABLE, PUBLIC_VARIABLE
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Tape, chain_row, genesis
-from agent_core.journal.signature import SEAL, VARIABLE
+from agent_core.journal.signature import VARIABLE
 from agent_core.models import ScriptedModel
 from agent_core.run.retries import VARIABLE as PATIENCE
 from agent_core.run.secrets import signing_keys, verifying_keys

@@ -10,18 +10,12 @@ from typing import Any
 import pytest
 
 from agent_core import DefinitionError, MemoryJournal, run_agent, verify
-from agent_core.evidence.key_files import (
-    KEY_VARIABLE,
-    PUBLIC_VARIABLE,
-    KeyFiles,
-    make_key_file,
-    public_file,
-    replace_text,
-)
+from agent_core.evidence.key_files import KeyFiles, make_key_file, public_file, replace_text
 from agent_core.evidence.public_keys import PublicKeys
-from agent_core.evidence.timestamps import ROOTS_VARIABLE, URL_VARIABLE
+from agent_core.evidence.variables import KEY_VARIABLE, PUBLIC_VARIABLE, ROOTS_VARIABLE, URL_VARIABLE
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Tape, chain_row, genesis
-from agent_core.journal.signature import SEAL, Keys
+from agent_core.journal.signature import Keys
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import verifying_keys
 from support.by_hand import final

@@ -11,7 +11,8 @@ import pytest
 
 from agent_core import Approve, JournalError, Keys, verify
 from agent_core.errors import Damaged
-from agent_core.journal.signature import SEAL, VARIABLE, sign
+from agent_core.journal.path import SEAL
+from agent_core.journal.signature import VARIABLE, sign
 from engine_shim import DefinitionError, Engine
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.ledger_proof import prove_store

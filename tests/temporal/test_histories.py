@@ -9,8 +9,8 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
 from temporalio.worker import Replayer
 
-from agent_core.journal.control import CONTROL
 from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.path import CONTROL
 from engine_shim.runs.temporal.backend import TemporalBackend
 from engine_shim.runs.temporal.rows import data_converter
 from engine_shim.runs.temporal.worker import RUNNER

@@ -12,8 +12,8 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 from temporalio.client import Client
 
 from agent_core.decisions import Approve
-from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Begin, Slot
+from agent_core.journal.path import CONTROL
 from engine_shim.runs.temporal.backend import TemporalBackend
 from engine_shim.runs.temporal.settings import workflow_id
 from support.crash.matrix_workflows import Case, action, agent, final, flow, node

@@ -9,6 +9,7 @@ from agent_core.models.endpoint.route import usual_tls
 MODULES = (
     "agent_core.models.endpoint.transport",
     "agent_core.models.endpoint.by_aiohttp",
+    "agent_core.models.openai.chat",
     "agent_core.models.openai.head",
 )
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from agent_core.errors import JournalError
-from agent_core.evidence.key_files import KEY_VARIABLE
+from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output

@@ -85,7 +85,7 @@ def ledger(
       agent-core ledger checkpoint --to today.txt
       agent-core ledger proof last --to proof.json
       agent-core ledger consistency today.txt
-      agent-core ledger cosign http://127.0.0.1:8080 --key desk.key.pub --to seen.txt
+      agent-core ledger cosign http://desk:8080 --key desk.key.pub --to seen.txt
     """
     from engine_shim.cli.evidence import ledger as log
     from engine_shim.cli.records.ledger import show_ledger

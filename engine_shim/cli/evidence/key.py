@@ -9,8 +9,9 @@ from typing import Any, Final
 import typer
 
 from agent_core.evidence.ed25519 import check_installed, make_key
-from agent_core.evidence.key_files import KEY_VARIABLE, KeyFiles, make_key_file, public_file, replace_text
+from agent_core.evidence.key_files import KeyFiles, make_key_file, public_file, replace_text
 from agent_core.evidence.public_keys import PublicKey, PublicKeys, Signer
+from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.run.clock import write_time
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output

@@ -14,7 +14,7 @@ from agent_core.audit.whatif import VARIABLE_KEYS
 from agent_core.errors import DefinitionError
 from agent_core.evidence.ed25519 import check_installed
 from agent_core.evidence.key_files import KeyFiles
-from agent_core.evidence.timestamps import ROOTS_VARIABLE
+from agent_core.evidence.variables import ROOTS_VARIABLE
 from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import STOPPED

@@ -14,8 +14,8 @@ from temporalio.workflow import ActivityCancellationType
 
 from agent_core.effects import Cancelled, Classify, Failed, InDoubt, ReadMessage, Signalled
 from agent_core.errors import Lost
-from agent_core.journal.control import CONTROL
 from agent_core.journal.operations import Act, Begin, started_body
+from agent_core.journal.path import CONTROL
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.records import decode_answer
 from agent_core.run.admission import Admission

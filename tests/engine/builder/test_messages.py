@@ -8,8 +8,8 @@ import pytest
 
 from agent_core import replay
 from agent_core.errors import DecisionError, JournalError
-from agent_core.journal.control import CONTROL
 from agent_core.journal.memory import MemoryJournal
+from agent_core.journal.path import CONTROL
 from agent_core.journal.record import Row
 from engine_shim import AgentBuilder, DefinitionError, Engine, MemoryRunStore
 from engine_shim.builder.execution import Execution

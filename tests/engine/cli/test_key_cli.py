@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.evidence.key_files import KEY_VARIABLE
 from agent_core.evidence.public_keys import PublicKeys
+from agent_core.evidence.variables import KEY_VARIABLE
 from support.command import Cli, Write
 from support.optional import needs
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
-from agent_core.evidence.key_files import KEY_VARIABLE
 from agent_core.evidence.merkle import hash_leaf, root_by_inclusion
 from agent_core.evidence.notes import Note
 from agent_core.evidence.public_keys import PublicKeys
+from agent_core.evidence.variables import KEY_VARIABLE
 from support.command import Cli
 from support.optional import needs
 

@@ -12,7 +12,8 @@ from agent_core import Approve
 from agent_core.audit.normalize import normalize
 from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError
-from agent_core.journal.control import CONTROL, waiting_calls
+from agent_core.journal.control import waiting_calls
+from agent_core.journal.path import CONTROL
 from agent_core.run.secrets import Secrets
 from engine_shim import DefinitionError, RunNotFound, load_workflow
 from engine_shim.definition.validate import validate

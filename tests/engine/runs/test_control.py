@@ -10,7 +10,7 @@ import pytest
 from agent_core import Approve
 from agent_core.audit.verify import verify
 from agent_core.errors import DecisionError
-from agent_core.journal.control import CONTROL
+from agent_core.journal.path import CONTROL
 from agent_core.journal.signature import Keys
 from agent_core.run.control import append_control
 from engine_shim import DefinitionError, RunNotFound, load_workflow

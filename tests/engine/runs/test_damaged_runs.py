@@ -12,8 +12,9 @@ import pytest
 from agent_core import Approve, JsonlJournal, MemoryJournal, agent_tool, run_agent, verify
 from agent_core.errors import Damaged, DecisionError
 from agent_core.journal.control import waiting_calls
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import chain_row, genesis
-from agent_core.journal.signature import SEAL, VARIABLE, Keys, signature_fault
+from agent_core.journal.signature import VARIABLE, Keys, signature_fault
 from agent_core.models import ScriptedModel
 from agent_core.run.control import append_signed
 from engine_shim import Engine, RunResult, SqliteRunStore, load_workflow

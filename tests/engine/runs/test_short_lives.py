@@ -9,7 +9,7 @@ import pytest
 from agent_core import Approve
 from agent_core.audit.replay import replay
 from agent_core.errors import Abandoned, DecisionError
-from agent_core.journal.control import CONTROL
+from agent_core.journal.path import CONTROL
 from agent_core.journal.record import Row
 from agent_core.models.client import Completion, ModelError
 from engine_shim import DefinitionError, MemoryRunStore

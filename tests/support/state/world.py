@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from agent_core.errors import JournalAway
-from agent_core.journal.control import CONTROL
+from agent_core.journal.path import CONTROL
 from agent_core.journal.record import Row, Tape
 from agent_core.models.client import Completion, ModelInfo, Question
 from engine_shim import Engine
