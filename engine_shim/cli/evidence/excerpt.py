@@ -33,10 +33,7 @@ def export_excerpt(
     """Write an excerpt of a run, and say where it is. BadParameter for records that it does not have."""
     check_installed("--records")
     recorded = find_recorded(run, address)
-    name, tape = recorded.load()
-    found = verify(recorded.source, run_id=recorded.run_id)
-    if found.first_bad:
-        raise JournalError(f"the run {name!r} is damaged, and no excerpt is made of it: {found.why}")
+    name, tape = load_sound(recorded)
     places = [place for each in wanted for place in _find_places(each, tape)]
     text = make_excerpt(name, tape, frozenset(places), _find_in_log(recorded, name))
     path = target or f"{name}.json"
@@ -52,6 +49,15 @@ def export_excerpt(
     else:
         output.line(path)
     return output.OK
+
+
+def load_sound(recorded: Recorded) -> tuple[str, Tape]:
+    """Return a run's id and rows, of which each is as it was written. JournalError for a run that is damaged."""
+    name, tape = recorded.load()
+    found = verify(recorded.source, run_id=recorded.run_id)
+    if found.first_bad:
+        raise JournalError(f"the run {name!r} is damaged, and nothing is said of it to others: {found.why}")
+    return name, tape
 
 
 def _find_places(wanted: str, tape: Tape) -> Iterator[Place]:

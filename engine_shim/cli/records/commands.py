@@ -167,6 +167,12 @@ def export(
         bool, typer.Option("--html", help="A page that needs no server and proves itself (the default).")
     ] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Only the journal, for verify and replay.")] = False,
+    in_toto: Annotated[
+        bool, typer.Option("--in-toto", help="A signed statement about it, for programs that read in-toto.")
+    ] = False,
+    receipts: Annotated[
+        bool, typer.Option("--receipts", help="An agent receipt for each call, for programs that read those.")
+    ] = False,
     records: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,12 +193,16 @@ def export(
       agent-core export last --jsonl --to run.jsonl
       agent-core export last --records flow:0 --records flow/order.1
     """
-    if sum((html, jsonl, records is not None)) > 1:
-        raise typer.BadParameter("--html, --jsonl and --records write a file each; export twice")
+    if sum((html, jsonl, in_toto, receipts, records is not None)) > 1:
+        raise typer.BadParameter("--html, --jsonl, --records, --in-toto and --receipts write a file each; export twice")
     if records is not None:
         from engine_shim.cli.evidence.excerpt import export_excerpt
 
         return export_excerpt(run, records, store, to, as_json=as_json)
+    if in_toto or receipts:
+        from engine_shim.cli.evidence.foreign import export_receipts, export_statement
+
+        return (export_statement if in_toto else export_receipts)(run, store, to, as_json=as_json)
     from engine_shim.cli.records.export import export_run
 
     return export_run(run, store, as_html=not jsonl, target=to, as_json=as_json)

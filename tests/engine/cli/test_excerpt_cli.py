@@ -1,5 +1,6 @@
 """export --records, and verify of the file that it writes: what a stranger is shown of a run."""
 
+import base64
 import json
 import sqlite3
 from contextlib import closing
@@ -70,7 +71,7 @@ def test_a_waiting_run_is_in_the_log_as_well(cli: Cli, run: str) -> None:
         (("--records", "flow:99"), "--records flow:99: the strand has the records 0 to "),
         (("--records", "flow:2-1"), "--records flow:2-1: the strand has the records 0 to "),
         (("--records", "flow:x"), "write STRAND, STRAND:N or STRAND:N-M"),
-        (("--records", "flow:0", "--jsonl"), "--html, --jsonl and --records write a file each; export twice"),
+        (("--records", "flow:0", "--jsonl"), "--records, --in-toto and --receipts write a file each; export twice"),
         (("--records", "flow:0", "--to", "no/such/file.json"), "no/such/file.json cannot be written"),
     ],
 )
@@ -89,4 +90,16 @@ def test_no_excerpt_is_made_of_a_run_that_is_damaged_or_not_signed_so(
     with closing(sqlite3.connect("data/agent-core/runs.db")) as db, db:
         db.execute("UPDATE rows SET data = CAST('{}' AS BLOB) WHERE run = ? AND n = 1", (run,))
     ran = cli("export", run, "--records", "flow:0")
-    assert (ran.code, "is damaged, and no excerpt is made of it" in ran.err) == (1, True), ran.err
+    assert (ran.code, "is damaged, and nothing is said of it to others" in ran.err) == (1, True), ran.err
+
+
+def test_a_run_is_written_in_the_formats_of_others(cli: Cli, run: str) -> None:
+    assert cli("export", run, "--in-toto").out == f"{run}.intoto.json\n"
+    envelope = json.loads(Path(f"{run}.intoto.json").read_text())
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    assert (envelope["payloadType"], statement["subject"][0]["name"]) == ("application/vnd.in-toto+json", run)
+    assert statement["predicate"]["journal"]["head"] == cli("verify", run, "--json").json["head"]
+    assert cli("export", run, "--receipts", "--to", "receipts.json").out == "receipts.json\n"
+    receipts = json.loads(Path("receipts.json").read_text())
+    assert receipts
+    assert {each["credentialSubject"]["chain"]["chain_id"] for each in receipts} == {run}
