@@ -29,15 +29,22 @@ pytestmark = [
 CONFIG = {"model": "m", "max_steps": 2, "allowed_tools": [], "prompt": "Go."}
 
 
+@pytest.fixture(name="running", scope="module")
+def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TimeAuthority]:
+    with time_authority(tmp_path_factory.mktemp("time") / "authority") as authority:
+        yield authority
+
+
 @pytest.fixture(name="authority")
-def _authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TimeAuthority]:
+def _authority(running: TimeAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimeAuthority:
+    """An authority that this host asks, and trusts."""
     path = tmp_path / "desk.key"
     replace_text(public_file(path), PublicKeys.of(make_key_file(path)).write())
-    with time_authority(tmp_path / "authority") as authority:
-        monkeypatch.setenv(KEY_VARIABLE, str(path))
-        monkeypatch.setenv(URL_VARIABLE, authority.url)
-        monkeypatch.setenv(ROOTS_VARIABLE, str(authority.root))
-        yield authority
+    running.answers, running.asked = None, 0
+    monkeypatch.setenv(KEY_VARIABLE, str(path))
+    monkeypatch.setenv(URL_VARIABLE, running.url)
+    monkeypatch.setenv(ROOTS_VARIABLE, str(running.root))
+    return running
 
 
 async def sealed() -> tuple[Tape, Record]:

@@ -68,27 +68,33 @@ def submit_some(host: Served, count: int) -> None:
         host.submit("count", sum=f"{number} + 1")
 
 
-def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(tmp_path: Path, log_key: PublicKey) -> None:
+@pytest.mark.parametrize("more", [8, pytest.param(300, marks=pytest.mark.exhaustive)])
+def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(
+    tmp_path: Path, log_key: PublicKey, more: int
+) -> None:
+    """Also with more entries than there are in one tile."""
     folder, kept = tmp_path / "host", tmp_path / "yesterday.db"
     witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))
+    size = 3 + more
     with served(folder) as host:
         submit_some(host, 2)
         assert "has 3 entries, 0 of them seen before; signed into seen.txt" in witness.look(host.url)
         first = witness.seen
         copy(folder / "runs.db", kept)
-        submit_some(host, 300)
-        assert "has 303 entries, 3 of them seen before" in witness.look(host.url)
-        assert "has 303 entries, 303 of them seen before" in witness.look(host.url)
+        submit_some(host, more)
+        assert f"has {size} entries, 3 of them seen before" in witness.look(host.url)
+        assert f"has {size} entries, {size} of them seen before" in witness.look(host.url)
     seen = witness.seen
     assert find_log_fault(seen, PublicKeys.of(log_key)) is None
     assert find_cosigned(seen, witness.key.kid, witness.key) is not None
-    assert (Checkpoint.read(first.text).size, Checkpoint.read(seen.text).size) == (3, 303)
+    assert (Checkpoint.read(first.text).size, Checkpoint.read(seen.text).size) == (3, size)
     copy(kept, folder / "runs.db")
     with served(folder) as host:
-        assert witness.look(host.url, code=5) == "NOT ok: the log has 3 entries, and had 303: it was cut off\n"
-        submit_some(host, 301)
+        assert witness.look(host.url, code=5) == f"NOT ok: the log has 3 entries, and had {size}: it was cut off\n"
+        submit_some(host, more + 1)
         told = witness.look(host.url, code=5)
-        assert told == "NOT ok: the first 303 entries of the log are not those that were seen: it was written anew\n"
+        why = f"the first {size} entries of the log are not those that were seen: it was written anew"
+        assert told == f"NOT ok: {why}\n"
     assert witness.seen == seen
 
 
@@ -143,6 +149,7 @@ def test_a_server_without_a_key_or_a_run_says_so(tmp_path: Path, monkeypatch: py
             assert host.client.get(f"/ledger/tile/{path}").status_code == 404, path
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not TLOG, reason="AGENT_CORE_TEST_TLOG does not name the program aics-tlog")
 def test_another_program_follows_the_log_by_its_tiles(tmp_path: Path, log_key: PublicKey) -> None:
     witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))

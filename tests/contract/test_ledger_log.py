@@ -233,3 +233,32 @@ def test_another_program_reads_our_log_and_we_read_its_own(store: DatabaseRunSto
     files["leaf"].write_bytes(proof.data.replace(b"completed", b"cancelled"))
     words = ["--leaf", str(files["leaf"]), "--index", str(proof.index), "--proof", str(files["hashes"])]
     assert not tlog("verify-inclusion", *words, "--checkpoint", str(files["new"]), "--log-key", key)["ok"]
+
+
+THEIRS = """
+import sys
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from aics_tlog.checkpoint import Checkpoint, sign_checkpoint
+from aics_tlog.cosign import sign_cosignature
+from aics_tlog.note import Note
+log, eye = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+checkpoint = Checkpoint("example.com/log", 42, bytes(range(32)))
+note = sign_checkpoint(checkpoint, log, "example.com/log")
+_, line = sign_cosignature(eye, "example.com/eye", 1_800_000_000, "example.com/log", 42, checkpoint.root)
+print(log.public_key().public_bytes_raw().hex(), eye.public_key().public_bytes_raw().hex())
+sys.stdout.write(Note(note.text, (*note.signatures, line)).serialise())
+"""
+
+
+@with_tlog
+def test_we_read_what_another_program_has_signed() -> None:
+    python = str(Path(TLOG).with_name("python"))
+    done = subprocess.run([python, "-c", THEIRS], capture_output=True, text=True, check=True)
+    keys, _, text = done.stdout.partition("\n")
+    log, eye = (PublicKey(bytes.fromhex(each)) for each in keys.split())
+    note = Note.read(text)
+    assert note.write() == text
+    assert Checkpoint.read(note.text) == Checkpoint("example.com/log", 42, bytes(range(32)))
+    assert find_log_fault(note, PublicKeys.of(log)) is None
+    assert find_log_fault(note, PublicKeys.of(eye)) == "it is signed with no key that is given"
+    assert find_cosigned(note, "example.com/eye", eye) == 1_800_000_000
