@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent_core.evidence.ed25519 import make_key
+from agent_core.evidence.variables import KEY_VARIABLE
 from support.optional import needs
 from support.served_host import WORKFLOWS, Served, served, write_host
 
@@ -31,8 +33,8 @@ UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
-RARE = ("save_workflow", "complete_chat", "get_model")
-"""Operations that succeed for few of the bodies that are tried; other tests show them."""
+RARE = ("save_workflow", "complete_chat", "get_model", "show_tile")
+"""Operations that succeed for few of the bodies, or paths, that are tried; other tests show them."""
 URL = "https://agents.example.com"
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
 MANY = 40
@@ -71,6 +73,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LINK_KEY", "the key of the links")
+        patch.setenv(KEY_VARIABLE, make_key())
         links = {"public_url": URL, "secret_env": "LINK_KEY"}
         write_host(folder, execute_tools=["stock", "order", "calculator"], decision_links=links)
         (folder / "workflows" / "wait.json").unlink()

@@ -37,7 +37,7 @@ def key(
       agent-core key new desk.key
       agent-core key show desk.key
       agent-core key rotate desk.key
-      agent-core key revoke desk.key --key ed25519:9f86d081884c7d65 --reason "the disk was stolen"
+      agent-core key revoke desk.key --key ed25519:9f86d081884c7d65
     """
     from engine_shim.cli.evidence.key import make, revoke, rotate, show
 

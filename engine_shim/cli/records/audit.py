@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agent_core.audit.excerpt import verify_excerpt
 from agent_core.audit.replay import Replay, replay
 from agent_core.audit.verify import Verification, verify
 from agent_core.audit.whatif import VARIABLE_KEYS
@@ -73,6 +72,8 @@ def show_excerpt(text: str, keys: Keys | None, *, as_json: bool) -> int:
     if keys is None:
         raise typer.BadParameter("an excerpt is checked by a public key: --key FILE.pub")
     check_installed("--key")
+    from agent_core.audit.excerpt import verify_excerpt  # which a replay does without
+
     found = verify_excerpt(text, keys)
     if as_json:
         output.document({name: getattr(found, name) for name in found.__slots__})
