@@ -75,6 +75,7 @@ class Log:
 LOG = Log(DATA)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [*range(20), 31, 32, 33, 63, 64, 65, 127, 128, 129, 140])
 def test_root_and_proofs_are_those_of_the_rfc(size: int) -> None:
     data, root = DATA[:size], root_of(size, LOG.find)

@@ -30,6 +30,7 @@ def test_a_tile_has_one_path(tile: Tile, path: str) -> None:
     assert (tile.path, Tile.read(path)) == (path, tile)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",
     [

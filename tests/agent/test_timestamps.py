@@ -98,6 +98,7 @@ async def test_a_stamp_of_another_signature_or_authority_is_found(authority: Tim
     assert found(tape, seal, without).seal == f"sealed by {seal['kid']}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "answers", [(503, b""), (200, b""), (200, b"<html>"), (200, b"x" * 100_000)], ids=["503", "none", "page", "long"]
 )

@@ -151,6 +151,7 @@ def test_a_proof_costs_a_select_a_level(store: DatabaseRunStore) -> None:
     assert len(asked) <= 1 + 3 * size.bit_length()
 
 
+@pytest.mark.exhaustive
 def test_a_note_comes_back_as_it_was_written_and_each_change_is_found() -> None:
     made = signer()
     keys = PublicKeys.of(PublicKey(made.public))

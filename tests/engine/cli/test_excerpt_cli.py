@@ -64,6 +64,7 @@ def test_a_waiting_run_is_in_the_log_as_well(cli: Cli, run: str) -> None:
     assert "; waiting in the log agent-core/" in cli("verify", "shown.json", "--key", PUBLIC).out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -92,6 +92,7 @@ def test_show_prints_what_a_host_of_a_command_or_a_variable_has(
     assert "AGENT_CORE_SIGNING_KEY is not set here; name the FILE of a key" in cli("key", "show").err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "told"),
     [

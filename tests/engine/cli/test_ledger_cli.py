@@ -45,6 +45,7 @@ def test_a_checkpoint_is_signed_and_a_later_log_is_held_against_it(cli: Cli) -> 
     assert cli("verify", "--all", "--checkpoint", "kept.txt", "--key", PUBLIC).code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
@@ -103,6 +104,7 @@ def test_a_checkpoint_of_another_log_or_key_is_told_apart(cli: Cli) -> None:
     assert (told.code, told.out) == (5, "NOT ok: the checkpoint: it is signed with no key that is given\n")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -216,6 +216,7 @@ def test_commands_print_the_ledger_and_prove_the_store(cli: Cli, path: Path) -> 
         assert cli(*words, "--store", str(path)).code == 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "statement",
     [
