@@ -17,7 +17,7 @@ from typing import Any
 from support.engine_env import engine_bin
 from support.engine_process import free_port, running
 
-SECONDS = 240.0
+SECONDS = 280.0
 """How long anything may take on a machine that has other work."""
 DAGS = Path(__file__).parent.parent / "plugins" / "airflow_dags"
 ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")
@@ -33,7 +33,7 @@ class Airflow:
     @cached_property
     def token(self) -> str:
         """A token of the server, at which all are admins."""
-        with urllib.request.urlopen(f"{self.url}/auth/token", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.url}/auth/token", timeout=180) as answer:
             return str(json.loads(answer.read())["access_token"])
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -47,7 +47,7 @@ class Airflow:
         end = time.monotonic() + SECONDS
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
+                with urllib.request.urlopen(request, timeout=180) as answer:
                     text = answer.read()
                 return json.loads(text) if text else None
             except urllib.error.HTTPError as error:
