@@ -63,22 +63,26 @@ class Deliveries:
         """Return the deliveries that are due, of each run the first one; they are this server's for a while."""
         return list(self._claim_due())
 
-    def finish(self, event: int) -> None:
-        """Note that an event was delivered, or is given up."""
-        with self.database.writing() as db:
-            query = "DELETE FROM webhook_deliveries WHERE hook = ? AND event = ?"
-            db.execute(query, (self.hook, event))
+    def finish(self, delivery: Delivery) -> None:
+        """Note that an event was delivered, or is given up; unless it is to be told anew since this attempt began."""
+        self._drop(delivery.event, delivery.attempt)
 
     def postpone(self, delivery: Delivery) -> bool:
         """Try it again later; False, and it is given up, when it was tried often enough."""
         if delivery.attempt > len(BACKOFF_S):
-            self.finish(delivery.event)
+            self.finish(delivery)
             return False
         due = self.clock() + BACKOFF_S[delivery.attempt - 1]
         with self.database.writing() as db:
-            query = "UPDATE webhook_deliveries SET due = ? WHERE hook = ? AND event = ?"
-            db.execute(query, (due, self.hook, delivery.event))
+            query = "UPDATE webhook_deliveries SET due = ? WHERE hook = ? AND event = ? AND attempts >= ?"
+            db.execute(query, (due, self.hook, delivery.event, delivery.attempt))
         return True
+
+    def _drop(self, event: int, attempt: int) -> None:
+        """Drop a delivery, unless its attempts were begun anew since this one."""
+        with self.database.writing() as db:
+            query = "DELETE FROM webhook_deliveries WHERE hook = ? AND event = ? AND attempts >= ?"
+            db.execute(query, (self.hook, event, attempt))
 
     def _claim_due(self) -> Iterator[Delivery]:
         now = self.clock()
@@ -95,6 +99,6 @@ class Deliveries:
             if not is_ours:
                 continue
             if status is None:  # the run was deleted meanwhile
-                self.finish(event)
+                self._drop(event, attempts + 1)
             else:
                 yield Delivery(event, run, status, datetime.fromisoformat(at), attempts + 1)

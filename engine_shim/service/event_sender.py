@@ -98,7 +98,7 @@ class EventSender(ABC):
         except Exception as error:  # a run that cannot be read must not keep the others from being told
             problem = error_words(error)
         if problem is None:
-            await run_blocking(self._source.database, self._deliveries.finish, delivery.event)
+            await run_blocking(self._source.database, self._deliveries.finish, delivery)
             self.outcomes["delivered"] += 1
             return
         name, run = self._name(delivery), delivery.run

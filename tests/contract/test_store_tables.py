@@ -193,14 +193,14 @@ def test_callback_of_a_run_is_due_with_each_event_and_once(store: DatabaseRunSto
         post.note(run, status)
     (event,) = servers[0].claim()
     assert ((event.run, event.status), servers[1].claim()) == (("a", "waiting"), [])
-    servers[0].finish(event.event)
+    servers[0].finish(event)
     post.note("a", "waiting")  # saved once more, it is no other event
     replace_callback(store.database, "a", first, post.now)  # the same one is told nothing anew
     assert servers[1].claim() == []
     replace_callback(store.database, "a", second, post.now)
     (again,) = servers[1].claim()
     assert (again.event, again.attempt, read_callback(store.database, "a")) == (event.event, 1, second)
-    servers[1].finish(again.event)
+    servers[1].finish(again)
     post.note("a", "running", 2)
     replace_callback(store.database, "a", first, post.now)  # it goes on, and there is nothing to tell yet
     assert servers[0].claim() == []
@@ -208,6 +208,28 @@ def test_callback_of_a_run_is_due_with_each_event_and_once(store: DatabaseRunSto
     assert [each.status for each in servers[0].claim()] == ["completed"]
     assert store.forget("a")
     assert read_callback(other.database, "a") is None
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_another_callback_that_comes_while_the_first_is_told_is_told_as_well(
+    store: DatabaseRunStore, is_told: bool
+) -> None:
+    """The receiver has answered, and the attempt is not noted yet."""
+    post = Post(store)
+    server = Deliveries(store.database, HOOK, lambda: post.now)
+    post.now = store.clock.read() + 1
+    save_callback(store.database, "a", RunCallback("https://a.example/1", False))
+    post.note("a", "waiting")
+    (event,) = server.claim()
+    replace_callback(store.database, "a", RunCallback("https://a.example/2", False), post.now)
+    if is_told:
+        server.finish(event)
+    else:
+        server.postpone(event)
+    (again,) = server.claim()
+    assert (again.event, again.attempt) == (event.event, 1)
+    server.finish(again)
+    assert server.claim() == []
 
 
 def test_events_of_a_run_keep_their_order_and_wait_for_the_one_before(store: DatabaseRunStore) -> None:
@@ -225,7 +247,7 @@ def test_events_of_a_run_keep_their_order_and_wait_for_the_one_before(store: Dat
     post.now += BACKOFF_S[0]
     (again,) = server.claim()
     assert (again.event, again.attempt) == (first.event, 2)
-    server.finish(again.event)
+    server.finish(again)
     assert post.claim() == [("a", "completed", 1)]
 
 
