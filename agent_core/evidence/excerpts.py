@@ -23,10 +23,6 @@ Place = tuple[str, int]
 """Strand and number of a record."""
 
 
-class ExcerptFault(ValueError):
-    """What of an excerpt does not hold."""
-
-
 def salt_of(secret: bytes, place: Place) -> bytes:
     """Return the salt of a record, from the secret of its seal."""
     return hmac.digest(secret, orjson.dumps(place), sha256)[:SALT_BYTES]

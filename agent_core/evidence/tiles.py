@@ -5,7 +5,7 @@ behind its length in two bytes. The last ones are not full, and name their width
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from agent_core.evidence.merkle import hash_node
@@ -56,17 +56,6 @@ def write_bundle(entries: Sequence[bytes]) -> bytes:
     if any(len(each) > LONGEST for each in entries):
         raise ValueError(f"an entry of a log has at most {LONGEST} bytes")
     return b"".join(len(each).to_bytes(2, "big") + each for each in entries)
-
-
-def read_bundle(data: bytes) -> Iterator[bytes]:
-    """Yield the entries of a bundle. ValueError for bytes that are none."""
-    at = 0
-    while at < len(data):
-        length, at = int.from_bytes(data[at : at + 2], "big"), at + 2
-        if at + length > len(data):
-            raise ValueError("the last entry of a bundle is cut off")
-        yield data[at : at + length]
-        at += length
 
 
 class TileReader:

@@ -1,7 +1,7 @@
 """The command export --records: some records of a run, with what proves them to a stranger."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,11 @@ def export_excerpt(
     name, tape = load_sound(recorded)
     places = [place for each in wanted for place in _find_places(each, tape)]
     text = make_excerpt(name, tape, frozenset(places), _find_in_log(recorded, name))
-    path = target or f"{name}.json"
+    return write_file(name, text, target or f"{name}.json", as_json=as_json, told={"records": len(set(places))})
+
+
+def write_file(run: str, text: str, path: str, *, as_json: bool, told: Mapping[str, Any] | None = None) -> int:
+    """Write what is given to others of a run, and say where it is. BadParameter for a place that cannot be written."""
     if path == "-":
         terminal.out().write(text)
         return output.OK
@@ -45,7 +49,7 @@ def export_excerpt(
     except OSError as error:
         raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
     if as_json:
-        output.document({"run": name, "path": path, "records": len(set(places))})
+        output.document({"run": run, "path": path, **(told or {})})
     else:
         output.line(path)
     return output.OK
