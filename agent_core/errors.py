@@ -77,6 +77,18 @@ class Damaged(JournalError):
         self.path, self.n = path, n
 
 
+class Unreadable(JournalError):
+    """The records of a run were erased, or are encrypted by a key that is not here. They can still be verified.
+
+    What to do: set AGENT_CORE_ENCRYPTION_KEY to the key of the store; what was erased cannot be had again.
+    """
+
+    def __init__(self, run: str, *, erased: bool) -> None:
+        key = "it is encrypted: set AGENT_CORE_ENCRYPTION_KEY to the key of its store"
+        super().__init__(f"run {run!r} cannot be read: {'it was erased' if erased else key}")
+        self.erased = erased
+
+
 class Abandoned(JournalError):
     """This process has let go of a run, and writes nothing more into it.
 

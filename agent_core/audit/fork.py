@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_core.audit.repeats import Place, before_approval
 from agent_core.effects import Classify, InDoubt, ReadMessage, Received, Suspended
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Fact, Question, Resolved, RunStarted, Waiting
@@ -27,7 +28,15 @@ from agent_core.records import RunOrigin, encode_asked
 
 
 def fork_rows(
-    run: str, tape: Tape, places: Sequence[Place], new: str, *, loops: Loops, at: str, retry: bool = False
+    run: str,
+    tape: Tape,
+    places: Sequence[Place],
+    new: str,
+    *,
+    loops: Loops,
+    at: str,
+    retry: bool = False,
+    encrypt: Encrypt | None = None,
 ) -> list[Row]:
     """Return the rows of run `new`, made at this time, which goes on from before each of these records (strand, n) of a
     run.
@@ -48,7 +57,7 @@ def fork_rows(
         for strand, n in [moved for place in places for moved in before_approval(tape, place)]:
             if n < len(kept.get(strand, ())):  # else it is left out already
                 kept = dict(_rows_before(kept, causes, strand, n))
-        past = _Past(new, kept, loops, origin)
+        past = _Past(new, kept, loops, origin, encrypt)
         past.walk(root)
     except Divergence as changed:
         message = f"the run cannot be forked: at {changed.strand}:{changed.n} it would now ask something else"
@@ -78,12 +87,13 @@ class _Past:
     source: Tape
     loops: Loops
     origin: RunOrigin
+    encrypt: Encrypt | None = None
     tape: Tape = field(default_factory=dict)
 
     def walk(self, root: str) -> Run:
         """Walk as far as possible; where only a person's decision is missing, take it from the source."""
         while True:
-            run = Run(self.new, self.tape, self.loops)
+            run = Run(self.new, self.tape, self.loops, encrypt=self.encrypt)
             walk(record_run(run, root, Spec("", {})), self._perform)
             decisions = list(self._missing_decisions())
             if not decisions:
@@ -103,7 +113,9 @@ class _Past:
             if last.kind == "waiting" and len(source) > len(rows):
                 decision = self._source_fact(path, len(rows))
                 if isinstance(decision, Resolved | Cancelled) and not decision.closes:
-                    yield Slot(path, len(rows), last.hash).row(_without_sender(source[len(rows)].record()))
+                    yield Slot(path, len(rows), last.hash, self.encrypt).row(
+                        _without_sender(source[len(rows)].record())
+                    )
 
     def _perform(self, operation: Operation) -> Any:
         match operation:

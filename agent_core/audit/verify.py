@@ -1,11 +1,11 @@
 """Whether a recorded run is as it was written, and whether all of it is there."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from agent_core.journal.chain import find_chain_faults, is_finished
+from agent_core.journal.chain import find_chain_faults, has_closed, is_finished
 from agent_core.journal.path import is_within
-from agent_core.journal.record import Tape
+from agent_core.journal.record import ERASED, Tape
 from agent_core.journal.signature import (
     Keys,
     can_check,
@@ -18,6 +18,8 @@ from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
 """A head and the number of rows under it."""
+Readable = Literal["read", "encrypted", "erased"]
+"""Whether the records of a run can be read here."""
 NOT_READ: Final = "seal not checked: a record is damaged"
 
 
@@ -36,6 +38,9 @@ class Verification:
         seal: What was checked of its signature: `sealed by KEY`, `sealed by KEY, which names no store` (an older one,
             of a run in a store), `sealed by KEY, not checked: no key here`, `sealed by KEY, which does not hold`,
             `not sealed`, or `seal not checked: a record is damaged`.
+        contents: Whether its records could be read; of those that are `encrypted` by a key that is not here, or that
+            were `erased`, the chains, the head and the seal were checked, and it is not known whether the run is
+            finished.
     """
 
     ok: bool
@@ -46,6 +51,7 @@ class Verification:
     count: int
     why: str | None
     seal: str = "not sealed"
+    contents: Readable = "read"
 
 
 def verify(
@@ -97,7 +103,9 @@ def verify(
     first = _first_fault(contents, tape, root, others)
     home = contents.identity
     keys = keys if first or can_check(contents.tape) else None
-    why = first.why if first else _shortfall(contents, tape, finished or head is not None or keys is not None, matching)
+    readable = _find_readable(contents.tape)
+    has_proof = finished or head is not None or keys is not None or readable != "read"
+    why = first.why if first else _shortfall(contents, tape, has_proof, matching)
     seal_fault = None if keys is None or first else signature_fault(contents.run, contents.tape, keys, home)
     why = why or seal_fault
     return Verification(
@@ -109,7 +117,14 @@ def verify(
         count=(matching or ends)[0][1],
         why=why,
         seal=NOT_READ if first else describe_seal(contents.tape, keys, seal_fault, home),
+        contents=readable,
     )
+
+
+def _find_readable(tape: Tape) -> Readable:
+    if not has_closed(tape):
+        return "read"
+    return "erased" if any(row.data == ERASED for rows in tape.values() for row in rows) else "encrypted"
 
 
 def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fault | None:

@@ -159,13 +159,13 @@ def _command(key: str) -> Signer:
     if not words:
         raise DefinitionError(f"`{COMMAND}` names no program", where=KEY_VARIABLE, value=key)
     try:
-        keys = PublicKeys.read(_call(words, "public", b"").decode("utf-8", "replace"), KEY_VARIABLE).keys
+        keys = PublicKeys.read(call_command(words, "public", b"").decode("utf-8", "replace"), KEY_VARIABLE).keys
     except JournalError as error:
         raise DefinitionError(str(error), where=KEY_VARIABLE) from error
     public = next(iter(keys.values())).raw
 
     def sign(message: bytes) -> bytes:
-        signature = _call(words, "sign", message)
+        signature = call_command(words, "sign", message)
         if len(signature) != LENGTH or not is_signed(public, signature, message):
             raise JournalError(f"{words[0]} sign wrote no signature by the key that {words[0]} public names")
         return signature
@@ -173,7 +173,7 @@ def _command(key: str) -> Signer:
     return Signer(public, sign)
 
 
-def _call(words: Sequence[str], verb: str, given: bytes) -> bytes:
+def call_command(words: Sequence[str], verb: str, given: bytes) -> bytes:
     """Return what the command writes; JournalAway where it fails, since the next try may succeed."""
     try:
         done = subprocess.run([*words, verb], input=given, capture_output=True, timeout=PATIENCE_S, check=False)

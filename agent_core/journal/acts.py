@@ -46,7 +46,7 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
     person."""
     first, lost = strand.n, 0.0
     while True:
-        n, head = strand.n, strand.head
+        before = strand.slot()
         was_asked = strand.write(encode_asked(effect))
         record = strand.take("answered", "cancelled", "waiting")
         if record is not None:
@@ -57,9 +57,9 @@ def record_act(strand: Strand, effect: CallModel | ToolCall, *, once_only: bool)
             key = f"{strand.run.id}/{strand.path}/{first}"
             reply = yield Act(strand.flush(), effect, strand.slot(), key, once_only)
             if isinstance(reply, Received):
-                return _write_received(strand, reply, Slot(strand.path, n, head))
+                return _write_received(strand, reply, before)
             if isinstance(reply, Suspended):
-                return _pause_before(strand, effect, None if was_asked else Slot(strand.path, n, head))
+                return _pause_before(strand, effect, None if was_asked else before)
             if not isinstance(reply, InDoubt):
                 return _add_seconds((yield from _write_answer(strand, reply, once_only)), lost)
             strand.write(doubt_record(effect, reply.message, reply.seconds))

@@ -7,10 +7,10 @@ from typing import Final, get_args
 
 import orjson
 
-from agent_core.errors import Damaged, JournalError
+from agent_core.errors import Damaged, JournalError, Unreadable
 from agent_core.journal.kinds import LOOP_OF_START
 from agent_core.journal.path import is_within, parent_of
-from agent_core.journal.record import FORMAT, Record, Row, Tape, genesis, link
+from agent_core.journal.record import ERASED, FORMAT, SHORTEST, Record, Row, Tape, genesis, link
 from agent_core.journal.started import STARTED
 from agent_core.outputs import JsonValue
 from agent_core.records import Kind
@@ -34,12 +34,15 @@ class ChainFault:
 def check_chains(run: str, tape: Tape) -> Tape:
     """Return the same tape, once every chain of it holds and its format is known: a driver checks before it continues.
 
-    Raises `Damaged` at the first broken link, and `JournalError` for a newer format or newer rules.
+    Raises `Damaged` at the first broken link, `Unreadable` for records that cannot be read here, and `JournalError` for
+    a newer format or newer rules.
     """
     for path, rows in tape.items():
         _check_links(run, path, rows)
         first = rows[0].data
         if not first.startswith(STARTED) or _is_usual(first):
+            if len(first) < SHORTEST:
+                raise Unreadable(run, erased=first == ERASED)
             continue
         if (started := _decode(rows[0])) is not None and (why := _explain_newer(started)):
             raise JournalError(f"run {run!r} cannot be read: {why}")
@@ -55,8 +58,8 @@ def _is_usual(first: bytes) -> bool:
 def _check_links(run: str, path: str, rows: list[Row]) -> None:
     previous = genesis(run, path)
     for n, row in enumerate(rows):
-        own_path, own_n, own_hash, data = row
-        if own_hash != sha256(previous + data).digest() or own_n != n or own_path != path:
+        own_path, own_n, own_hash, data, stored = row
+        if own_hash != sha256(previous + (stored or data)).digest() or own_n != n or own_path != path:
             raise Damaged(path, n, _explain_broken(row, path, n, previous))
         previous = own_hash
 
@@ -65,6 +68,11 @@ def is_finished(tape: Tape, strand: str) -> bool:
     """Return whether a strand ends in `run_finished`."""
     last = _decode(tape[strand][-1]) if strand in tape else None
     return last is not None and last["kind"] == "run_finished"
+
+
+def has_closed(tape: Tape) -> bool:
+    """Return whether there are records that cannot be read here."""
+    return any(row.is_closed for rows in tape.values() for row in rows)
 
 
 def is_closed(tape: Tape, strand: str) -> bool:
@@ -90,7 +98,7 @@ def find_chain_faults(run: str, tape: Tape, root: str) -> Iterator[ChainFault]:
         closed.add(below)
         if why := _explain_closing(tape, path, below, end):
             yield ChainFault(path, n, why)
-    if is_finished(tape, root):
+    if is_finished(tape, root) and not has_closed(tape):
         for path in tape:
             if path != root and path not in closed:
                 yield ChainFault(path, 0, f"no record of the finished run closes strand {path!r}")
@@ -101,11 +109,14 @@ def _decode_until_fault(run: str, path: str, rows: list[Row]) -> tuple[list[Reco
     records: list[Record] = []
     previous = genesis(run, path)
     for n, row in enumerate(rows):
-        record = _decode(row)
         why = _explain_broken(row, path, n, previous)
+        if row.is_closed and not why:
+            previous = row.hash
+            continue
+        record = _decode(row)
         if record is None:
             return records, ChainFault(path, n, why or "it is no record")
-        if records and records[-1]["kind"] == "run_finished":
+        if records and len(records) == n and records[-1]["kind"] == "run_finished":
             why = why or "it follows the end of its run"
         if why := why or _explain_newer(record):
             return records, ChainFault(path, n, why)
@@ -117,7 +128,7 @@ def _decode_until_fault(run: str, path: str, rows: list[Row]) -> tuple[list[Reco
 def _explain_broken(row: Row, path: str, n: int, previous: bytes) -> str:
     if row.n != n or row.path != path:
         return f"record {row.n} of strand {row.path!r} is in the position of record {n} of {path!r}"
-    if row.hash != link(previous, row.data):
+    if row.hash != link(previous, row.stored or row.data):
         return "its hash does not follow from its bytes and the record before it"
     return ""
 

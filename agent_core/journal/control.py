@@ -5,6 +5,7 @@ from typing import Any, Literal, cast
 
 from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, encode_decision
 from agent_core.effects import ReadMessage, Signalled
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.facts import Received, Resolved, Sent, Waiting
@@ -25,14 +26,22 @@ Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting_calls` record that each answers."""
 
 
-def decision_rows(tape: Tape, decisions: Decisions, *, by: str, at: str, redactor: Redactor | None = None) -> list[Row]:
+def decision_rows(
+    tape: Tape,
+    decisions: Decisions,
+    *,
+    by: str,
+    at: str,
+    redactor: Redactor | None = None,
+    encrypt: Encrypt | None = None,
+) -> list[Row]:
     """Return the `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
     rows: list[Row] = []
     key: Any  # a caller may give anything
     for key, decision in decisions.items():
         match key:
             case (str(strand), int(n)):
-                rows.append(_decision_row(tape, strand, n, _to_journal(decision, redactor), by, at))
+                rows.append(_decision_row(tape, strand, n, _to_journal(decision, redactor), by, at, encrypt))
             case _:
                 raise DecisionError(f"a decision belongs under (strand, n), not under {key!r}")
     return rows
@@ -117,24 +126,24 @@ def start_of(tape: Tape, strand: str) -> Started:
     return cast(Started, read_started(tape[strand][0]))
 
 
-def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str) -> Row:
+def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
     """Return the row that says who stops a run, or lets it continue."""
-    return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at})
+    return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at}, encrypt)
 
 
-def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str) -> Row:
+def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
     """Return the row of a message, {role, content}, that somebody adds to a run."""
-    return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at})
+    return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at}, encrypt)
 
 
-def signal_row(run: str, tape: Tape, name: str, data: Any, *, by: str, at: str) -> Row:
+def signal_row(run: str, tape: Tape, name: str, data: Any, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
     """Return the row of a signal that somebody sends to a run."""
-    return _next_row(run, tape, {"kind": "signal", "name": name, "data": data, "by": by, "at": at})
+    return _next_row(run, tape, {"kind": "signal", "name": name, "data": data, "by": by, "at": at}, encrypt)
 
 
-def _next_row(run: str, tape: Tape, record: Record) -> Row:
+def _next_row(run: str, tape: Tape, record: Record, encrypt: Encrypt | None) -> Row:
     rows = tape.get(CONTROL, [])
-    return chain_row(CONTROL, len(rows), rows[-1].hash if rows else genesis(run, CONTROL), record)
+    return chain_row(CONTROL, len(rows), rows[-1].hash if rows else genesis(run, CONTROL), record, encrypt)
 
 
 def last_control(tape: Tape) -> str | None:
@@ -178,13 +187,15 @@ def read_message(row: Row) -> ReadMessage:
     return {"role": record["role"], "content": record["content"], "by": record["by"], "n": row.n}
 
 
-def cancel_rows(tape: Tape, *, at: str) -> list[Row]:
+def cancel_rows(tape: Tape, *, at: str, encrypt: Encrypt | None = None) -> list[Row]:
     """Return the rows that end all waiting, since the run is to be cancelled."""
     ends = [tape[entry["strand"]][-1] for entry in waiting_calls(tape)]
-    return [Slot(row.path, row.n + 1, row.hash).row({"kind": "cancelled", "at": at}) for row in ends]
+    return [Slot(row.path, row.n + 1, row.hash, encrypt).row({"kind": "cancelled", "at": at}) for row in ends]
 
 
-def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, at: str) -> Row:
+def _decision_row(
+    tape: Tape, strand: str, n: int, decision: Decision, by: str, at: str, encrypt: Encrypt | None
+) -> Row:
     rows = tape.get(strand, [])
     waiting = read_waiting(rows[n]) if 0 <= n < len(rows) else None
     if waiting is None:
@@ -202,7 +213,8 @@ def _decision_row(tape: Tape, strand: str, n: int, decision: Decision, by: str, 
     if in_doubt == isinstance(decision, Approve | Deny | Edit):
         expected = "retry, skip, fail or done" if in_doubt else "approve, deny or edit"
         raise DecisionError(f"{strand}:{n} waits for {expected}, not {NAMES[type(decision)]}", where="decision")
-    return Slot(strand, n + 1, rows[n].hash).row({"kind": "resolved", **encode_decision(decision), "by": by, "at": at})
+    record = {"kind": "resolved", **encode_decision(decision), "by": by, "at": at}
+    return Slot(strand, n + 1, rows[n].hash, encrypt).row(record)
 
 
 def _list_waiting(tape: Tape) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.effects import CallModel, Classify, ToolCall
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.inherited import Inherited
 from agent_core.journal.record import Row, chain_row
 from agent_core.outputs import Json
@@ -40,14 +41,15 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the next record of a strand goes: its number, and the hash before it."""
+    """Where the next record of a strand goes: its number, the hash before it, and what encrypts it, if its store is."""
 
     path: str
     n: int
     head: bytes
+    encrypt: Encrypt | None = field(default=None, repr=False, compare=False)
 
     def row(self, record: Mapping[str, object]) -> Row:
-        return chain_row(self.path, self.n, self.head, record)
+        return chain_row(self.path, self.n, self.head, record, self.encrypt)
 
 
 @dataclass(frozen=True, slots=True)

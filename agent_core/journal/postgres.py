@@ -7,9 +7,10 @@ from typing import Any, Final
 from agent_core.errors import JournalAway, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
-from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.record import Row, Tape, by_path, read_stored
 from agent_core.journal.rows_to_append import End, is_last_new, paths_of_ends, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
+from agent_core.journal.store import Ciphers
 from utools.databases.postgres_database import Durability, PostgresDatabase
 from utools.databases.postgres_layout import PostgresLayout
 from utools.databases.transaction import Transaction
@@ -39,7 +40,7 @@ class PostgresJournal:
     """A `Journal` of any number of runs in a database: its URL, or the database itself, which stays its owner's.
 
     Appends to one run wait for each other, up to `patience` seconds, on whichever machine they are. A `keeper` keeps
-    what is in further tables of the database.
+    what is in further tables of the database; `ciphers` encrypt the records.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class PostgresJournal:
         durability: Durability = "power",
         patience: float = PATIENCE_S,
         keeper: Keeper | None = None,
+        ciphers: Ciphers | None = None,
     ) -> None:
+        self.ciphers = ciphers
         self._is_own, self._keeper = isinstance(source, str), keeper
         self._database = (
             PostgresDatabase(source, (LAYOUT,), durability=durability, patience=patience)
@@ -69,7 +72,7 @@ class PostgresJournal:
 
     def load(self, run: str) -> Tape:
         query = "SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n"
-        return by_path(Row(*row) for row in self._select(query, run))
+        return by_path(self._open(run, [read_stored(*row) for row in self._select(query, run)]))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
@@ -86,7 +89,7 @@ class PostgresJournal:
                 new = rows_to_append(run, rows, ends.get, lambda row: _holds(db, run, row))
                 db.executemany(
                     "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
-                    [(run, row.path, row.n, row.hash, row.data) for row in new],
+                    [(run, row.path, row.n, row.hash, row.stored or row.data) for row in new],
                 )
                 if self._keeper is not None and new:
                     self._keeper.note_appended(db, run, new)
@@ -109,7 +112,9 @@ class PostgresJournal:
         """Return the rows of a run that were appended after a position, in the order of appending, each with its
         position."""
         query = "SELECT seq, strand, n, hash, data FROM rows WHERE run = ? AND seq > ? ORDER BY seq"
-        return [(seq, Row(*row)) for seq, *row in self._select(query, run, after)]
+        found = self._select(query, run, after)
+        rows = self._open(run, [read_stored(*row) for _, *row in found])
+        return [(seq, row) for (seq, *_), row in zip(found, rows, strict=True)]
 
     def runs(self) -> list[str]:
         query = "SELECT run FROM rows GROUP BY run ORDER BY min(seq)"
@@ -124,6 +129,9 @@ class PostgresJournal:
     def close(self) -> None:
         if self._is_own:
             self._database.close()
+
+    def _open(self, run: str, rows: list[Row]) -> list[Row]:
+        return rows if self.ciphers is None else self.ciphers.open_rows(run, rows)
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         with explained():
@@ -142,4 +150,4 @@ def explained() -> Generator[None, None, None]:
 
 def _holds(db: Transaction, run: str, row: Row) -> bool:
     query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
-    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
+    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.stored or row.data))

@@ -1,7 +1,8 @@
 """Rows: records as a journal stores them, serialised once and hash-chained. Pure.
 
 A strand is one sequential line of work. Its chain starts from SHA-256(run, NUL, path); each row's hash is
-SHA-256(previous hash, bytes of the record).
+SHA-256(previous hash, bytes of the record). In an encrypted store the bytes are those of the ciphertext, so that the
+chain can be checked by whoever cannot read the records.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from agent_core.encryption.record_cipher import MARK, Encrypt
 from agent_core.journal.kinds import KIND_OF_RECORD, KINDS
 from agent_core.protocol.strict_json import compact
 from agent_core.records import Kind
@@ -20,13 +22,30 @@ FORMAT: Final = 1
 Record = dict[str, Any]
 
 
+CLOSED: Final = b""
+"""The bytes of a record whose key is not here."""
+ERASED: Final = b"\0"
+"""The bytes of a record whose key was destroyed."""
+SHORTEST: Final = 2
+"""The bytes of the shortest record, which both of these are shorter than."""
+
+
 class Row(NamedTuple):
-    """One record as it is stored: its strand and number, its chained hash, and its exact bytes."""
+    """One record as it is stored: its strand and number, its chained hash, and its exact bytes.
+
+    `stored` is the ciphertext that a store holds instead of the bytes; None where it holds the bytes themselves.
+    """
 
     path: str
     n: int
     hash: bytes
     data: bytes
+    stored: bytes | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the record cannot be read here."""
+        return len(self.data) < SHORTEST and self.stored is not None
 
     @property
     def kind(self) -> Kind | None:
@@ -51,7 +70,7 @@ def genesis(run: str, path: str) -> bytes:
 
 
 def link(previous: bytes, data: bytes) -> bytes:
-    """Return the hash of a row, from the hash before it and its bytes."""
+    """Return the hash of a row, from the hash before it and its bytes as they are stored."""
     return hashlib.sha256(previous + data).digest()
 
 
@@ -60,10 +79,18 @@ def encode(record: Mapping[str, object]) -> bytes:
     return orjson.dumps(record)
 
 
-def chain_row(path: str, n: int, previous: bytes, record: Mapping[str, object]) -> Row:
-    """Return the row of `record` at `n`, after the row whose hash is `previous`."""
+def read_stored(path: str, n: int, digest: bytes, data: bytes) -> Row:
+    """Return the row of what a store holds: closed, if it is encrypted."""
+    return Row(path, n, digest, CLOSED, data) if data[:1] == MARK else Row(path, n, digest, data)
+
+
+def chain_row(path: str, n: int, previous: bytes, record: Mapping[str, object], encrypt: Encrypt | None = None) -> Row:
+    """Return the row of `record` at `n`, after the row whose hash is `previous`; encrypted, if its store is."""
     data = compact(encode(record))
-    return Row(path, n, link(previous, data), data)
+    if encrypt is None:
+        return Row(path, n, link(previous, data), data)
+    stored = encrypt(path, n, data)
+    return Row(path, n, link(previous, stored), data, stored)
 
 
 def run_head(strands: Iterable[tuple[str, bytes, int]]) -> str:

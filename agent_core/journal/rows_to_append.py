@@ -32,7 +32,7 @@ def rows_to_append(
         if row.path != path:
             path = row.path
             count, head = end_of(path)
-        if row.n == count and link(head, row.data) == row.hash:
+        if row.n == count and link(head, row.stored or row.data) == row.hash:
             new.append(row)
             ends[row.path] = count, head = count + 1, row.hash
         elif row not in new and not holds(row):

@@ -184,7 +184,7 @@ def signed_strands(tape: Tape) -> Tape:
 
 def records_of(tape: Tape) -> dict[Place, bytes]:
     """Return the bytes of all records that a signature covers, by strand and number."""
-    return {(path, row.n): row.data for path, rows in signed_strands(tape).items() for row in rows}
+    return {(path, row.n): row.stored or row.data for path, rows in signed_strands(tape).items() for row in rows}
 
 
 def head_and_count(tape: Tape) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -10,10 +10,11 @@ from typing import Any, Literal, Self
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
-from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.record import Row, Tape, by_path, read_stored
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
+from agent_core.journal.store import Ciphers
 from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, address
 from utools.threads import Threads
 
@@ -49,6 +50,8 @@ class SqliteJournal:
 
     threads: Threads | None = None
     """Its verbs are called in the event loop itself: they wait for no network."""
+    ciphers: Ciphers | None = None
+    """What the store has whose records are encrypted."""
 
     def __init__(
         self,
@@ -63,9 +66,12 @@ class SqliteJournal:
         self._file = SqliteFile(self.path, LAYOUT, busy_seconds=patience, synchronous=synchronous)
 
     @classmethod
-    def _beside(cls, path: Path, *, patience: float, layout: Layout, keeper: Keeper) -> Self:
+    def _beside(
+        cls, path: Path, *, patience: float, layout: Layout, keeper: Keeper, ciphers: Ciphers | None = None
+    ) -> Self:
         """Return the journal in the file of a store, whose further tables the `keeper` keeps."""
         journal = cls(path, patience=patience)
+        journal.ciphers = ciphers
         journal._file, journal._keeper = SqliteFile(path, layout, busy_seconds=patience), keeper
         return journal
 
@@ -82,7 +88,7 @@ class SqliteJournal:
             run: The run's id.
         """
         rows = self._select("SELECT strand, n, hash, data FROM rows WHERE run = ? ORDER BY strand, n", run)
-        return by_path(map(_read_row, rows))
+        return by_path(self._open(run, map(_read_row, rows)))
 
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         """Append all rows or none, as `Journal.append` says.
@@ -104,7 +110,7 @@ class SqliteJournal:
             new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
             db.executemany(
                 "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
-                [(run, row.path, row.n, row.hash, row.data) for row in new],
+                [(run, row.path, row.n, row.hash, row.stored or row.data) for row in new],
             )
             if self._keeper is not None:
                 self._keeper.note_appended(db, run, new)
@@ -122,7 +128,9 @@ class SqliteJournal:
         """
         index = "NOT INDEXED" if after else ""  # few rows of any run are newer than what was read a moment ago
         query = f"SELECT seq, strand, n, hash, data FROM rows {index} WHERE run = ? AND seq > ? ORDER BY seq"
-        return [(seq, _read_row(row)) for seq, *row in self._select(query, run, after)]
+        found = self._select(query, run, after)
+        rows = self._open(run, [_read_row(row) for _, *row in found])
+        return [(seq, row) for (seq, *_), row in zip(found, rows, strict=True)]
 
     def runs(self) -> list[str]:
         """Return the ids of the runs, oldest first."""
@@ -151,6 +159,9 @@ class SqliteJournal:
         """Close the file; a later call opens it again."""
         self._file.close()
 
+    def _open(self, run: str, rows: Iterable[Row]) -> Iterable[Row]:
+        return rows if self.ciphers is None else self.ciphers.open_rows(run, list(rows))
+
     def _select(self, query: str, *values: str | int) -> list[Any]:
         with self._explained("read"):
             return self._file.select("rows", query, *values)
@@ -173,7 +184,7 @@ def _read_row(values: Sequence[Any]) -> Row:
     path, n, digest, data = values
     match values:
         case (str(), int(), bytes(), bytes()):
-            return Row(path, n, digest, data)
+            return read_stored(path, n, digest, data)
         case _:
             raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
 
@@ -203,4 +214,4 @@ def _last(db: sqlite3.Connection, run: str, path: str) -> End | None:
 
 def _holds(db: sqlite3.Connection, run: str, row: Row) -> bool:
     query = "SELECT hash, data FROM rows WHERE run = ? AND strand = ? AND n = ?"
-    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.data))
+    return bool(db.execute(query, (run, row.path, row.n)).fetchone() == (row.hash, row.stored or row.data))

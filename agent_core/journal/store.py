@@ -3,9 +3,29 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Row, Tape
 from utools.threads import Threads
+
+
+class Ciphers(Protocol):
+    """What encrypts the records of a store, and reads them again."""
+
+    def find_encrypter(self, run: str) -> Encrypt | None:
+        """Return what encrypts the records of a run, whose key is made if it has none; None where the store is not
+        encrypted. JournalError for a run that was erased, or without the operator's key."""
+        ...
+
+    def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
+        """Return rows with their records, as far as they can be read here."""
+        ...
+
+
+def find_encrypter(journal: "Journal", run: str) -> Encrypt | None:
+    """Return what encrypts the records of a run; None in a journal that is not encrypted."""
+    ciphers: Ciphers | None = getattr(journal, "ciphers", None)  # a journal of somebody else's has none
+    return None if ciphers is None else ciphers.find_encrypter(run)
 
 
 class Journal(Protocol):

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import orjson
 
 from agent_core.effects import Loop
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import Divergence
 from agent_core.inherited import Inherited
 from agent_core.journal.operations import Slot
@@ -39,13 +40,14 @@ class Variation(Protocol):
 class Run:
     """What all strands of a run share. Without a `variation` the tape must match exactly.
 
-    `causes` are the strands whose ends let a visit's strand begin.
+    `causes` are the strands whose ends let a visit's strand begin. `encrypt` is given for a run in an encrypted store.
     """
 
     id: str
     tape: Tape
     loops: Loops
     variation: Variation | None = None
+    encrypt: Encrypt | None = None
     strands: dict[str, "Strand"] = field(default_factory=dict)
     causes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -100,7 +102,7 @@ class Strand:
         try:
             row = self.rows[self.n]
         except IndexError:
-            row = chain_row(self.path, self.n, self.head, record)
+            row = chain_row(self.path, self.n, self.head, record, self.run.encrypt)
             self.pending.append(row)
             self.n, self.head = self.n + 1, row.hash
             return False
@@ -117,7 +119,7 @@ class Strand:
         self.n, self.head = slot.n, slot.head
 
     def slot(self) -> Slot:
-        return Slot(self.path, self.n, self.head)
+        return Slot(self.path, self.n, self.head, self.run.encrypt)
 
     def flush(self) -> tuple[Row, ...]:
         """Return the rows that have to be appended before the next act."""

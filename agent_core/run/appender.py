@@ -129,7 +129,7 @@ class Appender:
         if last.n == act.slot.n and last.record().get("reason") == "in_doubt":
             answer = encode_answer(reply)
             record = {"kind": "resolved", "decision": "late", "by": act.key, "at": reply.at, "answer": answer}
-            row = Slot(act.slot.path, last.n + 1, last.hash).row(record)
+            row = Slot(act.slot.path, last.n + 1, last.hash, act.slot.encrypt).row(record)
             append_signed(self._journal, self._run, [row], self._keys)
 
 

@@ -23,7 +23,7 @@ from agent_core.journal.facts import Waiting
 from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import Keys, sign
-from agent_core.journal.store import Journal
+from agent_core.journal.store import Journal, find_encrypter
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments, with_schema
 from agent_core.loop.masked import marks_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
@@ -109,7 +109,8 @@ def append_decisions(
     tape = journal.load(run)
     if registry is not None:
         decisions = compare_with_shown(tape, decisions, registry)
-    rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor)
+    encrypt = find_encrypter(journal, run)
+    rows = decision_rows(tape, decisions, by=by, at=now(), redactor=redactor, encrypt=encrypt)
     for row in rows:
         _check_edit(tape, row)
         _check_done(tape, row, registry or ToolRegistry())
@@ -183,24 +184,25 @@ def _refuse_plan(started: AgentStarted, args: Json) -> str | None:
 
 def append_control(journal: Journal, run: str, word: Control, *, by: str, keys: Keys | None) -> None:
     """Append who stops a run, or lets it continue."""
-    _append_next(journal, run, lambda tape: control_row(run, tape, word, by=by, at=now()), keys)
+    _append_next(journal, run, lambda tape, **how: control_row(run, tape, word, by=by, **how), keys)
 
 
 def append_message(journal: Journal, run: str, message: Record, *, by: str, keys: Keys | None) -> None:
     """Append a message, {role, content}, for the next question of an agent in the run."""
-    _append_next(journal, run, lambda tape: message_row(run, tape, message, by=by, at=now()), keys)
+    _append_next(journal, run, lambda tape, **how: message_row(run, tape, message, by=by, **how), keys)
 
 
 def append_signal(journal: Journal, run: str, name: str, data: Any, *, by: str, keys: Keys | None) -> None:
     """Append a signal, which the first node of the run takes that waits for one of this name."""
-    _append_next(journal, run, lambda tape: signal_row(run, tape, name, data, by=by, at=now()), keys)
+    _append_next(journal, run, lambda tape, **how: signal_row(run, tape, name, data, by=by, **how), keys)
 
 
-def _append_next(journal: Journal, run: str, make: Callable[[Tape], Row], keys: Keys | None) -> None:
+def _append_next(journal: Journal, run: str, make: Callable[..., Row], keys: Keys | None) -> None:
     """Append a row to the strand `control`, which anybody may write."""
     while True:
         try:
-            append_signed(journal, run, [make(journal.load(run))], keys)
+            row = make(journal.load(run), at=now(), encrypt=find_encrypter(journal, run))
+            append_signed(journal, run, [row], keys)
             return
         except Lost:  # somebody else appended a row just now
             continue
@@ -208,7 +210,7 @@ def _append_next(journal: Journal, run: str, make: Callable[[Tape], Row], keys: 
 
 def cancel_pending(journal: Journal, run: str, keys: Keys | None) -> None:
     """Cancel everything that waits; a call that is decided at the same moment stays decided."""
-    while rows := cancel_rows(journal.load(run), at=now()):
+    while rows := cancel_rows(journal.load(run), at=now(), encrypt=find_encrypter(journal, run)):
         with suppress(Lost):
             append_signed(journal, run, rows, keys)
 

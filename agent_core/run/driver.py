@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from agent_core.effects import CallModel, Cancelled, Classify, Elapsed, Event, ReadMessage, Received, Suspended
+from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import Abandoned, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.operations import Act, Append, Begin, Fork, Listen, Operation, Operations, Sleep, Spec
@@ -14,7 +15,7 @@ from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
-from agent_core.journal.store import Journal
+from agent_core.journal.store import Journal, find_encrypter
 from agent_core.journal.strand import Loops, Run
 from agent_core.outputs import WaitingCall
 from agent_core.run.admission import Admission
@@ -63,6 +64,9 @@ async def drive(
     appender = Appender(run, journal, keys, listeners, stop, patience)
     driver = LiveDriver(LocalBackend(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
+    encrypt: Encrypt | None = None
+    if getattr(journal, "ciphers", None) is not None:
+        encrypt = await appender.retry_until_available(partial(find_encrypter, journal, run))
     for count in range(1, MAX_DRIVES + 1):
         tape, begun = begun, None
         if tape is None:
@@ -73,7 +77,7 @@ async def drive(
         for each in listeners:
             each.resume_from(tape)
         try:
-            ended = await driver.run(record_run(Run(run, tape, loops), path, spec))
+            ended = await driver.run(record_run(Run(run, tape, loops, encrypt=encrypt), path, spec))
         except Lost as lost:
             if stop.is_lost:
                 raise Abandoned(run) from lost

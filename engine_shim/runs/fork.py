@@ -8,6 +8,7 @@ from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Row, Tape, by_path
+from agent_core.journal.store import find_encrypter
 from agent_core.outputs import Json
 from agent_core.run.clock import now
 from engine_shim.definition.errors import refuse
@@ -44,8 +45,8 @@ def make_fork(
     tape = index.load_intact(run)
     if index.store.journal.load(new):
         raise DefinitionError("there is such a run already; choose another id", where="new_id", value=new)
-    at = now()
-    rows = fork_rows(run, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry)
+    at, encrypt = now(), find_encrypter(index.store.journal, new)
+    rows = fork_rows(run, tape, find_places(tape), new, loops=LOOPS, at=at, retry=retry, encrypt=encrypt)
     forked = by_path(rows)
     recorded = read_run(tape, ROOT)
     grant = grants.of_run(recorded)

@@ -9,6 +9,7 @@ from typing import Any
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.journal.operations import Spec
 from agent_core.journal.record import chain_row, genesis
+from agent_core.journal.store import find_encrypter
 from agent_core.outputs import Json
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.definition.errors import refuse
@@ -95,7 +96,8 @@ class RunStarter:
         run, base, at = start.run, start.checked.base, start.body["at"]
         if start.is_new or not self._index.has_begun(run, start.body):
             entry = self.add_entry(run, start.body, base.resolve(), at, submitter)
-            started = chain_row(ROOT, 0, genesis(run, ROOT), {"kind": "run_started", **start.body})
+            record = {"kind": "run_started", **start.body}
+            started = chain_row(ROOT, 0, genesis(run, ROOT), record, find_encrypter(self._store.journal, run))
             self._store.journal.append(run, [started])
             return Begun(entry, started)
         if self._store.entry(run) is None:

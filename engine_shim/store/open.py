@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
+from engine_shim.store.content_keys import StoreKey, key_variable
 from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.databases.sqlite_file import data_file
 from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 VARIABLE: Final = "AGENT_CORE_STORE"
 
 
-def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None = None) -> RunStore:
-    """Return the store itself, that of an address, or the usual one. DefinitionError for what is none of them."""
+def store_of(
+    store: RunStore | StrPath | None, configured: StoreAddress | None = None, *, encrypt: bool = False
+) -> RunStore:
+    """Return the store itself, that of an address, or the usual one; `encrypt` as `open_store` has it. DefinitionError
+    for what is none of them."""
     if store is None:
-        return open_store(default_address(configured))
+        return open_store(default_address(configured), encrypt=encrypt)
     if isinstance(store, str | os.PathLike):
-        return open_store(read_address(os.fspath(store)))
+        return open_store(read_address(os.fspath(store)), encrypt=encrypt)
     if not hasattr(store, "leases"):
         raise DefinitionError("must be a RunStore, the path of its file, or a URL", where="store", value=store)
     return store
@@ -40,22 +44,25 @@ def default_address(configured: StoreAddress | None = None) -> StoreAddress:
     return data_file("runs.db", VARIABLE) if configured is None else configured
 
 
-def open_store(address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S) -> DatabaseRunStore:
+def open_store(
+    address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S, encrypt: bool = False
+) -> DatabaseRunStore:
     """Return the store at an address. Each tenant has one of its own: a file beside the host's, or a schema of the
-    database.
+    database. With `encrypt` a new one is encrypted; one that is so already always is.
 
     DefinitionError where PostgreSQL needs what is not installed.
     """
+    keys = StoreKey(key_variable(tenant), encrypt)
     if is_url(address):
-        return _open_postgres(str(address), schema_of(tenant), patience)
+        return _open_postgres(str(address), schema_of(tenant), patience, keys)
     path = Path(address)
-    return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience)
+    return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience, keys=keys)
 
 
-def _open_postgres(url: str, schema: str | None, patience: float) -> DatabaseRunStore:
+def _open_postgres(url: str, schema: str | None, patience: float, keys: StoreKey) -> DatabaseRunStore:
     try:
         from engine_shim.store.run_store_postgres import PostgresRunStore
     except ImportError:
         message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where="store") from None
-    return PostgresRunStore(url, schema=schema, patience=patience)
+    return PostgresRunStore(url, schema=schema, patience=patience, keys=keys)

@@ -13,6 +13,7 @@ from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus
 from engine_shim.store.callbacks import TABLE as CALLBACKS
 from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
+from engine_shim.store.content_keys import PLAIN, ContentKeys, StoreKey
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
@@ -167,9 +168,15 @@ class DatabaseRunStore:
     """Runs in a database, which any number of processes may share. Raises JournalError when it cannot be used."""
 
     def __init__(
-        self, database: Database, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
+        self,
+        database: Database,
+        open_journal: "Callable[[ContentKeys], TailedJournal]",
+        *,
+        clock: Callable[[], float] | None,
+        keys: StoreKey = PLAIN,
     ) -> None:
         self.database, self._open_journal = database, open_journal
+        self.contents = ContentKeys(database, keys)
         self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
         self.leases = StoreLeases(database, self.clock)
 
@@ -183,7 +190,7 @@ class DatabaseRunStore:
         @cached_property
         def journal(self) -> "TailedJournal":
             """The journal in the same database; a list of runs starts without it."""
-            return self._open_journal()
+            return self._open_journal(self.contents)
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
@@ -307,18 +314,25 @@ class SqliteRunStore(DatabaseRunStore):
     """
 
     def __init__(
-        self, path: StrPath, *, clock: Callable[[], float] | None = None, patience: float = PATIENCE_S
+        self,
+        path: StrPath,
+        *,
+        clock: Callable[[], float] | None = None,
+        patience: float = PATIENCE_S,
+        keys: StoreKey = PLAIN,
     ) -> None:
         self.path = Path(path)
         database = SqliteDatabase(self.path, patience=patience)
 
-        def open_journal() -> "SqliteJournal":
+        def open_journal(contents: ContentKeys) -> "SqliteJournal":
             from agent_core.journal.sqlite import SqliteJournal
             from engine_shim.store.ledger import LedgerKeeper
 
-            return SqliteJournal._beside(self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database))
+            return SqliteJournal._beside(
+                self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database), ciphers=contents
+            )
 
-        super().__init__(database, open_journal, clock=clock)
+        super().__init__(database, open_journal, clock=clock, keys=keys)
 
 
 def _subject(run: str) -> str:

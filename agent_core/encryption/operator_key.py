@@ -1,0 +1,217 @@
+"""OperatorKey: what wraps the key of a store, from a file, a variable or a command of the operator's."""
+
+import base64
+import binascii
+import os
+import secrets
+import shlex
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Protocol
+
+from agent_core.encryption.record_cipher import KEY_BYTES, check_installed, decrypt, encrypt
+from agent_core.errors import DefinitionError, JournalError
+from agent_core.evidence.key_files import COMMAND, call_command, replace_text
+
+VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
+_STORE: Final = "store "
+_ID_BYTES: Final = 8
+_ME_ALONE: Final = 0o600
+_WHAT: Final = "no key, which is 32 bytes in Base64; `agent-core key new --encryption` makes one"
+
+
+class OperatorKey(Protocol):
+    """What wraps the key of a store. To destroy what it has wrapped, a newer one takes its place."""
+
+    def wrap(self, key: bytes) -> bytes:
+        """Return a key as it may be kept beside what it opens."""
+        ...
+
+    def unwrap(self, wrapped: bytes) -> bytes:
+        """Return the key again. JournalError where none of the operator's opens it."""
+        ...
+
+    def renew(self, wrapped: bytes) -> None:
+        """Wrap from now on by another key than the one that has wrapped this; that one still unwraps."""
+        ...
+
+    def drop_older(self) -> str:
+        """Destroy all keys but the one that wraps; gives what is left to the operator to do, if anything is."""
+        ...
+
+
+def read_operator_key(given: str, store: str, where: str = VARIABLE) -> OperatorKey:
+    """Return the operator's key of the store with an id: the path of its file, keys in Base64 with commas between them,
+    or `command:` and a program with its arguments. DefinitionError for any other text."""
+    check_installed(where)
+    if given.startswith(COMMAND):
+        words = shlex.split(given.removeprefix(COMMAND))
+        if not words:
+            raise DefinitionError(f"`{COMMAND}` names no program", where=where, value=given)
+        return CommandKey((*words, store))
+    if _read_key(given.split(",")[0]) is not None:
+        return VariableKey(_read_keys(given.split(","), where), where)
+    return FileKey(Path(given), store)
+
+
+def make_key_text() -> str:
+    """Return a new key, in Base64."""
+    return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def make_operator_file(path: Path) -> str:
+    """Write a new key into a file that is not there yet, for its owner alone, and return its id. FileExistsError if it
+    is."""
+    text = make_key_text()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ME_ALONE), "w") as file:
+        file.write(f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return _id_of(base64.b64decode(text)).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class VariableKey:
+    """Keys in a variable: the first wraps, each unwraps. Only the operator can destroy one of them."""
+
+    keys: tuple[bytes, ...] = field(repr=False)
+    where: str = VARIABLE
+
+    def wrap(self, key: bytes) -> bytes:
+        return _wrap(self.keys[0], key)
+
+    def unwrap(self, wrapped: bytes) -> bytes:
+        return _unwrap(self.keys, wrapped, self.where)
+
+    def renew(self, wrapped: bytes) -> None:
+        if wrapped[:_ID_BYTES] == _id_of(self.keys[0]):
+            message = "to erase, a newer key is needed in front of this one, with a comma between them"
+            raise DefinitionError(f"{message}; `agent-core key new --encryption` makes one", where=self.where)
+
+    def drop_older(self) -> str:
+        if len(self.keys) == 1:
+            return ""
+        ids = ", ".join(_id_of(key).hex() for key in self.keys[1:])
+        return f"remove all keys but the first from {self.where}, and from wherever else they are kept: {ids}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey:
+    """Keys in a file, one a line: the first wraps, each unwraps. The file is the only place where they should be.
+
+    A file is the key of one `store`, whose id is in its first line from the first use on: what is erased there takes
+    the older keys along.
+    """
+
+    path: Path
+    store: str
+
+    def wrap(self, key: bytes) -> bytes:
+        own = self._read()[0]
+        if not self._is_bound():
+            self._write((own,))
+        return _wrap(own, key)
+
+    def unwrap(self, wrapped: bytes) -> bytes:
+        return _unwrap(self._read(), wrapped, str(self.path))
+
+    def renew(self, wrapped: bytes) -> None:
+        keys = self._read()
+        if wrapped[:_ID_BYTES] == _id_of(keys[0]):
+            self._write((base64.b64decode(make_key_text()), *keys))
+
+    def drop_older(self) -> str:
+        keys = self._read()
+        if len(keys) > 1:
+            self._write(keys[:1])
+        return ""
+
+    def _is_bound(self) -> bool:
+        return self.path.read_text("ascii").startswith(_STORE)
+
+    def _read(self) -> tuple[bytes, ...]:
+        try:
+            mode = self.path.stat().st_mode
+            lines = self.path.read_text("ascii").splitlines()
+        except OSError as error:
+            raise DefinitionError(f"cannot be read: {error.strerror or error}", where=str(self.path)) from error
+        except UnicodeDecodeError:
+            raise DefinitionError(f"is {_WHAT}", where=str(self.path)) from None
+        if os.name == "posix" and mode & 0o077:
+            message = f"others than its owner may read this key: chmod 600 {self.path}"
+            raise DefinitionError(message, where=str(self.path), value=oct(mode & 0o777))
+        if lines and lines[0].startswith(_STORE):
+            of, lines = lines[0].removeprefix(_STORE).strip(), lines[1:]
+            if of != self.store:
+                message = f"is the key of the store {of}, and this is {self.store}; give each store a key of its own"
+                raise DefinitionError(message, where=str(self.path))
+        return _read_keys([line for line in lines if line.strip()], str(self.path))
+
+    def _write(self, keys: tuple[bytes, ...]) -> None:
+        """Replace the file, and overwrite what it held before."""
+        with self.path.open("r+b") as old:
+            texts = [base64.b64encode(key).decode() for key in keys]
+            replace_text(self.path, "\n".join([f"{_STORE}{self.store}", *texts, ""]), _ME_ALONE)
+            old.write(bytes(os.fstat(old.fileno()).st_size))
+            old.flush()
+            os.fsync(old.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKey:
+    """A program that is called with the id of a store and `wrap`, `unwrap`, `renew` or `drop` behind its arguments, so
+    that its key may be in a module that gives it to nobody. It reads what it is to wrap or unwrap from its standard
+    input, and writes to its standard output."""
+
+    words: tuple[str, ...]
+
+    def wrap(self, key: bytes) -> bytes:
+        wrapped = call_command(self.words, "wrap", key)
+        if not wrapped or key in wrapped or self.unwrap(wrapped) != key:
+            raise JournalError(f"{self.words[0]} wrap wrote nothing from which {self.words[0]} unwrap gives the key")
+        return wrapped
+
+    def unwrap(self, wrapped: bytes) -> bytes:
+        key = call_command(self.words, "unwrap", wrapped)
+        if len(key) != KEY_BYTES:
+            raise JournalError(f"{self.words[0]} unwrap wrote {len(key)} bytes; a key has {KEY_BYTES}")
+        return key
+
+    def renew(self, wrapped: bytes) -> None:
+        call_command(self.words, "renew", wrapped)
+
+    def drop_older(self) -> str:
+        call_command(self.words, "drop", b"")
+        return ""
+
+
+def _id_of(key: bytes) -> bytes:
+    return sha256(b"agent-core/key-id/1" + key).digest()[:_ID_BYTES]
+
+
+def _wrap(own: bytes, key: bytes) -> bytes:
+    return _id_of(own) + encrypt(own, b"store", key)
+
+
+def _unwrap(keys: tuple[bytes, ...], wrapped: bytes, where: str) -> bytes:
+    kid = wrapped[:_ID_BYTES]
+    own = next((key for key in keys if _id_of(key) == kid), None)
+    if own is None:
+        raise JournalError(f"the store is encrypted by the key {kid.hex()}, which {where} does not have")
+    return decrypt(own, b"store", wrapped[_ID_BYTES:])
+
+
+def _read_keys(texts: list[str], where: str) -> tuple[bytes, ...]:
+    keys = [_read_key(text) for text in texts]
+    if not keys or None in keys:
+        raise DefinitionError(f"has {_WHAT}", where=where)
+    return tuple(key for key in keys if key is not None)
+
+
+def _read_key(text: str) -> bytes | None:
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if len(key) == KEY_BYTES else None

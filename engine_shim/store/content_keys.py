@@ -1,0 +1,214 @@
+"""ContentKeys: the keys of an encrypted store: one for the records of each run, wrapped by that of the store.
+
+The key of the store is wrapped by the operator's. What is erased loses its key; then the key of the store is replaced,
+and the operator's too, so that copies of older wrapped keys, as in a backup, open nothing.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agent_core.encryption.record_cipher import KEY_BYTES, MARK, Encrypt, decrypt, encrypt, encrypter, label_of
+from agent_core.errors import DefinitionError, JournalError, Unreadable
+from agent_core.journal.record import CLOSED, ERASED, Row
+from engine_shim.store.database import Database, Reader
+from utools.databases.transaction import Transaction
+
+if TYPE_CHECKING:
+    from agent_core.encryption.operator_key import OperatorKey
+
+SUBJECT: Final = "keys"
+_VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
+_STATE: Final = "SELECT EXISTS (SELECT 1 FROM store_keys), EXISTS (SELECT 1 FROM rows)"
+_CURRENT: Final = "SELECT n, wrapped FROM store_keys ORDER BY n DESC LIMIT 1"
+_FIND: Final = """SELECT content_keys.wrapped, store_keys.wrapped FROM content_keys
+    LEFT JOIN store_keys ON store_keys.n = content_keys.store_key WHERE subject = ?"""
+_FIND_MANY: Final = """SELECT subject, content_keys.wrapped, store_keys.wrapped FROM content_keys
+    LEFT JOIN store_keys ON store_keys.n = content_keys.store_key WHERE subject IN {values}"""
+_STORE: Final = "SELECT store FROM store_identity"
+_ADD_STORE_KEY: Final = "INSERT INTO store_keys (n, wrapped) VALUES (?, ?)"
+_ADD: Final = "INSERT INTO content_keys (subject, store_key, wrapped) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+class StoreKey(NamedTuple):
+    """The variable that names the operator's key of a store, and whether a new store is to be encrypted."""
+
+    variable: str = _VARIABLE
+    encrypt: bool = False
+
+
+PLAIN: Final = StoreKey()
+
+
+def key_variable(tenant: str | None) -> str:
+    """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
+    return _VARIABLE if tenant is None else f"{_VARIABLE}_{tenant}"
+
+
+@dataclass(slots=True)
+class ContentKeys:
+    """The keys of one store. Any number of threads and processes may share it. Raises JournalError.
+
+    In a store that is not encrypted, nothing is made and nothing is asked of the operator's key.
+    """
+
+    database: Database
+    given: StoreKey = PLAIN
+    _is_encrypted: bool | None = None
+
+    # ── records ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the store is encrypted, or will be with its first run. JournalError where that is wanted of a store
+        with plain runs."""
+        if self._is_encrypted is not None:
+            return self._is_encrypted
+        has_key, has_rows = (self.database.rows("store_keys", _STATE) or [(False, False)])[0]
+        if self.given.encrypt and has_rows and not has_key:
+            message = f"{self.database.name} has runs that are not encrypted; give the encrypted ones another store"
+            raise DefinitionError(message, where="encrypt")
+        if has_key or has_rows:
+            self._is_encrypted = bool(has_key)
+        return bool(has_key) or self.given.encrypt
+
+    def find_encrypter(self, run: str) -> Encrypt | None:
+        """Return what encrypts the records of a run, whose key is made if it has none; None where the store is not
+        encrypted. Unreadable for a run that was erased."""
+        return encrypter(self.make(run)) if self.is_encrypted else None
+
+    def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
+        """Return rows with their records, as far as they can be read here."""
+        if all(row.stored is None for row in rows):
+            return list(rows)
+        return list(_open(self.find(run), rows))
+
+    def open_many(self, database: Reader, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+        """Yield rows of several runs with their records, as far as they can be read here."""
+        rows = list(rows)
+        keys = self._find_many(database, list(dict.fromkeys(run for run, row in rows if row.stored is not None)))
+        for run, row in rows:
+            yield run, row if row.stored is None else next(_open(keys.get(run, CLOSED), [row]))
+
+    # ── other contents ────────────────────────────────────────────────────────────────────────────
+
+    def encrypt_text(self, subject: str, label: str, text: str) -> str:
+        """Return a text as the store may hold it: as it is in one that is not encrypted."""
+        if not self.is_encrypted:
+            return text
+        return (MARK + encrypt(self.make(subject), label.encode(), text.encode())).hex()
+
+    def decrypt_text(self, subject: str, label: str, text: str) -> str | None:
+        """Return the text again; None where it was erased, or the key is not here."""
+        if not text.startswith(_ENCRYPTED):
+            return text
+        key = self.find(subject)
+        if key in (CLOSED, ERASED):
+            return None
+        return decrypt(key, label.encode(), bytes.fromhex(text)[len(MARK) :]).decode()
+
+    # ── keys ──────────────────────────────────────────────────────────────────────────────────────
+
+    def find(self, subject: str) -> bytes:
+        """Return the key of a run or another subject; ERASED where it was destroyed, CLOSED where it cannot be had
+        here."""
+        found = self.database.rows("content_keys", _FIND, subject)
+        return self._unwrap(subject, *found[0]) if found else CLOSED
+
+    def make(self, subject: str) -> bytes:
+        """Return the key of a subject, made if there is none. Unreadable where it was erased."""
+        if not self.database.rows("content_keys", "SELECT 1 FROM content_keys WHERE subject = ?", subject):
+            with self.database.writing() as db:
+                self.database.lock(db, SUBJECT)
+                n, store_key = self.read_store_key(db)
+                wrapped = wrap(store_key, subject, secrets.token_bytes(KEY_BYTES))
+                db.execute(_ADD, (subject, n, wrapped))
+            self._is_encrypted = True
+        key = self.find(subject)
+        if key in (CLOSED, ERASED):
+            raise Unreadable(subject, erased=key == ERASED)
+        return key
+
+    def read_store_key(self, db: Transaction) -> tuple[int, bytes]:
+        """Return the number and the key of the store, made with its first run; the caller has the lock."""
+        found = db.execute(_CURRENT).fetchone()
+        if found is not None:
+            return found[0], self._open_store_key(bytes(found[1]), db)
+        key = secrets.token_bytes(KEY_BYTES)
+        db.execute(_ADD_STORE_KEY, (1, self.operator_key(db).wrap(key)))
+        return 1, key
+
+    def operator_key(self, db: Transaction | None = None) -> "OperatorKey":
+        """Return the operator's key of this store, whose id is read in a transaction, if there is one. DefinitionError
+        where the key is not set, or cannot be used."""
+        from agent_core.encryption.operator_key import read_operator_key
+
+        given = os.environ.get(self.given.variable, "").strip()
+        if not given:
+            message = f"{self.database.name} is encrypted, and needs the operator's key"
+            raise DefinitionError(
+                f"{message}: `agent-core key new --encryption FILE` makes one", where=self.given.variable
+            )
+        found = self.database.rows("store_identity", _STORE) if db is None else db.execute(_STORE).fetchall()
+        store = found[0][0] if found else ""
+        return read_operator_key(given, store, self.given.variable)
+
+    def _find_many(self, database: Reader, subjects: Sequence[str]) -> dict[str, bytes]:
+        if not subjects:
+            return {}
+        dialect = self.database.dialect
+        found = database.rows("content_keys", _FIND_MANY.format(values=dialect.values), dialect.pack(subjects))
+        return {subject: self._unwrap(subject, wrapped, by) for subject, wrapped, by in found}
+
+    def _unwrap(self, subject: str, wrapped: Any, by: Any) -> bytes:
+        if wrapped is None:
+            return ERASED
+        if by is None or not os.environ.get(self.given.variable, "").strip():
+            return CLOSED
+        return _unwrap_content(self._open_store_key(bytes(by)), subject, bytes(wrapped))
+
+    def _open_store_key(self, wrapped: bytes, db: Transaction | None = None) -> bytes:
+        known = _OPENED.get(wrapped)
+        if known is None:
+            if len(_OPENED) >= _MOST_OPENED:
+                _OPENED.clear()
+            known = _OPENED[wrapped] = self.operator_key(db).unwrap(wrapped)
+        return known
+
+
+def wrap(store_key: bytes, subject: str, key: bytes) -> bytes:
+    """Return the key of a subject as the store holds it."""
+    return encrypt(store_key, subject.encode(), key)
+
+
+@lru_cache(maxsize=4096)
+def _unwrap_content(store_key: bytes, subject: str, wrapped: bytes) -> bytes:
+    return decrypt(store_key, subject.encode(), wrapped)
+
+
+def _open(key: bytes, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows with their records; closed, where there is no key."""
+    for row in rows:
+        if row.stored is None:
+            yield row
+        elif key in (CLOSED, ERASED):
+            yield row._replace(data=key)
+        else:
+            yield row._replace(data=_decrypt(key, row))
+
+
+def _decrypt(key: bytes, row: Row) -> bytes:
+    """Return the record of a row; what is no ciphertext of this record stays closed: its chain tells of the damage."""
+    try:
+        return decrypt(key, label_of(row.path, row.n), row.stored or b"")
+    except JournalError:
+        return CLOSED
+
+
+_ENCRYPTED: Final = MARK.hex() * 2
+_OPENED: dict[bytes, bytes] = {}
+"""Keys of stores by what the operator's key has wrapped: to unwrap one may take a program."""
+_MOST_OPENED: Final = 256
