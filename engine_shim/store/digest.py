@@ -7,28 +7,15 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.journal.kinds import TOOL_OF_CALL, beginning
+from agent_core.journal.kinds import TOOL_OF_CALL
 from agent_core.outputs import Json
 from agent_core.records import TURN_TOOL
 from engine_shim.definition.model import AGENT, INVOKE
-from engine_shim.store.database import Database
+from engine_shim.store.digest_rows import DigestRows
 from engine_shim.store.entries import parse_time
-from engine_shim.store.run_list import ROOT_STRANDS
 
 LONGEST: Final = 120
 """Characters of what a run was asked."""
-FINISHED: Final = beginning("run_finished")
-BEGUN: Final = beginning("run_started", loop="agent")
-CALLS: Final = (beginning("asked", ask="tool"), beginning("waiting"))
-SAID: Final = beginning("answered", reply="said")
-"""How the records begin that are read."""
-_IN: Final = "run IN {values}"
-_ENDS: Final = f"""SELECT run, strand, n, data FROM rows WHERE {_IN} AND n = 0 AND {ROOT_STRANDS}
-    UNION ALL SELECT run, strand, n, data FROM rows WHERE {_IN} AND substr(data, 1, {len(FINISHED)}) = ?"""
-_CALLS: Final = f"""SELECT run, substr(data, 1, 1000) FROM rows
-    WHERE {_IN} AND (substr(data, 1, {len(CALLS[0])}) = ? OR substr(data, 1, {len(CALLS[1])}) = ?) ORDER BY seq"""
-_AGENTS: Final = f"SELECT run, strand FROM rows WHERE {_IN} AND n = 0 AND substr(data, 1, {len(BEGUN)}) = ?"
-_SAID: Final = f"SELECT run, strand, data FROM rows WHERE {_IN} AND substr(data, 1, {len(SAID)}) = ?"
 
 
 @dataclass(slots=True)
@@ -59,13 +46,12 @@ class RunDigest:
             self.cost = (self.cost or 0.0) + cost
 
 
-def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]:
-    """Return the digests of some runs, as far as their records can be read."""
+def digest_runs(runs: Sequence[str], rows: DigestRows) -> dict[str, RunDigest]:
+    """Return the digests of some runs, whose rows these are, as far as their records can be read."""
     found = {run: RunDigest() for run in runs}
-    chosen = database.dialect.pack(list(runs))
     ends: dict[str, dict[str, Json]] = {run: {} for run in runs}
     began: dict[str, datetime | None] = {}
-    for run, strand, n, data in _read_rows(database, _ENDS, chosen, chosen, FINISHED):
+    for run, strand, n, data in rows.ends():
         record = _read(data)
         if n == 0 and record.get("kind") == "run_started":
             began[run] = _add_beginning(found[run], record)
@@ -73,24 +59,20 @@ def digest_runs(database: Database, runs: Sequence[str]) -> dict[str, RunDigest]
             ends[run][strand] = record
     for run, digest in found.items():
         _add_end(digest, began.get(run), ends[run])
-    for run, tool in read_calls(database, runs):
+    for run, tool in read_calls(rows):
         if tool not in (AGENT, INVOKE, TURN_TOOL, *found[run].tools):
             found[run].tools.append(tool)
-    _add_open_agents(database, chosen, found, ends)
+    _add_open_agents(rows, found, ends)
     return found
 
 
-def read_calls(database: Database, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
+def read_calls(rows: DigestRows) -> Iterator[tuple[str, str]]:
     """Yield the run and the tool of each call in some runs; workflows and agents that they ran are among the tools."""
-    for run, data in _read_rows(database, _CALLS, database.dialect.pack(list(runs)), *CALLS):
+    for run, data in rows.calls():
         match = TOOL_OF_CALL.match(data) if isinstance(data, bytes) else None
         tool = None if match is None else _load(match[1])
         if isinstance(tool, str):
             yield run, tool
-
-
-def _read_rows(database: Database, query: str, *values: Any) -> list[Any]:
-    return database.rows("rows", query.format(values=database.dialect.values), *values)
 
 
 def _add_beginning(digest: RunDigest, first: Json) -> datetime | None:
@@ -113,15 +95,12 @@ def _add_end(digest: RunDigest, began: datetime | None, ends: Mapping[str, Json]
         digest.add_usage(_dict(record.get("usage")))
 
 
-def _add_open_agents(
-    database: Database, chosen: Any, found: Mapping[str, RunDigest], ends: Mapping[str, Mapping[str, Any]]
-) -> None:
+def _add_open_agents(rows: DigestRows, found: Mapping[str, RunDigest], ends: Mapping[str, Mapping[str, Any]]) -> None:
     """Count what the models of agents that have not ended have cost so far, reply by reply."""
-    begun = _read_rows(database, _AGENTS, chosen, BEGUN)
-    unended = sorted({run for run, strand in begun if strand not in ends[run]})
+    unended = sorted({run for run, strand in rows.agents() if strand not in ends[run]})
     if not unended:
         return
-    for run, strand, data in _read_rows(database, _SAID, database.dialect.pack(unended), SAID):
+    for run, strand, data in rows.said(unended):
         if not any("finish_reason" in ends[run].get(path, {}) for path in (strand, *_above(strand))):
             found[run].add_usage(_dict(_read(data).get("usage")))
 

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from agent_core.errors import JournalError
+from agent_core.journal.record import read_stored
 from agent_core.outputs import Json
 from engine_shim.store.conversations import NewestTurn
 from engine_shim.store.database import Database
@@ -40,7 +41,7 @@ _NEWER: Final = "SELECT DISTINCT run FROM (SELECT run FROM rows WHERE seq > ? OR
 """The limit keeps a database from walking through the whole index of runs for it."""
 _UNLISTED: Final = """SELECT value FROM {values} AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
     AND NOT EXISTS (SELECT 1 FROM workflow_runs WHERE run = each.value)"""
-_FIRST: Final = f"SELECT run, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
+_FIRST: Final = f"SELECT run, strand, n, hash, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
 Place = tuple[int, bytes]
 """A row: its number and its hash."""
 
@@ -67,8 +68,10 @@ class JournalRuns:
         with self._lock:
             runs = self._find_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
-            for run, data in read_of(database, _FIRST, sorted(runs - known.keys())):
-                known[run] = _read_begun(run, read_record(data))
+            found = read_of(database, _FIRST, sorted(runs - known.keys()))
+            rows = [(run, read_stored(*row)) for run, *row in found]
+            for run, row in self._store.contents.open_many(database, rows):
+                known[run] = _read_begun(run, read_record(row.data))
             self._begun = known
             if self._notes and self._mark is not None and not 0 <= self._mark[0] - self._noted < NOTED_AFTER:
                 self._note(self._mark, known)

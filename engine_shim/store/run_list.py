@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_core.encryption.record_cipher import MARK
 from agent_core.outputs import Json
 from agent_core.statuses import ListedStatus, read_ended_status
 from engine_shim.store.entries import RunEntry, parse_time
 from engine_shim.store.run_store import DatabaseRunStore
 
 ROOT_STRANDS = "strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')"
-_FIRST = f"SELECT data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
-_LAST = f"SELECT data FROM rows WHERE run = ? AND {ROOT_STRANDS} ORDER BY n DESC LIMIT 1"
+_FIRST = f"SELECT strand, n, hash, data FROM rows WHERE run = ? AND n = 0 AND {ROOT_STRANDS}"
+_LAST = f"SELECT strand, n, hash, data FROM rows WHERE run = ? AND {ROOT_STRANDS} ORDER BY n DESC LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,15 @@ def _external(first: Json) -> Json:
 
 def _record(store: DatabaseRunStore, query: str, run: str) -> Json:
     rows = store.database.rows("rows", query, run)
-    return read_record(rows[0][0]) if rows else {}
+    if not rows:
+        return {}
+    strand, n, digest, data = rows[0]
+    if isinstance(data, bytes) and data[:1] == MARK:
+        from agent_core.journal.record import read_stored
+
+        (row,) = store.contents.open_rows(run, [read_stored(strand, n, digest, data)])
+        data = row.data
+    return read_record(data)
 
 
 def read_record(data: Any) -> Json:

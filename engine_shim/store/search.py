@@ -2,7 +2,7 @@
 
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from agent_core.journal.kinds import beginning
 from engine_shim.errors import DefinitionError
 from engine_shim.store.conversations import NewestTurn, list_newest_turns
 from engine_shim.store.database import Database, Dialect
 from engine_shim.store.digest import RunDigest, digest_runs, read_calls
+from engine_shim.store.digest_rows import FINISHED, OpenedRows, find_digest_rows
 from engine_shim.store.entries import RunEntry, RunFilter, select_entries
 from engine_shim.store.journal_runs import JournalRuns, read_of
 from engine_shim.store.run_list import complete_entry
@@ -54,7 +54,7 @@ class RunQuery:
         """Return what the rows of a run have to be, as a term of a query, and its values; the tool is not in it."""
         terms, values = ["true"], list[Any]()
         if self.reason is not None:
-            ended = beginning("run_finished") + b',"finish_reason":' + orjson.dumps(self.reason)
+            ended = _write_end(self.reason)
             terms.append(_ROW.format(f"substr(data, 1, {len(ended)}) = ?"))
             values.append(ended)
         if self.text is not None:
@@ -62,6 +62,15 @@ class RunQuery:
             terms.append(_ROW.format(f"({' OR '.join([dialect.contains] * len(patterns))})"))
             values += patterns
         return " AND ".join(terms), values
+
+    def keep_of(self, rows: OpenedRows, runs: Sequence[str]) -> set[str]:
+        """Return those of the runs whose opened rows are as they are wanted; the tool is not looked at."""
+        kept = set(runs)
+        if self.reason is not None:
+            kept &= rows.beginning(_write_end(self.reason))
+        if self.text is not None:
+            kept &= set(rows.holding([orjson.dumps(self.text)[1:-1]]))
+        return kept
 
 
 class RunPage(NamedTuple):
@@ -84,7 +93,8 @@ class RunSearch:
         with self._store.database.open_reader() as database:
             found, place = self._find(query, database)
             found = [complete_entry(self._store, each) for each in found]
-            return RunPage(found, digest_runs(database, [each.run for each in found]), place)
+            runs = [each.run for each in found]
+            return RunPage(found, digest_runs(runs, find_digest_rows(database, self._store.contents, runs)), place)
 
     def find_newest_turns(self, most: int) -> list[NewestTurn]:
         """Return the newest turn of each conversation, newest first; older versions recorded turns in the journal
@@ -116,8 +126,12 @@ class RunSearch:
         if not query.is_written:
             return []
         runs = [each.run for each in window]
+        rows = find_digest_rows(database, self._store.contents, runs)
         if query.tool is not None:
-            runs = list(dict.fromkeys(run for run, tool in read_calls(database, runs) if tool == query.tool))
+            runs = list(dict.fromkeys(run for run, tool in read_calls(rows) if tool == query.tool))
+        if isinstance(rows, OpenedRows):
+            kept = query.keep_of(rows, runs)
+            return [each for each in window if each.run in kept]
         term, values = query.as_sql(database.dialect)
         kept = {run for (run,) in read_of(database, _HOLDS + term, runs, *values)}
         return [each for each in window if each.run in kept]
@@ -162,6 +176,11 @@ def read_cursor(text: str) -> tuple[str, str]:
 
 def _place_of(entry: RunEntry) -> tuple[str, str]:
     return entry.started_at, entry.run
+
+
+def _write_end(reason: str) -> bytes:
+    """Return how the last record of an agent begins that ended for a reason."""
+    return FINISHED + b',"finish_reason":' + orjson.dumps(reason)
 
 
 def _patterns(text: str) -> list[str]:
