@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from utools.context.store import ContextStore
     from utools.context.summary import Summarise
     from utools.databases.postgres_database import PostgresDatabase
+    from utools.secrets.text_cipher import TextCipher
 
 
 def default_registry(
@@ -40,11 +41,26 @@ def default_registry(
     return ToolRegistry(tools, calls=calls, policy=policy, known_good=True)
 
 
-def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "ContextStore":
+def host_context_store(
+    tenant: str | None = None,
+    *,
+    database: "PostgresDatabase | None" = None,
+    cipher: "TextCipher | None" = None,
+) -> "ContextStore":
     """Return where the host registry's ContextManager stores conversations, those of a tenant apart from all others.
 
-    In Redis with REDIS_URL, else as `open_context_store` has it. DefinitionError for a URL that cannot be used.
+    In Redis with REDIS_URL, else as `open_context_store` has it; encrypted, where there is a `cipher`. DefinitionError
+    for a URL that cannot be used.
     """
+    store = _open_context_store(tenant, database)
+    if cipher is None:
+        return store
+    from utools.context.store_encrypted import EncryptedContextStore
+
+    return EncryptedContextStore(store, cipher)
+
+
+def _open_context_store(tenant: str | None, database: "PostgresDatabase | None") -> "ContextStore":
     from utools.databases.redis_server import redis_of_host
 
     server = redis_of_host()
@@ -57,8 +73,15 @@ def host_context_store(tenant: str | None = None, *, database: "PostgresDatabase
     return RedisContextStore(server, prefix=_prefix_of(tenant, PREFIX))
 
 
-def host_calls(tenant: str | None = None, *, database: "PostgresDatabase | None" = None) -> "SharedCalls":
+def host_calls(
+    tenant: str | None = None,
+    *,
+    database: "PostgresDatabase | None" = None,
+    cipher: "TextCipher | None" = None,
+) -> "SharedCalls":
     """Return what the calls of a host share: in Redis with REDIS_URL, else in the database, else in this process.
+
+    With a `cipher`, kept answers are encrypted.
 
     DefinitionError for a URL that cannot be used.
     """
@@ -68,8 +91,16 @@ def host_calls(tenant: str | None = None, *, database: "PostgresDatabase | None"
     if (server := redis_of_host()) is not None:
         from utools.calls.store_redis import PREFIX, RedisCallStore
 
-        return SharedCalls(RedisCallStore(server, prefix=_prefix_of(tenant, PREFIX)))
-    return open_calls(database)
+        calls = SharedCalls(RedisCallStore(server, prefix=_prefix_of(tenant, PREFIX)))
+    else:
+        calls = open_calls(database)
+        if database is None:
+            return calls
+    if cipher is None:
+        return calls
+    from utools.calls.store_encrypted import EncryptedCallStore
+
+    return SharedCalls(EncryptedCallStore(calls.store, cipher))
 
 
 def _prefix_of(tenant: str | None, prefix: str) -> str:
@@ -83,12 +114,14 @@ def host_registry(
     policy: HostPolicy | None = None,
     tenant: str | None = None,
     database: "PostgresDatabase | None" = None,
+    cipher: "TextCipher | None" = None,
 ) -> ToolRegistry:
     """Return the default registry as the environment configures it.
 
     With REDIS_URL, all processes on the same server share conversations, cached answers and rate limits; without it,
-    those on the same `database`. Those of a `tenant` are its own, and so is its database. DefinitionError for a URL
-    that cannot be used.
+    those on the same `database`. Those of a `tenant` are its own, and so is its database. With a `cipher` conversations
+    and kept answers are encrypted. DefinitionError for a URL that cannot be used.
     """
-    store, calls = host_context_store(tenant, database=database), host_calls(tenant, database=database)
+    store = host_context_store(tenant, database=database, cipher=cipher)
+    calls = host_calls(tenant, database=database, cipher=cipher)
     return default_registry(root, context_store=store, calls=calls, summarise=summarise, policy=policy)

@@ -114,6 +114,7 @@ class HostConfig(BaseModel):
     remote: dict[str, RemoteHost] = {}
     root: str | None = "."
     store: str | None = Field(default=None, min_length=1)
+    encrypt: bool = False
     presets: dict[str, dict[str, Any]] = {}
     allow_tools: list[str] | None = None
     deny_tools: list[str] = []

@@ -27,6 +27,7 @@ from utools.errors import UnknownTool
 from utools.files.protected_paths import protect, protect_glob, protect_name
 from utools.left_out import LeftOut
 from utools.registry import ToolRegistry
+from utools.secrets.text_cipher import TextCipher
 from utools.sources.loaded import Loaded
 from utools.sources.openapi import load_openapi
 from utools.sources.remote import RemoteHosts
@@ -47,13 +48,16 @@ Source = tuple[str, str, Callable[[], list[Tool]]]
 KINDS = {"mcp_servers": "mcp", "remote": "remote"}
 
 
-def build_registry(config: HostConfig, database: "PostgresDatabase | None" = None) -> ToolRegistry:
+def build_registry(
+    config: HostConfig, database: "PostgresDatabase | None" = None, cipher: TextCipher | None = None
+) -> ToolRegistry:
     """Return the tools of this host: built in below its root, offered by installed packages, named by the file, the
     agent.
 
-    Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise. A source from
-    elsewhere that is away or odd, and a single tool of one, is left out, and told in the log; `left_out` of the
-    registry lists them. DefinitionErrors for every other entry of the file that cannot be used.
+    Conversations, rate limits and kept answers are in `database`, unless the environment says otherwise; with a
+    `cipher` they are encrypted. A source from elsewhere that is away or odd, and a single tool of one, is left out, and
+    told in the log; `left_out` of the registry lists them. DefinitionErrors for every other entry of the file that
+    cannot be used.
     """
     root = Path(os.devnull) if config.root is None else config.base / config.root  # no file lies below that
     if config.root is not None and not root.is_dir():
@@ -61,7 +65,12 @@ def build_registry(config: HostConfig, database: "PostgresDatabase | None" = Non
     _protect_files(config)
     try:
         registry = host_registry(
-            str(root), summarise=_summarise(config), policy=config.policy(), tenant=config.tenant, database=database
+            str(root),
+            summarise=_summarise(config),
+            policy=config.policy(),
+            tenant=config.tenant,
+            database=database,
+            cipher=cipher,
         )
     except DefinitionError as error:
         raise DefinitionError(error.message, where=config.at(error.where)) from None

@@ -27,7 +27,7 @@ from engine_shim.runs.engine import Engine
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.store.conversations import find_newest_turn
-from engine_shim.store.open import shared_database
+from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn
@@ -72,7 +72,9 @@ class HostConversations:
             raise DefinitionError("conversations need an engine by a host's configuration", where="engine")
         self.engine, self._config, self._runs = engine, config, store
         self.catalog = _choose_agents(engine._agents or AgentCatalog(engine.registry), engine.registry, model)
-        self.store: ContextStore = host_context_store(config.tenant, database=shared_database(store))
+        self.store: ContextStore = host_context_store(
+            config.tenant, database=shared_database(store), cipher=cipher_of(store)
+        )
         self._base = Path() if model is not None else config.base
         self._grant: Grant = engine._grants.turns
         self._make = lru_cache(MAX_KINDS)(self._define)

@@ -17,7 +17,7 @@ from engine_shim.runs.grant import Grants
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
-from engine_shim.store.open import shared_database, store_of
+from engine_shim.store.open import cipher_of, shared_database, store_of
 from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
@@ -90,7 +90,7 @@ class Engine(Beginning):
         temporal: TemporalConfig | None = None,
     ) -> None:
         model, opened = model_of(model), store_of(store)
-        tools = with_runs(open_registry(registry, shared_database(opened)), model)
+        tools = with_runs(open_registry(registry, shared_database(opened), cipher_of(opened)), model)
         known = (secrets or Secrets()).hiding((base_urls or {}).values())
         load = opened.journal.load
         models = HostModels(model, base_urls=base_urls, default_provider=default_provider, tape_of=load)
@@ -146,9 +146,9 @@ class Engine(Beginning):
     ) -> "Engine":
         """Return the engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
         `is_served`, others start the runs."""
-        opened = store_of(store, config.store_address)
+        opened = store_of(store, config.store_address, encrypt=config.encrypt)
         client = name_model(config, opened, model) if isinstance(model, str) else model_of(model)
-        registry = with_runs(build_registry(config, shared_database(opened)), client)
+        registry = with_runs(build_registry(config, shared_database(opened), cipher_of(opened)), client)
         grants = open_grants(config, registry, client, opened.journal.load, is_served=is_served or is_worker)
         engine = cls.__new__(cls)
         engine._open(

@@ -16,7 +16,7 @@ from engine_shim.host.saved_files import is_saved
 from engine_shim.host.variables import Variables
 from engine_shim.runs.grant import Grant, Grants
 from engine_shim.runs.models import HostModels, HowReached
-from engine_shim.store.open import shared_database
+from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import RunStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
@@ -69,7 +69,7 @@ def open_turn_grant(
         tape_of=store.journal.load,
         reach=agents_reach(config) if model is None else None,
     )
-    conversations = host_context_store(config.tenant, database=shared_database(store))
+    conversations = host_context_store(config.tenant, database=shared_database(store), cipher=cipher_of(store))
     return Grant(registry._with_private(turn_tool(conversations, store.journal)), config.secrets(), models)
 
 

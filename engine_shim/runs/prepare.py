@@ -34,6 +34,7 @@ from engine_shim.runs.loops import LOOPS
 from utools.defaults import host_calls, host_registry
 from utools.errors import ToolError
 from utools.registry import ToolRegistry
+from utools.secrets.text_cipher import TextCipher
 from utools.tool import Tool
 
 if TYPE_CHECKING:
@@ -186,9 +187,11 @@ def with_runs(registry: ToolRegistry, model: ModelClient | None) -> ToolRegistry
     return registry
 
 
-def open_registry(tools: ToolRegistry | Iterable[Tool] | None, database: "PostgresDatabase | None") -> ToolRegistry:
+def open_registry(
+    tools: ToolRegistry | Iterable[Tool] | None, database: "PostgresDatabase | None", cipher: TextCipher | None
+) -> ToolRegistry:
     """Return the registry itself, or one with these tools, or with the built-in ones, whose calls and conversations are
     in the Redis of REDIS_URL, else in the database if there is one."""
     if tools is not None:
-        return ToolRegistry.from_tools(tools, calls=host_calls(database=database))
-    return host_registry(database=database)
+        return ToolRegistry.from_tools(tools, calls=host_calls(database=database, cipher=cipher))
+    return host_registry(database=database, cipher=cipher)

@@ -21,6 +21,7 @@ from engine_shim.service.decision_links import DecisionLinks
 from engine_shim.service.deliveries import Deliveries, Delivery
 from engine_shim.service.run_view import RunView
 from engine_shim.store.database import Database
+from engine_shim.store.run_store import DatabaseRunStore
 from utools.words.text import error_words
 
 TIMEOUT_S: Final = 10.0
@@ -35,11 +36,15 @@ log = logging.getLogger("engine_shim")
 class Source:
     """Where the events of a tenant's runs are, the clock of their store, and the links that decide about calls."""
 
-    database: Database
+    store: DatabaseRunStore
     view: View
     clock: Clock
     links: DecisionLinks | None = None
     tenant: str | None = None
+
+    @property
+    def database(self) -> Database:
+        return self.store.database
 
 
 class EventSender(ABC):

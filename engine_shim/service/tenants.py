@@ -202,7 +202,7 @@ def open_tenant(
     """Return what serves one tenant; `is_own` says that no other reader uses its workflows. DefinitionErrors for all
     faults of its workflows and agents."""
     shared = shared or Shared(TriggerSecrets(config.note_signing))
-    store = open_store(address, tenant=config.tenant)
+    store = open_store(address, tenant=config.tenant, encrypt=config.encrypt)
     store.database.prepare()
     store.clock.measure()
     store.note_tenant(config.tenant)
@@ -227,7 +227,7 @@ def open_tenant(
         clock=store.clock.now,
     )
     triggers.load()
-    source = Source(store.database, runs.read, store.clock.read, shared.links, config.tenant)
+    source = Source(store, runs.read, store.clock.read, shared.links, config.tenant)
     drafts = Drafts(directory, engine._grants.http, engine._agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
     parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool())

@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from re import sub
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent_core.encryption.record_cipher import KEY_BYTES, MARK, Encrypt, decrypt, encrypt, encrypter, label_of
+from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, encrypt, encrypter, label_of
 from agent_core.errors import DefinitionError, JournalError, Unreadable
 from agent_core.journal.record import CLOSED, ERASED, Row
 from engine_shim.store.database import Database, Reader
@@ -28,6 +29,7 @@ _FIND: Final = """SELECT content_keys.wrapped, store_keys.wrapped FROM content_k
     LEFT JOIN store_keys ON store_keys.n = content_keys.store_key WHERE subject = ?"""
 _FIND_MANY: Final = """SELECT subject, content_keys.wrapped, store_keys.wrapped FROM content_keys
     LEFT JOIN store_keys ON store_keys.n = content_keys.store_key WHERE subject IN {values}"""
+_IS_THERE: Final = "SELECT 1 FROM content_keys WHERE subject = ?"
 _STORE: Final = "SELECT store FROM store_identity"
 _ADD_STORE_KEY: Final = "INSERT INTO store_keys (n, wrapped) VALUES (?, ?)"
 _ADD: Final = "INSERT INTO content_keys (subject, store_key, wrapped) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -45,7 +47,7 @@ PLAIN: Final = StoreKey()
 
 def key_variable(tenant: str | None) -> str:
     """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
-    return _VARIABLE if tenant is None else f"{_VARIABLE}_{tenant}"
+    return _VARIABLE if tenant is None else f"{_VARIABLE}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
 
 
 @dataclass(slots=True)
@@ -75,6 +77,11 @@ class ContentKeys:
             self._is_encrypted = bool(has_key)
         return bool(has_key) or self.given.encrypt
 
+    @property
+    def has_key(self) -> bool:
+        """Whether the operator's key of the store is named."""
+        return bool(os.environ.get(self.given.variable, "").strip())
+
     def find_encrypter(self, run: str) -> Encrypt | None:
         """Return what encrypts the records of a run, whose key is made if it has none; None where the store is not
         encrypted. Unreadable for a run that was erased."""
@@ -99,16 +106,18 @@ class ContentKeys:
         """Return a text as the store may hold it: as it is in one that is not encrypted."""
         if not self.is_encrypted:
             return text
-        return (MARK + encrypt(self.make(subject), label.encode(), text.encode())).hex()
+        return _ENCRYPTED + encrypt(self.make(subject), label.encode(), text.encode()).hex()
 
     def decrypt_text(self, subject: str, label: str, text: str) -> str | None:
-        """Return the text again; None where it was erased, or the key is not here."""
+        """Return the text again; None where it was erased. Unreadable where its key is not here."""
         if not text.startswith(_ENCRYPTED):
             return text
         key = self.find(subject)
-        if key in (CLOSED, ERASED):
+        if key == ERASED:
             return None
-        return decrypt(key, label.encode(), bytes.fromhex(text)[len(MARK) :]).decode()
+        if key == CLOSED:
+            raise Unreadable(subject, erased=False)
+        return decrypt(key, label.encode(), bytes.fromhex(text.removeprefix(_ENCRYPTED))).decode()
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -120,14 +129,15 @@ class ContentKeys:
 
     def make(self, subject: str) -> bytes:
         """Return the key of a subject, made if there is none. Unreadable where it was erased."""
-        if not self.database.rows("content_keys", "SELECT 1 FROM content_keys WHERE subject = ?", subject):
+        key = self.find(subject)
+        if key == CLOSED and not self.database.rows("content_keys", _IS_THERE, subject):
             with self.database.writing() as db:
                 self.database.lock(db, SUBJECT)
                 n, store_key = self.read_store_key(db)
                 wrapped = wrap(store_key, subject, secrets.token_bytes(KEY_BYTES))
                 db.execute(_ADD, (subject, n, wrapped))
             self._is_encrypted = True
-        key = self.find(subject)
+            key = self.find(subject)
         if key in (CLOSED, ERASED):
             raise Unreadable(subject, erased=key == ERASED)
         return key
@@ -166,7 +176,7 @@ class ContentKeys:
     def _unwrap(self, subject: str, wrapped: Any, by: Any) -> bytes:
         if wrapped is None:
             return ERASED
-        if by is None or not os.environ.get(self.given.variable, "").strip():
+        if by is None or not self.has_key:
             return CLOSED
         return _unwrap_content(self._open_store_key(bytes(by)), subject, bytes(wrapped))
 
@@ -208,7 +218,7 @@ def _decrypt(key: bytes, row: Row) -> bytes:
         return CLOSED
 
 
-_ENCRYPTED: Final = MARK.hex() * 2
+_ENCRYPTED: Final = "encrypted:"
 _OPENED: dict[bytes, bytes] = {}
 """Keys of stores by what the operator's key has wrapped: to unwrap one may take a program."""
 _MOST_OPENED: Final = 256

@@ -10,6 +10,7 @@ from engine_shim.store.content_keys import StoreKey, key_variable
 from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.databases.sqlite_file import data_file
 from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
+from utools.secrets.text_cipher import TextCipher
 
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
@@ -34,6 +35,13 @@ def store_of(
 def shared_database(store: RunStore) -> "PostgresDatabase | None":
     """Return the database of a store, if conversations, rate limits and kept answers can be in it as well."""
     return store.database.shared if isinstance(store, DatabaseRunStore) else None
+
+
+def cipher_of(store: RunStore) -> TextCipher | None:
+    """Return what encrypts conversations and kept answers of a store that is encrypted, if its key is here."""
+    if not isinstance(store, DatabaseRunStore) or not store.contents.has_key:
+        return None
+    return store.contents if store.contents.is_encrypted else None
 
 
 def default_address(configured: StoreAddress | None = None) -> StoreAddress:

@@ -8,8 +8,6 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Final, Literal, NamedTuple
 
-from engine_shim.store.clock import StoreClock
-from engine_shim.store.database import Database
 from engine_shim.store.run_store import DatabaseRunStore, RunStore
 
 FOLLOWED_S: Final = 15.0
@@ -51,8 +49,8 @@ class Passing(NamedTuple):
 class PassingEvents:
     """The passing events of one store. Any number of threads and processes may share it. Raises JournalError."""
 
-    def __init__(self, database: Database, clock: StoreClock) -> None:
-        self._database, self._clock = database, clock
+    def __init__(self, store: DatabaseRunStore) -> None:
+        self._database, self._clock, self._contents = store.database, store.clock, store.contents
 
     # ── who follows ───────────────────────────────────────────────────────────────────────────────
 
@@ -75,11 +73,12 @@ class PassingEvents:
 
     def write(self, events: Sequence[tuple[str, Passing]], answered: Sequence[tuple[str, str, int]] = ()) -> None:
         """Add events of runs, and delete those of acts that have their answers, by (run, strand, n)."""
+        texts = [self._contents.encrypt_text(run, _EVENTS, json.dumps(each.pieces)) for run, each in events]
         with self._database.writing(_SUBJECT) as db:
             if events:
                 now = self._clock.read()
-                rows = [(run, each.strand, each.n, now, json.dumps(each.pieces)) for run, each in events]
-                db.executemany(_ADD, rows)
+                together = zip(events, texts, strict=True)
+                db.executemany(_ADD, [(run, each.strand, each.n, now, text) for (run, each), text in together])
             if answered:
                 db.executemany(_DELETE, answered)
 
@@ -97,11 +96,14 @@ class PassingEvents:
     def read(self, run: str, after: int) -> list[tuple[int, Passing]]:
         """Return the events of a run behind a position, each with its own."""
         found = self._database.rows(_EVENTS, _READ, run, after)
+        texts = [(seq, strand, n, self._contents.decrypt_text(run, _EVENTS, text)) for seq, strand, n, text in found]
         return [
-            (seq, Passing(strand, n, [Piece(*each) for each in json.loads(pieces)])) for seq, strand, n, pieces in found
+            (seq, Passing(strand, n, [Piece(*each) for each in json.loads(pieces)]))
+            for seq, strand, n, pieces in texts
+            if pieces is not None
         ]
 
 
 def passing_events_of(store: RunStore) -> PassingEvents | None:
     """Return the passing events of a store; None for one that no other process shares."""
-    return PassingEvents(store.database, store.clock) if isinstance(store, DatabaseRunStore) else None
+    return PassingEvents(store) if isinstance(store, DatabaseRunStore) else None
