@@ -127,17 +127,23 @@ class Keys:
         return self.keyring.find_time(seal["timestamp"], code)
 
     def sign_copy(self, source: str, target: str) -> tuple[str, str]:
-        """Return the id of the key that signs, and its code of a note that runs of the store `source` were copied into
-        `target`."""
-        signer = None if self.keyring is None else self.keyring.signer()
-        if signer is None:
-            kid = next(iter(self.keys))
-            return kid, self._mac(kid, _message_of_copy(source, target))
-        return signer.sign(_message_of_copy(source, target))
+        """Return what `sign_note` does of a note that runs of the store `source` were copied into `target`."""
+        return self.sign_note(_message_of_copy(source, target))
 
     def refuse_copy(self, kid: str, code: str, source: str, target: str) -> str | None:
         """Return why such a note was not signed by one of these keys; None when it was."""
-        message = _message_of_copy(source, target)
+        return self.refuse_note(kid, code, _message_of_copy(source, target))
+
+    def sign_note(self, message: bytes) -> tuple[str, str]:
+        """Return the id of the key that signs, and its code of a message."""
+        signer = None if self.keyring is None else self.keyring.signer()
+        if signer is None:
+            kid = next(iter(self.keys))
+            return kid, self._mac(kid, message)
+        return signer.sign(message)
+
+    def refuse_note(self, kid: str, code: str, message: bytes) -> str | None:
+        """Return why a message was not signed by one of these keys; None when it was."""
         if kid.startswith(PREFIX):
             return self.public.refuse(Signature(kid, code), message, None)
         if kid in self.keys and hmac.compare_digest(code.encode(), self._mac(kid, message).encode()):

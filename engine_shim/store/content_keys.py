@@ -194,9 +194,12 @@ def wrap(store_key: bytes, subject: str, key: bytes) -> bytes:
     return encrypt(store_key, subject.encode(), key)
 
 
-@lru_cache(maxsize=4096)
-def _unwrap_content(store_key: bytes, subject: str, wrapped: bytes) -> bytes:
+def unwrap(store_key: bytes, subject: str, wrapped: bytes) -> bytes:
+    """Return the key of a subject again."""
     return decrypt(store_key, subject.encode(), wrapped)
+
+
+_unwrap_content = lru_cache(maxsize=4096)(unwrap)
 
 
 def _open(key: bytes, rows: Iterable[Row]) -> Iterator[Row]:

@@ -51,6 +51,7 @@ def copy_runs(
     it are copied then. DefinitionError with nothing copied where the stores are those of two tenants.
     """
     copied = Copied()
+    _refuse_encrypted(source, target)
     if isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore):
         _note_origin(source, target, keys)
         if runs is None:
@@ -60,6 +61,14 @@ def copy_runs(
     for run in list_all_runs(source) if runs is None else runs:
         _copy_one(source, target, run, copied)
     return copied
+
+
+def _refuse_encrypted(*stores: RunStore) -> None:
+    """DefinitionError for a store that is encrypted: its keys are bound to it."""
+    for store in stores:
+        if isinstance(store, DatabaseRunStore) and store.contents.is_encrypted:
+            message = f"{store.database.name} is encrypted, and cannot be copied run by run; copy the database itself"
+            raise DefinitionError(message, where="store")
 
 
 def _copy_one(source: RunStore, target: RunStore, run: str, copied: Copied) -> None:

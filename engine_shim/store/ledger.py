@@ -2,17 +2,18 @@
 put in the place of another, is found.
 
 Entries are `began` (the first one: with `rows`, how far the journal had come), `ended`, `rested` (the run waits, or is
-paused) and `deleted` (run, head, count, status, submitted_by, at, and the `root` that its seal names, if it has one: a
-deletion leaves a tombstone), and `copied` (`from`
-which store all runs were copied here, with head and count of its ledger, and `kept` if that is kept here too). Each
-names its store and tenant, so that the ledger of another store is none of this one; older entries name none. An entry
-is written in the transaction that ends its run or drops it, or lists it as waiting. Each hash is SHA-256(hash before
-it, bytes of the entry); the chain starts from SHA-256("ledger").
+paused), `erased` (its contents were destroyed; in an encrypted store its records stay) and `deleted` (a deletion leaves
+a tombstone), and `copied` (`from` which store all runs were copied here, with head and count of its ledger, and `kept`
+if that is kept here too). Those of runs have run, head, count, status, submitted_by, at, and the `root` that its seal
+names, if it has one; `erased` has who did that `by`, `why`, and the `code` of the key `kid`, if there was one. Each
+entry names its store and tenant, so that the ledger of another store is none of this one; older entries name none. An
+entry is written in the transaction that ends its run or drops it, or lists it as waiting. Each hash is SHA-256(hash
+before it, bytes of the entry); the chain starts from SHA-256("ledger").
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from agent_core.statuses import RunStatus, read_ended_status
 from engine_shim.store.database import Database, Reader
 from utools.databases.transaction import Transaction
 
+ERASED: Final = "erased"
 GENESIS: Final = hashlib.sha256(b"ledger").digest()
 SUBJECT: Final = "ledger"
 _BESIDE: Final = (SEAL, "control")
@@ -58,6 +60,18 @@ class LedgerKeeper:
             _add(db, run, "deleted", entry.get("status"), at=_now())
 
 
+def enter_erasure(database: Database, db: Transaction, run: str, complete: Callable[[Entry], Entry]) -> None:
+    """Enter that the contents of a run were erased; `complete` adds who did that, and signs."""
+    database.lock(db, SUBJECT)
+    found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
+    last = (read_entry(found[0]) if found is not None else None) or {}
+    if db.execute(_LAST).fetchone() is None:
+        rows = db.execute("SELECT rows FROM ledger_start").fetchone()
+        _enter_beginning(db, rows[0] if rows is not None else 0)
+    entry = _make_entry(db, run, ERASED, last.get("status"), _now())
+    write_entry(db, run, complete({**entry, **({"root": last["root"]} if "root" in last else {})}))
+
+
 def note_rested(database: Database, db: Transaction, run: str, status: RunStatus) -> None:
     """Enter that a run waits or is paused, unless it is entered as it is."""
     head, count = find_head(db.execute(ENDS, (run,)))
@@ -66,7 +80,7 @@ def note_rested(database: Database, db: Transaction, run: str, status: RunStatus
     database.lock(db, SUBJECT)
     found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
     last = (read_entry(found[0]) if found is not None else None) or {}
-    if last.get("kind") in ("ended", "deleted") or (last.get("head"), last.get("status")) == (head, status):
+    if last.get("kind") in ("ended", ERASED, "deleted") or (last.get("head"), last.get("status")) == (head, status):
         return
     if db.execute(_LAST).fetchone() is None:
         rows = db.execute("SELECT rows FROM ledger_start").fetchone()
@@ -92,13 +106,17 @@ def _begin(db: Transaction, run: str, count: int) -> None:
 
 
 def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str, *, seal: Row | None = None) -> None:
-    head, count = find_head(db.execute(ENDS, (run,)))
-    submitter = db.execute("SELECT submitter FROM run_submissions WHERE run = ?", (run,)).fetchone()
-    by = None if submitter is None else submitter[0]
-    entry = {"kind": kind, "run": run, "head": head, "count": count, "status": status, "submitted_by": by, "at": at}
+    entry = _make_entry(db, run, kind, status, at)
     if seal is not None and (root := _root_of(seal)) is not None:
         entry["root"] = root
     write_entry(db, run, entry)
+
+
+def _make_entry(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str) -> dict[str, Any]:
+    head, count = find_head(db.execute(ENDS, (run,)))
+    submitter = db.execute("SELECT submitter FROM run_submissions WHERE run = ?", (run,)).fetchone()
+    by = None if submitter is None else submitter[0]
+    return {"kind": kind, "run": run, "head": head, "count": count, "status": status, "submitted_by": by, "at": at}
 
 
 def _root_of(seal: Row) -> str | None:
@@ -132,8 +150,8 @@ def read_entry(data: object) -> Entry | None:
     match entry:
         case {"kind": "began" | "copied"}:
             is_entry = True
-        case {"kind": "ended" | "rested" | "deleted", "run": str(), "head": str(), "count": int(), "at": str()}:
-            is_entry = True
+        case {"kind": "ended" | "rested" | "erased" | "deleted", "run": str(), "head": str(), "count": int()}:
+            is_entry = isinstance(entry.get("at"), str)
         case _:
             is_entry = False
     return entry if is_entry else None

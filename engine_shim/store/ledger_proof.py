@@ -10,10 +10,11 @@ from agent_core.journal.kinds import beginning
 from agent_core.statuses import ENDED, ListedStatus
 from engine_shim.store.database import Database, Reader
 from engine_shim.store.kept_ledgers import Chain, KeptLedgers, read_chain, read_kept_ledgers
-from engine_shim.store.ledger import ENDS, GENESIS, Entry, find_head, read_ledger
+from engine_shim.store.ledger import ENDS, ERASED, GENESIS, Entry, find_head, read_ledger
 
 _ENDED: Final = """SELECT run, max(seq) FROM rows WHERE strand NOT LIKE '%/%' AND strand NOT IN ('seal', 'control')
     AND substr(data, 1, 22) = ? GROUP BY run"""
+_DID: Final = {"ended": "ended", ERASED: "was erased"}
 Fault = dict[str, Any]
 
 
@@ -30,6 +31,7 @@ class LedgerProof:
     count: int
     ended: int = 0
     rested: int = 0
+    erased: int = 0
     deleted: int = 0
     older: int = 0
     others: int = 0
@@ -70,7 +72,8 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
         _check_run(database, proof, run, entry, is_there=run in ended)
     listed = dict(database.rows("workflow_runs", "SELECT run, status FROM workflow_runs"))
     submitters = dict(database.rows("run_submissions", "SELECT run, submitter FROM run_submissions"))
-    for run in told.keys() & ended.keys():
+    encrypted = {run for (run,) in database.rows("content_keys", "SELECT subject FROM content_keys")}
+    for run in told.keys() & (ended.keys() | encrypted):  # whether an encrypted one has ended, the ledger alone tells
         proof.faults += _find_other_words(told[run], listed.get(run), submitters.get(run))
     for run in sorted(ended.keys() - told.keys()):
         if ended[run] <= older_rows:
@@ -108,7 +111,7 @@ def _find_uncopied(store: str, chain: Chain, told: Mapping[str, Entry]) -> Itera
     there = {entry["run"]: entry for entry in chain.entries if "run" in entry}
     for run, entry in there.items():
         here = told.get(run)
-        if entry["kind"] != "ended" or (here is not None and here["kind"] == "deleted"):
+        if entry["kind"] not in _DID or (here is not None and here["kind"] == "deleted"):
             continue
         if here is None:
             yield {"run": run, "why": f"it ended at {entry['at']} in the store {store}, and was not copied here"}
@@ -147,10 +150,11 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
         if is_there:
             proof.faults.append({"run": run, "why": f"it was deleted at {entry['at']}, and is there again"})
         return
-    has_ended = entry["kind"] == "ended"
+    has_ended = entry["kind"] in ("ended", ERASED)
     proof.ended, proof.rested = proof.ended + has_ended, proof.rested + (not has_ended)
+    proof.erased += entry["kind"] == ERASED
     head, count = find_head(database.rows("rows", ENDS, run))
-    then = f"it {'ended' if has_ended else 'was ' + str(entry['status'])} at {entry['at']}"
+    then = f"it {_DID.get(entry['kind'], 'was ' + str(entry['status']))} at {entry['at']}"
     if not count:
         proof.faults.append({"run": run, "why": f"{then}, and is gone"})
     elif not has_ended and is_there:
@@ -164,7 +168,7 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
 def _find_other_words(entry: Entry, status: ListedStatus | None, submitter: str | None) -> Iterator[Fault]:
     """Yield what the columns beside the journal say of a run that its entry says otherwise; older entries say
     nothing."""
-    if entry["kind"] != "ended" or "submitted_by" not in entry:
+    if entry["kind"] not in _DID or "submitted_by" not in entry:
         return
     if status in ENDED and status != entry["status"]:
         yield {"run": entry["run"], "why": f"it ended as {entry['status']}, and is listed as {status}"}

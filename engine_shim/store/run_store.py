@@ -291,6 +291,7 @@ class DatabaseRunStore:
         with self.database.writing(_subject(run)) as db:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+            db.execute("DELETE FROM content_keys WHERE subject = ?", (run,))
         return is_known or journaled
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class Office:
         self.senders = [self.open() for _ in range(2)]
 
     def open(self) -> WebhookSender:
-        source = Source(self.store.database, lambda run: self.view(run), lambda: self.now)
+        source = Source(self.store, lambda run: self.view(run), lambda: self.now)
         sender = WebhookSender(self.hook, "webhooks/0", source, timeout=2)
         sender._deliveries.begin()
         return sender

@@ -23,14 +23,22 @@ def key(
         str | None, typer.Option(metavar="WHEN", help="With revoke: since when, a time or an age such as 2d.")
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="With revoke: why.")] = None,
+    encryption: Annotated[
+        bool, typer.Option("--encryption", help="With new, rotate: the key of an encrypted store.")
+    ] = False,
+    store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make and change the key that signs runs, and its public keys.
+    """Make and change the key that signs runs, and its public keys; or the key that encrypts a store.
 
     `new` writes a private key into FILE, for its owner alone, and the public one into FILE.pub. Set
     AGENT_CORE_SIGNING_KEY to FILE, and give FILE.pub to whoever is to check runs: `verify RUN --key FILE.pub`. `show`
     prints the public keys, without FILE those of this host. `rotate` puts a new private key into FILE; what the old one
     signed stays proven. What a revoked key signed is proven no more.
+
+    With --encryption `new` writes the key that encrypts a store into FILE, or without FILE prints one: set
+    AGENT_CORE_ENCRYPTION_KEY, and `encrypt: true` for a new store. `rotate` replaces that key, and what it has wrapped
+    in the store; no run is rewritten.
 
     \b
     Examples:
@@ -38,7 +46,18 @@ def key(
       agent-core key show desk.key
       agent-core key rotate desk.key
       agent-core key revoke desk.key --key ed25519:9f86d081884c7d65
+      agent-core key new store.key --encryption
     """
+    if encryption:
+        from engine_shim.cli.evidence import encryption_key
+
+        if action not in ("new", "rotate"):
+            raise typer.BadParameter(f"{action} knows no --encryption; new and rotate do")
+        return (
+            encryption_key.make(file, as_json=as_json)
+            if action == "new"
+            else encryption_key.rotate(store, as_json=as_json)
+        )
     from engine_shim.cli.evidence.key import make, revoke, rotate, show
 
     if action == "show":

@@ -281,6 +281,34 @@ def stats(
     return show_stats(RunFilter(workflow=workflow, since=begun), store, as_json=as_json)
 
 
+def erase(
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="The runs; they have ended.")] = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="All runs of a conversation, and what is remembered of it.")
+    ] = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="All runs that somebody handed in.")] = None,
+    why: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; the ledger keeps it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be erased.")] = False,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Destroy what runs have recorded, and leave what proves that they were there.
+
+    In an encrypted store the keys of the runs are destroyed, and the keys of the store replaced, so that copies of them
+    in free pages, logs and backups open nothing. The records stay, unreadable, and everything still verifies. In any
+    other store the records are deleted; the ledger keeps their head, and the command says what it cannot promise. The
+    ledger says who erased what, when, and why.
+
+    \b
+    Examples:
+      agent-core erase 20261128-142536-1f0c9a3e --why "request 71"
+      agent-core erase --conversation anna --dry-run
+    """
+    from engine_shim.cli.records.erase import erase
+
+    return erase(runs or [], conversation, subject, why, store, dry_run=dry_run, as_json=as_json)
+
+
 def retention(
     older_than: Annotated[str, typer.Option(help="How long ago a run ended at least: 30d, 12h, 30m.")],
     status: Annotated[str, typer.Option(help="Statuses of the runs, separated by commas.")] = FINISHED,

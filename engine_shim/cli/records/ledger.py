@@ -19,6 +19,7 @@ from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import find_host_config
 from engine_shim.store.entries import RunEntry
+from engine_shim.store.erase import find_erasure_faults
 from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import count_ledger_runs, read_ledger, was_deleted
 from engine_shim.store.ledger_proof import LedgerProof, prove_store
@@ -55,6 +56,8 @@ def verify_store(
     proof = prove_store(store.database, head)
     if checkpoint is not None:
         proof.faults += _find_checkpoint_faults(store, checkpoint, keys)
+    if keys is not None:
+        proof.faults += find_erasure_faults(store.database, keys)
     faults = [*proof.faults, *find_damaged(store, keys, seals)]
     if as_json:
         output.document({**asdict(proof), "faults": faults, "ok": not faults, "seals": seals})
@@ -113,6 +116,7 @@ def _describe(proof: LedgerProof, has_faults: bool) -> str:
     runs = proof.ended + proof.rested + proof.deleted
     parts = [f"{output.count(runs, 'run')} of the ledger in {count_entries(proof.count)}"]
     parts += [f"{proof.rested:,} waiting"] if proof.rested else []
+    parts += [f"{proof.erased:,} erased"] if proof.erased else []
     parts += [f"{proof.deleted:,} deleted"] if proof.deleted else []
     parts += [f"{proof.older:,} older than the ledger"] if proof.older else []
     parts += [f"{proof.others:,} of other programs"] if proof.others else []

@@ -1,0 +1,54 @@
+"""The command key, with --encryption: the operator's key of an encrypted store."""
+
+from pathlib import Path
+
+import typer
+
+from agent_core.encryption.operator_key import VARIABLE, make_key_text, make_operator_file
+from agent_core.evidence.ed25519 import check_installed
+from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
+from engine_shim.store.erase import renew_keys
+from utools.databases.store_address import StoreAddress
+
+
+def make(file: Path | None, *, as_json: bool) -> int:
+    """Write a new key into a file, or to standard output. BadParameter where the file is there already."""
+    check_installed("key")
+    if file is None:
+        text = make_key_text()
+        output.document({"key": text}) if as_json else output.line(text)
+        return output.OK
+    try:
+        kid = make_operator_file(file)
+    except FileExistsError:
+        hint = "without it, what a store has encrypted by it is gone; name another file"
+        raise typer.BadParameter(f"{file} is there already; {hint}") from None
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename or file} cannot be written: {error.strerror}") from None
+    if as_json:
+        output.document({"file": str(file), "key": kid})
+    else:
+        output.line(f"{file}  {kid}")
+        output.line(f"export {VARIABLE}={file.absolute()}")
+        output.line("with `encrypt: true` a new store is encrypted by it; who loses it loses the store")
+    return output.OK
+
+
+def rotate(store: StoreAddress | None, *, as_json: bool) -> int:
+    """Replace the key of an encrypted store, and the operator's."""
+    load_environment(find_host_config())
+    opened = open_named_store(store)
+    try:
+        left = renew_keys(opened)
+    finally:
+        opened.close()
+    if as_json:
+        output.document({"store": opened.database.name, "left": left})
+    else:
+        output.line(f"{opened.database.name} has new keys; older ones open nothing in it")
+        if left:
+            output.line(f"left: {left}")
+    return output.OK

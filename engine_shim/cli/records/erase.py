@@ -1,0 +1,69 @@
+"""The command erase: destroys the contents of runs and conversations, and leaves what proves that they were there."""
+
+import asyncio
+from collections.abc import Sequence
+
+import typer
+
+from agent_core.run.clock import now
+from agent_core.run.secrets import signing_keys
+from engine_shim.cli import output
+from engine_shim.cli.store import open_named_store
+from engine_shim.host.environment import load_environment
+from engine_shim.host.find import find_host_config
+from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs
+from engine_shim.store.open import shared_database
+from engine_shim.store.run_store import DatabaseRunStore
+from utools.context.store_encrypted import subject_of
+from utools.databases.store_address import StoreAddress
+from utools.defaults import host_context_store
+
+
+def erase(
+    runs: Sequence[str],
+    conversation: str | None,
+    submitter: str | None,
+    why: str | None,
+    path: StoreAddress | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Erase some runs, all of a conversation with what is remembered of it, or all that somebody handed in.
+    BadParameter where none of them is named."""
+    if len([each for each in (list(runs), conversation, submitter) if each]) != 1:
+        raise typer.BadParameter("name runs, or --conversation, or --subject")
+    load_environment(find_host_config())
+    store = open_named_store(path)
+    try:
+        found = list(runs) or find_runs(store, conversation=conversation, submitter=submitter)
+        if dry_run:
+            erased = Erased(found)
+        else:
+            subjects = [] if conversation is None else [subject_of(conversation)]
+            erasure = Erasure(output.user(), now(), why)
+            erased = erase_runs(store, found, erasure, signing_keys(), subjects)
+            if conversation is not None:
+                _clear_conversation(store, conversation)
+    finally:
+        store.close()
+    _tell(erased, dry_run=dry_run, as_json=as_json)
+    return output.OK
+
+
+def _clear_conversation(store: DatabaseRunStore, conversation: str) -> None:
+    asyncio.run(host_context_store(database=shared_database(store)).clear(conversation))
+
+
+def _tell(erased: Erased, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        key = "would_erase" if dry_run else "erased"
+        output.document({key: erased.runs, "before": erased.before, "left": erased.left, "dry_run": dry_run})
+        return
+    for run in erased.runs:
+        output.line(run)
+    for run in erased.before:
+        output.line(f"{run}  (was erased before)")
+    output.line(f"{'would erase' if dry_run else 'erased'} {output.count(len(erased.runs), 'run')}")
+    if erased.left:
+        output.line(f"left: {erased.left}")
