@@ -85,7 +85,7 @@ def open_cases(path: Path, config: Path | None = None, *, shown: Path | None = N
     definition = None if agent is None else path.parent / str(file.workflow)
     named = path.parent / file.host if file.host else find_host_config(config, definition)
     host = open_host(named)
-    store = store_of(None, host.store_address, encrypt=host.encrypt)
+    store = store_of(None, host.store_address)
     database = shared_database(store)  # as a run of this host, what it remembers is there
     tools = build_registry(host, database, cipher_of(store)) if file.host or agent else None
     names = [written.labels[n].name for n in written.indexes]

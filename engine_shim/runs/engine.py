@@ -17,7 +17,7 @@ from engine_shim.runs.grant import Grants
 from engine_shim.runs.models import HostModels
 from engine_shim.runs.open_grants import name_model, open_grants, open_turn_grant
 from engine_shim.runs.prepare import open_registry, with_runs
-from engine_shim.store.open import cipher_of, shared_database, store_of
+from engine_shim.store.open import check_encryption, cipher_of, shared_database, store_of
 from engine_shim.store.run_store import RunStore, StrPath
 from engine_shim.telemetry.run_telemetry import RunTelemetry
 from engine_shim.telemetry.telemetry import Telemetry
@@ -146,7 +146,10 @@ class Engine(Beginning):
     ) -> "Engine":
         """Return the engine of a host by its configuration, as it was read; a worker drives runs itself. Of one that
         `is_served`, others start the runs."""
-        opened = store_of(store, config.store_address, encrypt=config.encrypt)
+        opened = store_of(store, config.store_address)
+        check_encryption(
+            opened, wanted=config.encrypt, where=config.at("encrypt"), temporal=config.engine == "temporal"
+        )
         client = name_model(config, opened, model) if isinstance(model, str) else model_of(model)
         registry = with_runs(build_registry(config, shared_database(opened), cipher_of(opened)), client)
         grants = open_grants(config, registry, client, opened.journal.load, is_served=is_served or is_worker)

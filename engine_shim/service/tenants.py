@@ -202,7 +202,7 @@ def open_tenant(
     """Return what serves one tenant; `is_own` says that no other reader uses its workflows. DefinitionErrors for all
     faults of its workflows and agents."""
     shared = shared or Shared(TriggerSecrets(config.note_signing))
-    store = open_store(address, tenant=config.tenant, encrypt=config.encrypt)
+    store = open_store(address, tenant=config.tenant)
     store.database.prepare()
     store.clock.measure()
     store.note_tenant(config.tenant)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from re import sub
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, encrypt, encrypter, label_of
 from agent_core.errors import DefinitionError, JournalError, Unreadable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_core.encryption.operator_key import OperatorKey
 
 SUBJECT: Final = "keys"
-_VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
+VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
 _STATE: Final = "SELECT EXISTS (SELECT 1 FROM store_keys), EXISTS (SELECT 1 FROM rows)"
 _CURRENT: Final = "SELECT n, wrapped FROM store_keys ORDER BY n DESC LIMIT 1"
 _FIND: Final = """SELECT content_keys.wrapped, store_keys.wrapped FROM content_keys
@@ -35,30 +35,22 @@ _ADD_STORE_KEY: Final = "INSERT INTO store_keys (n, wrapped) VALUES (?, ?)"
 _ADD: Final = "INSERT INTO content_keys (subject, store_key, wrapped) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
-class StoreKey(NamedTuple):
-    """The variable that names the operator's key of a store, and whether a new store is to be encrypted."""
-
-    variable: str = _VARIABLE
-    encrypt: bool = False
-
-
-PLAIN: Final = StoreKey()
-
-
 def key_variable(tenant: str | None) -> str:
     """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
-    return _VARIABLE if tenant is None else f"{_VARIABLE}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
+    return VARIABLE if tenant is None else f"{VARIABLE}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
 
 
 @dataclass(slots=True)
 class ContentKeys:
-    """The keys of one store. Any number of threads and processes may share it. Raises JournalError.
+    """The keys of one store, whose operator's key a `variable` names. Any number of threads and processes may share it.
+    Raises JournalError.
 
     In a store that is not encrypted, nothing is made and nothing is asked of the operator's key.
     """
 
     database: Database
-    given: StoreKey = PLAIN
+    variable: str = VARIABLE
+    wanted: bool = False
     _is_encrypted: bool | None = None
 
     # ── records ───────────────────────────────────────────────────────────────────────────────────
@@ -70,17 +62,23 @@ class ContentKeys:
         if self._is_encrypted is not None:
             return self._is_encrypted
         has_key, has_rows = (self.database.rows("store_keys", _STATE) or [(False, False)])[0]
-        if self.given.encrypt and has_rows and not has_key:
+        if self.wanted and has_rows and not has_key:
             message = f"{self.database.name} has runs that are not encrypted; give the encrypted ones another store"
             raise DefinitionError(message, where="encrypt")
         if has_key or has_rows:
             self._is_encrypted = bool(has_key)
-        return bool(has_key) or self.given.encrypt
+        return bool(has_key) or self.wanted
+
+    def want(self) -> None:
+        """From now on the store is to be encrypted. DefinitionError where it has plain runs, or there is no key."""
+        self.wanted = True
+        if self.is_encrypted and not self.has_key:
+            self.operator_key()
 
     @property
     def has_key(self) -> bool:
         """Whether the operator's key of the store is named."""
-        return bool(os.environ.get(self.given.variable, "").strip())
+        return bool(os.environ.get(self.variable, "").strip())
 
     def find_encrypter(self, run: str) -> Encrypt | None:
         """Return what encrypts the records of a run, whose key is made if it has none; None where the store is not
@@ -156,15 +154,13 @@ class ContentKeys:
         where the key is not set, or cannot be used."""
         from agent_core.encryption.operator_key import read_operator_key
 
-        given = os.environ.get(self.given.variable, "").strip()
+        given = os.environ.get(self.variable, "").strip()
         if not given:
             message = f"{self.database.name} is encrypted, and needs the operator's key"
-            raise DefinitionError(
-                f"{message}: `agent-core key new --encryption FILE` makes one", where=self.given.variable
-            )
+            raise DefinitionError(f"{message}: `agent-core key new --encryption FILE` makes one", where=self.variable)
         found = self.database.rows("store_identity", _STORE) if db is None else db.execute(_STORE).fetchall()
         store = found[0][0] if found else ""
-        return read_operator_key(given, store, self.given.variable)
+        return read_operator_key(given, store, self.variable)
 
     def _find_many(self, database: Reader, subjects: Sequence[str]) -> dict[str, bytes]:
         if not subjects:

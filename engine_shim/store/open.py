@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
-from engine_shim.store.content_keys import StoreKey, key_variable
+from engine_shim.store.content_keys import key_variable
 from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.databases.sqlite_file import data_file
 from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 VARIABLE: Final = "AGENT_CORE_STORE"
 
 
-def store_of(
-    store: RunStore | StrPath | None, configured: StoreAddress | None = None, *, encrypt: bool = False
-) -> RunStore:
-    """Return the store itself, that of an address, or the usual one; `encrypt` as `open_store` has it. DefinitionError
-    for what is none of them."""
+def store_of(store: RunStore | StrPath | None, configured: StoreAddress | None = None) -> RunStore:
+    """Return the store itself, that of an address, or the usual one. DefinitionError for what is none of them."""
     if store is None:
-        return open_store(default_address(configured), encrypt=encrypt)
+        return open_store(default_address(configured))
     if isinstance(store, str | os.PathLike):
-        return open_store(read_address(os.fspath(store)), encrypt=encrypt)
+        return open_store(read_address(os.fspath(store)))
     if not hasattr(store, "leases"):
         raise DefinitionError("must be a RunStore, the path of its file, or a URL", where="store", value=store)
     return store
@@ -35,6 +32,21 @@ def store_of(
 def shared_database(store: RunStore) -> "PostgresDatabase | None":
     """Return the database of a store, if conversations, rate limits and kept answers can be in it as well."""
     return store.database.shared if isinstance(store, DatabaseRunStore) else None
+
+
+def check_encryption(store: RunStore, *, wanted: bool, where: str, temporal: bool) -> None:
+    """Let the runs of a host be encrypted, if that is wanted. DefinitionError where that cannot be: in a store with
+    plain runs, without the operator's key, or where the history of Temporal would hold the records as well."""
+    if not isinstance(store, DatabaseRunStore):
+        return
+    try:
+        if wanted:
+            store.contents.want()
+        if temporal and store.contents.is_encrypted:
+            message = "the history of Temporal would hold the records in the clear: leave `engine` out"
+            raise DefinitionError(message, where="encrypt")
+    except DefinitionError as error:
+        raise DefinitionError(error.message, where=where if error.where == "encrypt" else error.where) from None
 
 
 def cipher_of(store: RunStore) -> TextCipher | None:
@@ -52,25 +64,23 @@ def default_address(configured: StoreAddress | None = None) -> StoreAddress:
     return data_file("runs.db", VARIABLE) if configured is None else configured
 
 
-def open_store(
-    address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S, encrypt: bool = False
-) -> DatabaseRunStore:
+def open_store(address: StoreAddress, *, tenant: str | None = None, patience: float = PATIENCE_S) -> DatabaseRunStore:
     """Return the store at an address. Each tenant has one of its own: a file beside the host's, or a schema of the
-    database. With `encrypt` a new one is encrypted; one that is so already always is.
+    database.
 
     DefinitionError where PostgreSQL needs what is not installed.
     """
-    keys = StoreKey(key_variable(tenant), encrypt)
+    key = key_variable(tenant)
     if is_url(address):
-        return _open_postgres(str(address), schema_of(tenant), patience, keys)
+        return _open_postgres(str(address), schema_of(tenant), patience, key)
     path = Path(address)
-    return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience, keys=keys)
+    return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience, key=key)
 
 
-def _open_postgres(url: str, schema: str | None, patience: float, keys: StoreKey) -> DatabaseRunStore:
+def _open_postgres(url: str, schema: str | None, patience: float, key: str) -> DatabaseRunStore:
     try:
         from engine_shim.store.run_store_postgres import PostgresRunStore
     except ImportError:
         message = "a store in PostgreSQL needs the extra postgres: pip install 'agent-core[postgres]'"
         raise DefinitionError(message, where="store") from None
-    return PostgresRunStore(url, schema=schema, patience=patience, keys=keys)
+    return PostgresRunStore(url, schema=schema, patience=patience, key=key)

@@ -13,7 +13,7 @@ from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus
 from engine_shim.store.callbacks import TABLE as CALLBACKS
 from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.content_keys import PLAIN, ContentKeys, StoreKey
+from engine_shim.store.content_keys import VARIABLE, ContentKeys
 from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
@@ -173,10 +173,10 @@ class DatabaseRunStore:
         open_journal: "Callable[[ContentKeys], TailedJournal]",
         *,
         clock: Callable[[], float] | None,
-        keys: StoreKey = PLAIN,
+        key: str = VARIABLE,
     ) -> None:
         self.database, self._open_journal = database, open_journal
-        self.contents = ContentKeys(database, keys)
+        self.contents = ContentKeys(database, key)
         self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
         self.leases = StoreLeases(database, self.clock)
 
@@ -320,7 +320,7 @@ class SqliteRunStore(DatabaseRunStore):
         *,
         clock: Callable[[], float] | None = None,
         patience: float = PATIENCE_S,
-        keys: StoreKey = PLAIN,
+        key: str = VARIABLE,
     ) -> None:
         self.path = Path(path)
         database = SqliteDatabase(self.path, patience=patience)
@@ -333,7 +333,7 @@ class SqliteRunStore(DatabaseRunStore):
                 self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database), ciphers=contents
             )
 
-        super().__init__(database, open_journal, clock=clock, keys=keys)
+        super().__init__(database, open_journal, clock=clock, key=key)
 
 
 def _subject(run: str) -> str:

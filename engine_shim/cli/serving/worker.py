@@ -57,7 +57,7 @@ def _serving(telemetry: Telemetry, address: str | None) -> Iterator[None]:
 
 def open_worker_engine(config: HostConfig, address: StoreAddress, model: str | None, telemetry: Telemetry) -> Engine:
     """Return the engine of a host or tenant, which drives runs itself."""
-    store = open_store(address, tenant=config.tenant, encrypt=config.encrypt)
+    store = open_store(address, tenant=config.tenant)
     store.note_tenant(config.tenant)
     return Engine._of_host(config, store=store, model=model, telemetry=telemetry, is_worker=True)
 
