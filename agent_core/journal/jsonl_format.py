@@ -2,17 +2,22 @@
 
     {"run":"r1","strand":"agent","n":0,"hash":"<64 hex digits>","record":{…}}
 
-The record is there as the bytes that were hashed. A line that differs in anything a JSON reader would overlook, such
-as white space, an escape or the case of a hex digit, is not a journal line.
+The record is there as the bytes that were hashed. That of an encrypted store has the ciphertext, which was hashed, and
+the key of this record in front of it, `"stored":"…","key":"…","record":{…}`, in Base64. A line that differs in anything
+a JSON reader would overlook, such as white space, an escape or the case of a hex digit, is not a journal line.
 """
 
+import binascii
+from base64 import b64decode, b64encode
 from binascii import unhexlify
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import orjson
 
-from agent_core.journal.record import Row
+from agent_core.encryption.record_cipher import check_installed, decrypt_by
+from agent_core.errors import JournalError, Unreadable
+from agent_core.journal.record import ERASED, Row
 from utools.lazy_pattern import lazy_compile
 
 RECORD: Final = b',"record":'
@@ -20,7 +25,8 @@ RECORD: Final = b',"record":'
 _BEGIN: Final = b'{"run":"'
 _STRING: Final = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
 _LINE: Final = lazy_compile(
-    rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}' % (_STRING, _STRING)
+    rb'\{"run":%b,"strand":%b,"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})"%b,"record":(\{.*\})\}'
+    % (_STRING, _STRING, rb'(?:,"stored":"([A-Za-z0-9+/]*={0,2})","key":"([A-Za-z0-9+/]*={0,2})")?')
 )
 
 
@@ -32,13 +38,20 @@ class Line(NamedTuple):
     row: Row | None = None
 
 
-def write_line(run: str, row: Row) -> bytes:
-    """Return the line that holds a row, with its newline."""
-    return b'{"run":%b,"strand":%b,"n":%d,"hash":"%b","record":%b}\n' % (
+def write_line(run: str, row: Row, key: bytes | None = None) -> bytes:
+    """Return the line that holds a row, with its newline; `key` is that of an encrypted record. Unreadable for one that
+    cannot be read here."""
+    sealed = b""
+    if row.stored is not None:
+        if key is None:
+            raise Unreadable(run, erased=row.data == ERASED)
+        sealed = b',"stored":"%b","key":"%b"' % (b64encode(row.stored), b64encode(key))
+    return b'{"run":%b,"strand":%b,"n":%d,"hash":"%b"%b,"record":%b}\n' % (
         orjson.dumps(run),
         orjson.dumps(row.path),
         row.n,
         row.hash.hex().encode(),
+        sealed,
         row.data,
     )
 
@@ -57,13 +70,23 @@ def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
         if match is None:
             yield Line(number)
             continue
-        of_run, of_strand, n, digest, record = match.groups()
+        of_run, of_strand, n, digest, stored, key, record = match.groups()
         run = texts[of_run] if of_run in texts else _decode_text(texts, of_run)
         path = texts[of_strand] if of_strand in texts else _decode_text(texts, of_strand)
-        if run is None or path is None:
+        if run is None or path is None or (stored is not None and not _is_record_of(stored, key, record)):
             yield Line(number)
         else:
-            yield Line(number, run, Row(path, int(n), unhexlify(digest), record))
+            ciphertext = None if stored is None else b64decode(stored)
+            yield Line(number, run, Row(path, int(n), unhexlify(digest), record, ciphertext))
+
+
+def _is_record_of(stored: bytes, key: bytes, record: bytes) -> bool:
+    """Return whether this is the record that was encrypted by its key. DefinitionError without the library."""
+    check_installed("journal")
+    try:
+        return decrypt_by(b64decode(key), b64decode(stored)) == record
+    except (JournalError, binascii.Error):
+        return False
 
 
 def _decode_text(texts: dict[bytes, str | None], raw: bytes) -> str | None:

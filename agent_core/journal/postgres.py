@@ -77,6 +77,8 @@ class PostgresJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
+        if self.ciphers is not None:
+            self.ciphers.check_rows(rows)
         with explained():
             return self._was_appended(run, rows[-1]) or self._append(run, rows)
 

@@ -106,6 +106,8 @@ class SqliteJournal:
         """
         if not rows:
             return False
+        if self.ciphers is not None:
+            self.ciphers.check_rows(rows)
         with self._explained("write to"), self._file.writing() as db:
             new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
             db.executemany(

@@ -17,6 +17,10 @@ class Ciphers(Protocol):
         encrypted. JournalError for a run that was erased, or without the operator's key."""
         ...
 
+    def check_rows(self, rows: Sequence[Row]) -> None:
+        """JournalError for rows that would be written in the clear, though the store is encrypted."""
+        ...
+
     def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
         """Return rows with their records, as far as they can be read here."""
         ...

@@ -9,7 +9,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from agent_core.agents.errors import AgentNotFound
-from agent_core.errors import Damaged, DecisionError, DecisionTaken, DefinitionError, Divergence, JournalError
+from agent_core.errors import (
+    Damaged,
+    DecisionError,
+    DecisionTaken,
+    DefinitionError,
+    Divergence,
+    JournalError,
+    Unreadable,
+)
 from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
 from engine_shim.api.request_faults import RequestFields
 from engine_shim.api.served_route import ServedRoute
@@ -55,6 +63,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((HostOnly,), 403, "host_only"),
     ((DecisionTaken,), 409, "already_decided"),
     ((DecisionError,), 409, "decision"),
+    ((Unreadable,), 409, "unreadable"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),
     ((JournalError, ToolError, NotWritable), 503, STORE),

@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_core.agents.catalog import AgentCatalog
-from agent_core.journal.jsonl_format import write_line
 from agent_core.outputs import Json
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
@@ -94,7 +93,8 @@ class Tenant:
         """Return the lines of a run's journal file that were appended after a position, and the position of the last
         one."""
         rows = self.store.tail(run, after)
-        return b"".join(write_line(run, row) for _, row in rows), rows[-1][0] if rows else after
+        lines = self.store.contents.write_lines(run, (row for _, row in rows))
+        return lines, rows[-1][0] if rows else after
 
     async def check_draft(self, text: str, form: Format, account: Account) -> Json:
         """Return what is wrong with a text, and what it defines. A large one takes a while, in a thread. OverSpent."""

@@ -12,8 +12,10 @@ from functools import lru_cache
 from re import sub
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, encrypt, encrypter, label_of
+from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, derive_key, encrypt, encrypter, label_of
 from agent_core.errors import DefinitionError, JournalError, Unreadable
+from agent_core.journal.jsonl_format import write_line
+from agent_core.journal.path import SEAL
 from agent_core.journal.record import CLOSED, ERASED, Row
 from engine_shim.store.database import Database, Reader
 from utools.databases.transaction import Transaction
@@ -85,11 +87,26 @@ class ContentKeys:
         encrypted. Unreadable for a run that was erased."""
         return encrypter(self.make(run)) if self.is_encrypted else None
 
+    def check_rows(self, rows: Sequence[Row]) -> None:
+        """JournalError for rows that would be written in the clear, though the store is encrypted; seals are."""
+        if self.is_encrypted and any(row.stored is None and row.path != SEAL for row in rows):
+            raise JournalError(f"{self.database.name} is encrypted, and these records are not: see `find_encrypter`")
+
     def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
         """Return rows with their records, as far as they can be read here."""
         if all(row.stored is None for row in rows):
             return list(rows)
         return list(_open(self.find(run), rows))
+
+    def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
+        """Return the lines of rows in a journal's file, with the keys of encrypted records. Unreadable for those of a
+        run that cannot be read here."""
+        rows = list(rows)
+        key = self.find(run) if any(row.stored is not None for row in rows) else CLOSED
+        return b"".join(
+            write_line(run, row, None if key in (CLOSED, ERASED) else derive_key(key, label_of(row.path, row.n)))
+            for row in rows
+        )
 
     def open_many(self, database: Reader, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
         """Yield rows of several runs with their records, as far as they can be read here."""
@@ -128,6 +145,8 @@ class ContentKeys:
     def make(self, subject: str) -> bytes:
         """Return the key of a subject, made if there is none. Unreadable where it was erased."""
         key = self.find(subject)
+        if key == CLOSED and not self.has_key:
+            self.operator_key()  # says what is missing
         if key == CLOSED and not self.database.rows("content_keys", _IS_THERE, subject):
             with self.database.writing() as db:
                 self.database.lock(db, SUBJECT)

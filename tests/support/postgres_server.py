@@ -32,7 +32,7 @@ class Postgres:
     """A running server that trusts whoever comes from 127.0.0.1, unless it is told to ask for a password."""
 
     def __init__(self, start: "Callable[[], subprocess.Popen[bytes]]", port: int, data: Path) -> None:
-        self._start, self.port, self._data = start, port, data
+        self._start, self.port, self.data = start, port, data
         self.process = start()
         self._numbers = itertools.count()
 
@@ -80,7 +80,7 @@ class Postgres:
         self.process.wait()
 
     def read_log(self) -> str:
-        return self._data.with_name("log").read_text()
+        return self.data.with_name("log").read_text()
 
     def start_again(self) -> None:
         """Start it again, where it was."""
@@ -98,7 +98,7 @@ class Postgres:
         raise AssertionError("it lets nobody in")
 
     def _admit(self, how: str, answer: bytes) -> None:
-        (self._data / "pg_hba.conf").write_text(f"host all all 127.0.0.1/32 {how}\n")
+        (self.data / "pg_hba.conf").write_text(f"host all all 127.0.0.1/32 {how}\n")
         self.process.send_signal(signal.SIGHUP)  # read it again
         _until(lambda: _answer(self.port).startswith(answer), f"its clients are admitted by {how}")
 

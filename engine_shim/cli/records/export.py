@@ -1,12 +1,10 @@
 """The command export: a run as one HTML file, or as a journal file."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import typer
 
 from agent_core.journal.jsonl_format import write_line
-from agent_core.journal.record import Row
 from engine_shim.cli import output, terminal
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.timeline import in_time
@@ -41,7 +39,6 @@ def _read_journal(recorded: Recorded) -> tuple[str, bytes]:
         found, tape = recorded.load()
         if isinstance(recorded.source, Path) and recorded.source.suffix == ".jsonl":
             return found, recorded.source.read_bytes()
-        rows: Iterator[Row] = (tape[timed.strand][timed.n] for timed in in_time(tape))
-    else:
-        found, rows = recorded.run_id, (row for _, row in recorded.store.tail(recorded.run_id))
-    return found, b"".join(write_line(found, row) for row in rows)
+        return found, b"".join(write_line(found, tape[timed.strand][timed.n]) for timed in in_time(tape))
+    rows = (row for _, row in recorded.store.tail(recorded.run_id))
+    return recorded.run_id, recorded.store.contents.write_lines(recorded.run_id, rows)

@@ -3,7 +3,7 @@
 import { parseJson } from "../kit/json.js";
 import { sha256, toHex } from "./sha256.js";
 
-const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})","record":(\{.*\})\}$/s;
+const LINE = /^\{"run":("(?:[^"\\]|\\.)*"),"strand":("(?:[^"\\]|\\.)*"),"n":(0|[1-9][0-9]{0,17}),"hash":"([0-9a-f]{64})"(?:,"stored":"([A-Za-z0-9+/]*={0,2})","key":"[A-Za-z0-9+/]*={0,2}")?,"record":(\{.*\})\}$/s;
 const FORMAT = 1;
 const KINDS = ["run_started", "decided", "waiting", "resolved", "asked", "answered", "cancelled", "message", "signal", "received", "run_finished", "sealed"];
 /** Strands beside those of the run itself: who stopped it and let it go on, and its signatures. */
@@ -11,7 +11,8 @@ const BESIDE = ["control", "seal"];
 const encoder = new TextEncoder();
 const bytes = (text) => encoder.encode(text);
 
-/** The rows of a journal file in the order of their writing: {strand, n, hash, raw, record}; and the lines that are none. */
+/** The rows of a journal file in the order of their writing: {strand, n, hash, raw, hashed, isEncrypted, record}; and the lines
+ *  that are none. `hashed` are the bytes in the chain: of an encrypted record those of its ciphertext. */
 export function readJournal(text) {
   const lines = text.split("\n");
   const faults = [];
@@ -32,14 +33,15 @@ function readLine(line) {
   const found = LINE.exec(line);
   if (found === null) return null;
   try {
-    const [, run, strand, n, hash, raw] = found;
-    return { run: parseJson(run), strand: parseJson(strand), n: parseJson(n), hash, raw, record: parseJson(raw) };
+    const [, run, strand, n, hash, stored, raw] = found;
+    const hashed = stored === undefined ? bytes(raw) : Uint8Array.from(atob(stored), (each) => each.charCodeAt(0));
+    return { run: parseJson(run), strand: parseJson(strand), n: parseJson(n), hash, raw, hashed, isEncrypted: stored !== undefined, record: parseJson(raw) };
   } catch {
     return null;
   }
 }
 
-/** Whether the rows are whole: {ok, complete, head, count, kid, faults}; `kid` is the key that the last seal names. Chains, closing records, the end, and that nothing
+/** Whether the rows are whole: {ok, complete, head, count, kid, isEncrypted, faults}; `kid` is the key that the last seal names, and of those that a store keeps encrypted it is not checked that they are what was encrypted. Chains, closing records, the end, and that nothing
  *  else stands among them are checked, as `agent-core verify` checks them. */
 export function verifyJournal({ run, rows, faults }) {
   const strands = new Map();
@@ -58,13 +60,14 @@ export function verifyJournal({ run, rows, faults }) {
   const complete = own.get(root)?.at(-1).record.kind === "run_finished";
   const { head, count } = headOf(own);
   const seal = strands.get("seal")?.at(-1).record;
-  return { ok: found.length === 0 && complete, complete, head, count, kid: seal ? String(seal.kid) : null, faults: found };
+  const isEncrypted = rows.some((row) => row.isEncrypted);
+  return { ok: found.length === 0 && complete, complete, head, count, kid: seal ? String(seal.kid) : null, isEncrypted, faults: found };
 }
 
 function checkChain(run, path, chain) {
   let previous = sha256(bytes(`${run}\0${path}`));
   for (const [n, row] of chain.entries()) {
-    const digest = sha256(previous, bytes(row.raw));
+    const digest = sha256(previous, row.hashed);
     const ended = n > 0 && chain[n - 1].record.kind === "run_finished";
     if (row.n !== n) return [{ strand: path, n, why: `record ${row.n} stands in the place of ${n}` }];
     if (toHex(digest) !== row.hash)

@@ -10,7 +10,7 @@ const MOST_FAULTS = 20;
 
 /** The verdict of the page's own check. */
 export function Proof({ verdict }) {
-  const { ok, complete, head, count: records, kid, faults } = verdict;
+  const { ok, complete, head, count: records, kid, isEncrypted, faults } = verdict;
   const tone = ok ? "good" : faults.length > 0 ? "bad" : "wait";
   const title = ok
     ? t("Whole: each of {n} records follows from the one before it, and the run has its end.", { n: number(records) })
@@ -24,6 +24,7 @@ export function Proof({ verdict }) {
       ? html`<p class="help">${t("Some records below differ from what was written: do not rely on them.")}</p>`
       : html`<p class="head-line">${t("head")} <code>${head}</code>, ${t("count")} ${number(records)} <${Copy} text=${head} label=${t("Copy the head")} /></p>
           <p>${t("seal")}: ${show(sayUnchecked(kid))}</p>
+          ${isEncrypted && html`<p class="help">${t("The store keeps these records encrypted. That they are what was encrypted is checked by `agent-core verify`, not by this page.")}</p>`}
           <p class="help">${t("This page has checked the records itself. If someone had rewritten all of them, the head would be another: compare it with the head that was kept elsewhere.")}</p>`}
   <//>`;
 }

@@ -1,0 +1,479 @@
+"""An encrypted store, in both kinds: nothing readable is in its files, everything is found by its key, and what was
+erased is gone from every file, while all of it still verifies."""
+
+import asyncio
+import base64
+import json
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core import Approve, DefinitionError, JournalError, Keys, replay, verify
+from agent_core.encryption.operator_key import FileKey, make_key_text, make_operator_file
+from agent_core.errors import Unreadable
+from agent_core.evidence.ed25519 import make_key
+from agent_core.evidence.key_files import KeyFiles
+from agent_core.journal.control import waiting_calls
+from agent_core.journal.jsonl import JsonlJournal
+from agent_core.models import ScriptedModel
+from engine_shim import Engine
+from engine_shim.runs.loops import LOOPS
+from engine_shim.store.callbacks import RunCallback, read_callback, save_callback
+from engine_shim.store.copy import copy_runs
+from engine_shim.store.entries import RunFilter
+from engine_shim.store.erase import Erasure, erase_runs, find_erasure_faults, list_erasures, renew_keys
+from engine_shim.store.ledger_proof import prove_store
+from engine_shim.store.open import cipher_of, open_store
+from engine_shim.store.passing_events import Passing, PassingEvents, Piece
+from engine_shim.store.run_store import DatabaseRunStore
+from engine_shim.store.search import RunQuery, RunSearch
+from support.optional import needs
+from utools.calls.store_encrypted import EncryptedCallStore
+from utools.calls.store_memory import MemoryCallStore
+from utools.context.store_encrypted import EncryptedContextStore, subject_of
+from utools.context.store_memory import MemoryContextStore
+
+pytestmark = needs("cryptography")
+VARIABLE = "AGENT_CORE_ENCRYPTION_KEY"
+POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
+ERASURE = Erasure("desk", "2026-11-29T12:00:00+00:00", "request 71")
+SECRET = "MARIGOLD"
+"""What only runs say; a test that looks for it in all files of a server has one of its own."""
+CONFIG: dict[str, Any] = {
+    "model": "scripted",
+    "max_steps": 3,
+    "allowed_tools": ["echo"],
+    "prompt": "Where is MARIGOLD?",
+}
+AGENT: dict[str, Any] = {"id": "asks", "nodes": [{"id": "a", "tool": "agent_core", "config": CONFIG}]}
+WAITS: dict[str, Any] = {
+    "id": "waits",
+    "nodes": [{"id": "w", "tool": "echo", "config": {"text": "MARIGOLD waits"}, "approval": "always"}],
+}
+Open = Callable[[], DatabaseRunStore]
+Search = Callable[[], bytes]
+
+
+def model(secret: str = SECRET) -> ScriptedModel:
+    call = {"type": "action", "tool": "echo", "args": {"text": f"{secret} is there"}}
+    return ScriptedModel([json.dumps(call), json.dumps({"type": "final", "answer": f"{secret} it is."})] * 20)
+
+
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "keys" / "store.key"
+    path.parent.mkdir()
+    make_operator_file(path)
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Open, Search]]:
+    """Opens the store once more, and gives all bytes of its files."""
+    address, folder, pattern = str(tmp_path / "runs.db"), tmp_path, "runs.db*"
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        address, folder, pattern = server.make_database(), server.data, "**/*"
+    opened: list[DatabaseRunStore] = []
+
+    def reopen() -> DatabaseRunStore:
+        opened.append(open_store(address))
+        return opened[-1]
+
+    yield reopen, lambda: b"".join(each.read_bytes() for each in folder.glob(pattern) if each.is_file())
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def reopen(places: tuple[Open, Search]) -> Open:
+    return places[0]
+
+
+@pytest.fixture
+def read_files(places: tuple[Open, Search]) -> Search:
+    return places[1]
+
+
+@pytest.fixture
+def store(reopen: Open, key: Path) -> DatabaseRunStore:
+    made = reopen()
+    made.contents.want()
+    return made
+
+
+def run_some(store: DatabaseRunStore, *runs: str, flow: dict[str, Any] = AGENT, secret: str = SECRET) -> None:
+    engine = Engine(store=store, model=model(secret))
+    for run in runs:
+        engine.run_sync(json.loads(json.dumps(flow).replace(SECRET, secret)), run_id=run)
+
+
+def held(text: str, found: bytes) -> bool:
+    return any(text.encode(each) in found for each in ("utf-8", "utf-16-le"))
+
+
+# ── at rest ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_plain_store_holds_what_the_search_of_its_files_looks_for(reopen: Open, read_files: Search) -> None:
+    run_some(reopen(), "plain")
+    assert held("MARIGOLD", read_files())
+
+
+def test_nothing_readable_is_in_the_files(store: DatabaseRunStore, read_files: Search) -> None:
+    mark = f"ZINNIA{secrets.token_hex(4)}"
+    run_some(store, "ended", secret=mark)
+    run_some(store, "waiting", flow=WAITS, secret=mark)
+    Engine(store=store).send_signal("waiting", mark, {"said": mark}, by="desk")
+    save_callback(store, "ended", RunCallback(f"https://hooks.example/{mark}", False))
+    PassingEvents(store).write([("ended", Passing("flow", 1, [Piece("answer", mark)]))])
+    assert not held(mark, read_files())
+    assert read_callback(store, "ended") == RunCallback(f"https://hooks.example/{mark}", False)
+    ((_, passing),) = PassingEvents(store).read("ended", 0)
+    assert passing.pieces == [Piece("answer", mark)]
+
+
+def test_the_same_record_is_the_same_bytes(store: DatabaseRunStore, reopen: Open) -> None:
+    first, second = (each.contents.find_encrypter("r") for each in (store, reopen()))
+    assert first is not None
+    assert second is not None
+    assert first("flow/a.1", 3, b"{}") == second("flow/a.1", 3, b"{}")
+    others = {first(*each, b"{}") for each in (("flow/a.1", 4), ("flow/a.13", 0), ("flow/b.1", 3))}
+    assert len(others) == 3
+    assert first("flow/a.1", 3, b"{}") not in others
+
+
+def test_a_run_is_read_replayed_and_verified_by_its_key(store: DatabaseRunStore, reopen: Open) -> None:
+    run_some(store, "r")
+    again = reopen()
+    assert replay(again.journal, run_id="r", loops=LOOPS).identical
+    found = verify(again.journal, run_id="r")
+    assert (found.ok, found.complete, found.contents) == (True, True, "read")
+    assert again.journal.load("r") == store.journal.load("r")
+
+
+def test_without_its_key_a_run_verifies_and_is_not_read(
+    store: DatabaseRunStore, reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r")
+    head = verify(store.journal, run_id="r").head
+    monkeypatch.delenv(VARIABLE)
+    again = reopen()
+    found = verify(again.journal, run_id="r")
+    assert (found.ok, found.head, found.contents) == (True, head, "encrypted")
+    assert prove_store(again.database).ok
+    with pytest.raises(Unreadable, match="set AGENT_CORE_ENCRYPTION_KEY to the key of its store"):
+        asyncio.run(Engine(store=again).resume("r"))
+    with pytest.raises(DefinitionError, match="needs the operator's key"):
+        run_some(again, "another")
+    assert again.entry("another") is None or not again.journal.load("another")
+
+
+def test_damage_is_found_with_and_without_the_key(
+    store: DatabaseRunStore, reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r")
+    ((strand, n, data),) = store.database.rows("rows", "SELECT strand, n, data FROM rows WHERE run = 'r' AND n = 3")
+    changed = bytes(data)[:-1] + bytes([bytes(data)[-1] ^ 1])
+    with store.database.writing() as db:
+        db.execute("UPDATE rows SET data = ? WHERE run = 'r' AND strand = ? AND n = ?", (changed, strand, n))
+    for _ in range(2):
+        found = verify(reopen().journal, run_id="r")
+        assert not found.ok
+        assert found.first_bad is not None
+        assert (found.first_bad["strand"], found.first_bad["n"]) == (strand, n)
+        monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def test_records_in_the_clear_are_refused(store: DatabaseRunStore, reopen: Open, tmp_path: Path) -> None:
+    run_some(store, "r")
+    with closing(open_store(tmp_path / "other.db")) as other:
+        run_some(other, "plain")
+        rows = [row for _, row in other.tail("plain")]
+        with pytest.raises(JournalError, match="is encrypted, and these records are not"):
+            reopen().journal.append("plain", rows)
+    with (
+        closing(open_store(tmp_path / "other.db")) as other,
+        pytest.raises(DefinitionError, match="has runs that are not encrypted"),
+    ):
+        other.contents.want()
+    with closing(open_store(tmp_path / "other.db")) as other:
+        for one, two in ((store, other), (other, store)):
+            with pytest.raises(DefinitionError, match="is encrypted, and cannot be copied run by run"):
+                copy_runs(one, two)
+
+
+def test_a_run_that_waits_is_decided_and_forked(store: DatabaseRunStore, reopen: Open) -> None:
+    run_some(store, "w", flow=WAITS)
+    engine = Engine(store=reopen(), model=model())
+    (call,) = waiting_calls(store.journal.load("w"))
+    place = (call["strand"], call["n"])
+    assert asyncio.run(engine.resume("w", decisions={place: Approve()})).status == "completed"
+    forked = asyncio.run(engine.fork("w", ("flow/w.1", 0), new_id="f", repeat_writes=True))
+    assert (forked.run_id, forked.status) == ("f", "waiting")
+    assert verify(store.journal, run_id="w").ok
+    assert verify(store.journal, run_id="f").first_bad is None
+
+
+def test_lists_and_searches_find_what_those_of_a_plain_store_find(store: DatabaseRunStore, tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "plain.db")) as plain:
+        for each in (plain, store):
+            run_some(each, "r1", "r2")
+            run_some(each, "w1", flow=WAITS)
+        queries = [
+            RunQuery(RunFilter()),
+            RunQuery(RunFilter(), text="marigold IT"),
+            RunQuery(RunFilter(), text="MARIGOLD", tool="echo"),
+            RunQuery(RunFilter(), reason="final"),
+            RunQuery(RunFilter(), tool="nobody"),
+            RunQuery(RunFilter(), text='nowhere " % _ !'),
+        ]
+        for query in queries:
+            one, two = (RunSearch(each).find(query) for each in (plain, store))
+            assert [each.run for each in one.entries] == [each.run for each in two.entries], query
+            for run, digest in one.digests.items():
+                digest.seconds = two.digests[run].seconds
+                assert digest == two.digests[run]
+
+
+# ── what tools keep ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_conversations_and_kept_answers_are_encrypted(store: DatabaseRunStore) -> None:
+    run_some(store, "r")
+    cipher = cipher_of(store)
+    assert cipher is not None
+    below, calls = MemoryContextStore(), MemoryCallStore()
+    turns, answers = EncryptedContextStore(below, cipher), EncryptedCallStore(calls, cipher)
+    turn = [{"role": "user", "content": "MARIGOLD"}]
+
+    async def talk() -> None:
+        assert await turns.append("anna", "t1", turn)
+        assert await turns.append("anna", "t1", turn)  # the same call again
+        assert await turns.turns("anna") == [turn]
+        assert "MARIGOLD" not in json.dumps(await below.turns("anna"))
+        await answers.put("k", "MARIGOLD", 60)
+        assert await answers.get("k") == "MARIGOLD"
+        assert "MARIGOLD" not in str(await calls.get("k"))
+        erase_runs(store, [], ERASURE, None, [subject_of("anna")])
+        with pytest.raises(Unreadable):
+            await turns.turns("anna")
+
+    asyncio.run(talk())
+
+
+# ── erasure ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def signed() -> Keys:
+    return Keys(keyring=KeyFiles(make_key()))
+
+
+def test_what_is_erased_is_in_no_file_and_everything_verifies(
+    store: DatabaseRunStore, reopen: Open, read_files: Search, key: Path, signed: Keys
+) -> None:
+    mark = f"ZINNIA{secrets.token_hex(4)}"
+    run_some(store, "gone", "stays", secret=mark)
+    before, own, operators = verify(store.journal, run_id="gone"), store.contents.find("gone"), key.read_text()
+    wrapped = [bytes(each) for (each,) in store.database.rows("store_keys", "SELECT wrapped FROM store_keys")]
+    kept = [bytes(each) for (each,) in store.database.rows("content_keys", "SELECT wrapped FROM content_keys")]
+    assert erase_runs(store, ["gone"], ERASURE, signed).runs == ["gone"]
+    found = read_files()
+    assert not held(mark, found)
+    assert own not in found
+    assert base64.b64encode(own) not in found
+    again = reopen()
+    after = verify(again.journal, run_id="gone")
+    assert (after.ok, after.head, after.count, after.contents) == (True, before.head, before.count, "erased")
+    with pytest.raises(Unreadable, match="it was erased"):
+        asyncio.run(Engine(store=again).resume("gone"))
+    assert verify(again.journal, run_id="stays").contents == "read"
+    proof = prove_store(again.database)
+    assert (proof.ok, proof.erased) == (True, 1)
+    (entry,) = list_erasures(again.database)
+    assert (entry["run"], entry["by"], entry["why"], entry["head"]) == ("gone", "desk", "request 71", before.head)
+    assert list(find_erasure_faults(again.database, signed)) == []
+    others = Keys(keyring=KeyFiles(make_key()))
+    assert [each["run"] for each in find_erasure_faults(again.database, others)] == ["gone"]
+    # copies of the keys that were wrapped before open nothing: the operator's key of then is in no file any more
+    line = operators.splitlines()[-1]
+    assert line not in key.read_text()
+    operator = FileKey(key, _id_of(again))
+    for each in wrapped:
+        with pytest.raises(JournalError, match=r"which .* does not have"):
+            operator.unwrap(each)
+    assert all(each not in [bytes(row[0]) for row in again.database.rows("content_keys", _WRAPPED)] for each in kept)
+
+
+_WRAPPED = "SELECT wrapped FROM content_keys WHERE wrapped IS NOT NULL"
+
+
+def _id_of(store: DatabaseRunStore) -> str:
+    return str(store.database.rows("store_identity", "SELECT store FROM store_identity")[0][0])
+
+
+def test_nothing_is_erased_of_a_run_that_goes_on(store: DatabaseRunStore) -> None:
+    run_some(store, "r")
+    run_some(store, "w", flow=WAITS)
+    with pytest.raises(DefinitionError, match="'w' has not ended: it is waiting"):
+        erase_runs(store, ["r", "w"], ERASURE, None)
+    assert verify(store.journal, run_id="r").contents == "read"
+
+
+@pytest.mark.parametrize("at", ["renew", "wrap", "drop_older"])
+def test_an_erasure_that_was_interrupted_is_finished_when_it_is_done_again(
+    store: DatabaseRunStore, reopen: Open, key: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    run_some(store, "gone", "stays")
+    old = key.read_text().splitlines()[-1]
+
+    def die(self: FileKey, *_: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileKey, at, die)
+        with pytest.raises(KeyboardInterrupt):
+            erase_runs(store, ["gone"], ERASURE, None)
+    assert verify(reopen().journal, run_id="stays").contents == "read"
+    erase_runs(reopen(), ["gone"], ERASURE, None)
+    again = reopen()
+    assert verify(again.journal, run_id="gone").contents == "erased"
+    assert verify(again.journal, run_id="stays").contents == "read"
+    assert old not in key.read_text()
+    assert len(list(list_erasures(again.database))) == 1
+    assert prove_store(again.database).ok
+
+
+def test_rotation_rewrites_no_row(store: DatabaseRunStore, reopen: Open, key: Path) -> None:
+    run_some(store, "r1", "r2")
+    rows = store.database.rows("rows", "SELECT seq, hash, data FROM rows ORDER BY seq")
+    old = key.read_text()
+    assert renew_keys(store) == ""
+    assert old != key.read_text()
+    assert reopen().database.rows("rows", "SELECT seq, hash, data FROM rows ORDER BY seq") == rows
+    assert verify(reopen().journal, run_id="r2").contents == "read"
+
+
+def test_a_plain_store_deletes_keeps_the_head_and_says_what_it_cannot_promise(reopen: Open, signed: Keys) -> None:
+    store = reopen()
+    run_some(store, "gone", "stays")
+    head = verify(store.journal, run_id="gone").head
+    erased = erase_runs(store, ["gone"], ERASURE, signed)
+    assert "backups of the store may still have them" in erased.left
+    assert store.journal.load("gone") == {}
+    (entry,) = list_erasures(store.database)
+    assert (entry["run"], entry["head"], entry["count"] > 0) == ("gone", head, True)
+    assert list(find_erasure_faults(store.database, signed)) == []
+    assert prove_store(store.database).ok
+    assert erase_runs(store, ["gone"], ERASURE, signed).before == ["gone"]
+
+
+# ── the operator's key ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_is_the_key_of_one_store(store: DatabaseRunStore, key: Path, tmp_path: Path) -> None:
+    run_some(store, "r")
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    with closing(open_store(tmp_path / "second.db")) as second:
+        second.contents.want()
+        with pytest.raises(DefinitionError, match=r"is the key of the store .*; give each store a key of its own"):
+            run_some(second, "r")
+
+
+def test_keys_in_a_variable_are_replaced_by_the_operator(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = make_key_text(), make_key_text()
+    monkeypatch.setenv(VARIABLE, old)
+    store = reopen()
+    store.contents.want()
+    run_some(store, "gone", "stays")
+    with pytest.raises(DefinitionError, match="to erase, a newer key is needed in front of this one"):
+        erase_runs(store, ["gone"], ERASURE, None)
+    assert verify(store.journal, run_id="gone").contents == "read"
+    monkeypatch.setenv(VARIABLE, f"{new},{old}")
+    assert f"remove all keys but the first from {VARIABLE}" in erase_runs(store, ["gone"], ERASURE, None).left
+    monkeypatch.setenv(VARIABLE, new)
+    assert [verify(reopen().journal, run_id=run).contents for run in ("gone", "stays")] == ["erased", "read"]
+
+
+COMMAND = """
+import pathlib, sys
+from agent_core.encryption.operator_key import VariableKey, make_key_text
+import base64
+file, store, verb = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+file = file.with_name(file.name + store)
+keys = file.read_text().split() if file.exists() else [make_key_text()]
+if verb == "renew":
+    keys = [make_key_text(), *keys]
+if verb == "drop":
+    keys = keys[:1]
+file.write_text(chr(10).join(keys))
+own = VariableKey(tuple(map(base64.b64decode, keys)))
+if verb in ("wrap", "unwrap"):
+    sys.stdout.buffer.write(getattr(own, verb)(sys.stdin.buffer.read()))
+"""
+
+
+def test_a_command_keeps_the_key_where_nobody_reads_it(
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "wraps.py"
+    program.write_text(COMMAND)
+    monkeypatch.setenv(VARIABLE, f"command:{sys.executable} {program} {tmp_path / 'module'}")
+    store = reopen()
+    store.contents.want()
+    run_some(store, "gone", "stays")
+    (module,) = tmp_path.glob("module*")
+    old = module.read_text()
+    erase_runs(store, ["gone"], ERASURE, None)
+    assert old not in module.read_text()
+    assert [verify(reopen().journal, run_id=run).contents for run in ("gone", "stays")] == ["erased", "read"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("command:", "names no program"),
+        ("/no/such/key", "cannot be read"),
+        (base64.b64encode(b"short").decode(), "cannot be read"),
+        (f"{base64.b64encode(bytes(32)).decode()},x", "no key, which is 32 bytes in Base64"),
+    ],
+)
+def test_an_operator_key_that_cannot_be_used_is_explained(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, given: str, why: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, given)
+    store = reopen()
+    store.contents.want()
+    with pytest.raises((DefinitionError, JournalError), match=why):
+        run_some(store, "r")
+    assert store.journal.load("r") == {}
+
+
+# ── files of single runs ─────────────────────────────────────────────────────────────────────────
+
+
+def test_an_exported_run_verifies_and_replays_by_the_keys_of_its_own_records(
+    store: DatabaseRunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r", "other")
+    rows = [row for _, row in store.tail("r")]
+    lines, hashes = store.contents.write_lines("r", rows), sorted(row.hash for row in rows)
+    monkeypatch.delenv(VARIABLE)
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(lines)
+    assert verify(path).ok
+    loaded = JsonlJournal(path).load("r")
+    assert sorted(row.hash for strand in loaded.values() for row in strand) == hashes
+    assert b"MARIGOLD" in lines
+    for old, new in ((b"MARIGOLD", b"MARIGOLT"), (b'"key":"A', b'"key":"B'), (b'"stored":"AQ', b'"stored":"Ag')):
+        if old in lines:
+            path.write_bytes(lines.replace(old, new, 1))
+            assert not verify(path).ok
