@@ -1,13 +1,13 @@
-"""The cipher of records: each has a key of its own, so that two drivers write the same bytes for it. Pure.
+"""The cipher of records: AES-256-GCM-SIV (RFC 8452), so that two drivers write the same bytes for a record. Pure.
 
-The key of a record is derived from that of its run by HKDF-Expand with SHA-256 (RFC 5869). Under it the record is
-encrypted by AES-256-GCM-SIV (RFC 8452) with a nonce of zeros: no two records have one key, and the same record again
-is the same bytes. What is stored is `MARK` and the ciphertext with its code.
+All records of a run have its key. The nonce is the number of the record, and the strand is authenticated beside it; the
+cipher derives keys of its own from key and nonce. Should two drivers write different records at one place, no more can
+be seen than that they differ. What is stored is `MARK` and the ciphertext with its code.
 """
 
 import hmac
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from agent_core.errors import DefinitionError, JournalError
@@ -16,8 +16,8 @@ MARK: Final = b"\x01"
 """The first byte of what is encrypted; a record begins with a brace."""
 KEY_BYTES: Final = 32
 INSTALL: Final = "install agent-core[evidence]"
-_NONCE: Final = bytes(12)
-_LABEL: Final = b"agent-core/record/1"
+_NONCE_BYTES: Final = 12
+_OF_RECORD: Final = b"agent-core/record/1\0"
 Encrypt = Callable[[str, int, bytes], bytes]
 """(strand, number, record) -> what is stored of it."""
 
@@ -32,44 +32,49 @@ def check_installed(where: str) -> None:
 
 def encrypter(run_key: bytes) -> Encrypt:
     """Return what encrypts the records of the run that has this key."""
-    return lambda path, n, data: encrypt(run_key, label_of(path, n), data)
+    encrypt = _cipher_of(run_key).encrypt
+
+    def encrypt_record(path: str, n: int, data: bytes) -> bytes:
+        ciphertext: bytes = encrypt(n.to_bytes(_NONCE_BYTES), data, _OF_RECORD + path.encode())
+        return MARK + ciphertext
+
+    return encrypt_record
 
 
-def label_of(path: str, n: int) -> bytes:
-    """Return what tells a record from the others of its run."""
-    return b"%b\0%d" % (path.encode(), n)
-
-
-def derive_key(key: bytes, label: bytes) -> bytes:
-    """Return the key of what has this label: the first block of HKDF-Expand."""
-    return hmac.digest(key, label + b"\x01", "sha256")
+def decrypt_record(run_key: bytes, path: str, n: int, stored: bytes) -> bytes:
+    """Return a record again. JournalError where it was not encrypted under this key, at this place."""
+    return _decrypt(run_key, n, _OF_RECORD + path.encode(), stored)
 
 
 def encrypt(key: bytes, label: bytes, data: bytes) -> bytes:
-    """Return what is stored of some bytes."""
-    return encrypt_by(derive_key(key, label), data)
+    """Return what is stored of other bytes, which have a label."""
+    ciphertext: bytes = _cipher_of(key).encrypt(bytes(_NONCE_BYTES), data, b"agent-core/text/1\0" + label)
+    return MARK + ciphertext
 
 
 def decrypt(key: bytes, label: bytes, stored: bytes) -> bytes:
     """Return the bytes again. JournalError where they were not encrypted under this key and label."""
-    return decrypt_by(derive_key(key, label), stored)
+    return _decrypt(key, 0, b"agent-core/text/1\0" + label, stored)
 
 
-def encrypt_by(own_key: bytes, data: bytes) -> bytes:
-    """Return what is stored of some bytes that have a key of their own."""
-    ciphertext: bytes = _cipher()(own_key).encrypt(_NONCE, data, _LABEL)
-    return MARK + ciphertext
+def derive_salt(run_key: bytes) -> bytes:
+    """Return the secret by which single records of a run are shown to others; nothing but the key gives it."""
+    return hmac.digest(run_key, b"agent-core/salt/1", "sha256")
 
 
-def decrypt_by(own_key: bytes, stored: bytes) -> bytes:
-    """Return the bytes that were encrypted by a key of their own. JournalError where it is not that key."""
+def _decrypt(key: bytes, n: int, label: bytes, stored: bytes) -> bytes:
     from cryptography.exceptions import InvalidTag
 
     try:
-        data: bytes = _cipher()(own_key).decrypt(_NONCE, stored[len(MARK) :], _LABEL)
+        data: bytes = _cipher_of(key).decrypt(n.to_bytes(_NONCE_BYTES), stored[len(MARK) :], label)
     except (InvalidTag, ValueError):
         raise JournalError("what is stored was not encrypted by the key that is given") from None
     return data
+
+
+@lru_cache(maxsize=64)
+def _cipher_of(key: bytes) -> Any:
+    return _cipher()(key)
 
 
 @cache

@@ -3,11 +3,10 @@
     {"run":"r1","strand":"agent","n":0,"hash":"<64 hex digits>","record":{…}}
 
 The record is there as the bytes that were hashed. That of an encrypted store has the ciphertext, which was hashed, and
-the key of this record in front of it, `"stored":"…","key":"…","record":{…}`, in Base64. A line that differs in anything
+the key of its run in front of it, `"stored":"…","key":"…","record":{…}`, in Base64. A line that differs in anything
 a JSON reader would overlook, such as white space, an escape or the case of a hex digit, is not a journal line.
 """
 
-import binascii
 from base64 import b64decode, b64encode
 from binascii import unhexlify
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from agent_core.encryption.record_cipher import check_installed, decrypt_by
+from agent_core.encryption.record_cipher import check_installed, decrypt_record
 from agent_core.errors import JournalError, Unreadable
 from agent_core.journal.record import ERASED, Row
 from utools.lazy_pattern import lazy_compile
@@ -39,7 +38,7 @@ class Line(NamedTuple):
 
 
 def write_line(run: str, row: Row, key: bytes | None = None) -> bytes:
-    """Return the line that holds a row, with its newline; `key` is that of an encrypted record. Unreadable for one that
+    """Return the line that holds a row, with its newline; `key` is that of a run which is encrypted. Unreadable for one that
     cannot be read here."""
     sealed = b""
     if row.stored is not None:
@@ -73,19 +72,19 @@ def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
         of_run, of_strand, n, digest, stored, key, record = match.groups()
         run = texts[of_run] if of_run in texts else _decode_text(texts, of_run)
         path = texts[of_strand] if of_strand in texts else _decode_text(texts, of_strand)
-        if run is None or path is None or (stored is not None and not _is_record_of(stored, key, record)):
+        if run is None or path is None or (stored is not None and not _is_record_of(path, int(n), stored, key, record)):
             yield Line(number)
         else:
             ciphertext = None if stored is None else b64decode(stored)
             yield Line(number, run, Row(path, int(n), unhexlify(digest), record, ciphertext))
 
 
-def _is_record_of(stored: bytes, key: bytes, record: bytes) -> bool:
-    """Return whether this is the record that was encrypted by its key. DefinitionError without the library."""
+def _is_record_of(path: str, n: int, stored: bytes, key: bytes, record: bytes) -> bool:
+    """Return whether this is the record that was encrypted by a key. DefinitionError without the library."""
     check_installed("journal")
     try:
-        return decrypt_by(b64decode(key), b64decode(stored)) == record
-    except (JournalError, binascii.Error):
+        return decrypt_record(b64decode(key), path, n, b64decode(stored)) == record
+    except (JournalError, ValueError):
         return False
 
 

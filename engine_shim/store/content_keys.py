@@ -12,7 +12,7 @@ from functools import lru_cache
 from re import sub
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, derive_key, encrypt, encrypter, label_of
+from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, decrypt_record, encrypt, encrypter
 from agent_core.errors import DefinitionError, JournalError, Unreadable
 from agent_core.journal.jsonl_format import write_line
 from agent_core.journal.path import SEAL
@@ -99,14 +99,11 @@ class ContentKeys:
         return list(_open(self.find(run), rows))
 
     def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
-        """Return the lines of rows in a journal's file, with the keys of encrypted records. Unreadable for those of a
-        run that cannot be read here."""
+        """Return the lines of rows in a journal's file, with the key of encrypted records. Unreadable for those of a run
+        that cannot be read here."""
         rows = list(rows)
         key = self.find(run) if any(row.stored is not None for row in rows) else CLOSED
-        return b"".join(
-            write_line(run, row, None if key in (CLOSED, ERASED) else derive_key(key, label_of(row.path, row.n)))
-            for row in rows
-        )
+        return b"".join(write_line(run, row, None if key in (CLOSED, ERASED) else key) for row in rows)
 
     def open_many(self, database: Reader, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
         """Yield rows of several runs with their records, as far as they can be read here."""
@@ -231,7 +228,7 @@ def _open(key: bytes, rows: Iterable[Row]) -> Iterator[Row]:
 def _decrypt(key: bytes, row: Row) -> bytes:
     """Return the record of a row; what is no ciphertext of this record stays closed: its chain tells of the damage."""
     try:
-        return decrypt(key, label_of(row.path, row.n), row.stored or b"")
+        return decrypt_record(key, row.path, row.n, row.stored or b"")
     except JournalError:
         return CLOSED
 
