@@ -167,9 +167,9 @@ def _check_ledger(ledger: Any, run: str, seal: Record, keys: Keys) -> tuple[str,
         signed = Note.read(note)
         checkpoint = Checkpoint.read(signed.text)
         leaf = hash_leaf(data.encode())
+        why = find_log_fault(signed, keys.public)
     except (NoteError, UnicodeEncodeError) as error:
         raise _Broken(f"the checkpoint of the log: {error}") from None
-    why = find_log_fault(signed, keys.public)
     _need(why is None, f"the checkpoint of the log: {why}")
     path = [read_base64(each) if isinstance(each, str) else None for each in hashes]
     known = [each for each in path if each is not None and len(each) == 32]
@@ -200,7 +200,7 @@ def _load(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=int)  # which refuses NaN: it is no JSON
     except _Broken:
         raise
     except (ValueError, RecursionError):

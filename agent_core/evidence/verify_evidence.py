@@ -67,7 +67,11 @@ def read_base64(text: Any, length: int | None = None) -> bytes:
 
 def compact(value: Any) -> bytes:
     """Return JSON without spaces, keys sorted."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return encode(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def encode(text: str) -> bytes:
+    """Return the bytes of a text."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -83,7 +87,7 @@ def read_json(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=int)  # which refuses NaN: it is no JSON
     except (ValueError, RecursionError):
         raise Fault("it is no JSON") from None
 
@@ -191,11 +195,7 @@ def check_record(entry: Any, root: bytes, size: int) -> int:
     need(isinstance(entry["strand"], str) and isinstance(entry["record"], str), "a record has other values")
     need(is_int(entry["n"]) and is_int(entry["index"]), "a record has other values")
     place = compact([entry["strand"], entry["n"]])
-    try:
-        data = entry["record"].encode()
-    except UnicodeEncodeError:
-        raise Fault("there is half a character in a record") from None
-    leaf = hash_leaf(read_base64(entry["salt"], 16) + place + b"\n" + data)
+    leaf = hash_leaf(read_base64(entry["salt"], 16) + place + b"\n" + encode(entry["record"]))
     found = climb(entry["index"], size, leaf, read_hashes(entry["hashes"]))
     need(found == root, f"record {entry['n']} of strand {entry['strand']!r} does not stand in the run that was sealed")
     return int(entry["index"])
@@ -208,11 +208,7 @@ def check_ledger(ledger: Any, run: str, seal: dict[str, Any], keys: dict[str, di
     need(isinstance(ledger["entry"], str) and isinstance(ledger["checkpoint"], str), "the log has other values")
     need(is_int(ledger["index"]), "the log has other values")
     origin, size, root = read_checkpoint(ledger["checkpoint"], keys)
-    try:
-        leaf = hash_leaf(ledger["entry"].encode())
-    except UnicodeEncodeError:
-        raise Fault("there is half a character in the entry of the log") from None
-    found = climb(ledger["index"], size, leaf, read_hashes(ledger["hashes"]))
+    found = climb(ledger["index"], size, hash_leaf(encode(ledger["entry"])), read_hashes(ledger["hashes"]))
     need(found == root, "the log that was signed does not have the entry")
     entry = read_json(ledger["entry"])
     need(isinstance(entry, dict) and entry.get("run") == run, "the entry of the log is about another run")
@@ -223,7 +219,7 @@ def check_ledger(ledger: Any, run: str, seal: dict[str, Any], keys: dict[str, di
 def read_checkpoint(note: str, keys: dict[str, dict[str, Any]]) -> tuple[str, int, bytes]:
     """Return name, size and root of a log, once one of the keys has signed them."""
     text, blank, below = note.rpartition("\n\n")
-    text += "\n"
+    text, data = f"{text}\n", encode(f"{text}\n")
     parts, lines = text.split("\n"), below.split("\n")
     need(blank and len(parts) == 4 and lines.pop() == "" and 0 < len(lines) <= 100, "the checkpoint is no signed note")
     origin, size, root = parts[:3]
@@ -240,7 +236,7 @@ def read_checkpoint(note: str, keys: dict[str, dict[str, Any]]) -> tuple[str, in
     for kid, key in keys.items():
         tag = hashlib.sha256(origin.encode() + b"\n\1" + key["raw"]).digest()[:4]
         own = [code[4:] for name, code in signatures if name == origin and code[:4] == tag]
-        if own and all(len(code) == 64 and is_signed(key, code, text.encode()) for code in own):
+        if own and all(len(code) == 64 and is_signed(key, code, data) for code in own):
             try:
                 check_valid(kid, key, None)
             except Fault as fault:
