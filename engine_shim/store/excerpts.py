@@ -15,6 +15,8 @@ from engine_shim.store.ledger_tree import LedgerTree, origin_of
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.lazy_pattern import lazy_compile
 
+WANTED: Final = "query/records"
+"""Where the records are named that the run does not have."""
 _WANTED: Final = lazy_compile(r"(?P<strand>[^:]+)(:(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
 _ENTRIES: Final = "SELECT 1 FROM ledger WHERE run = ?"
 
@@ -46,12 +48,12 @@ def _find_places(wanted: str, tape: Tape) -> Iterator[Place]:
     if match is None or match["strand"] not in strands:
         known = ", ".join(sorted(strands)[:8])
         message = f"write STRAND, STRAND:N or STRAND:N-M; strands are {known}"
-        raise DefinitionError(message, where="records", value=wanted)
+        raise DefinitionError(message, where=WANTED, value=wanted)
     count = len(strands[match["strand"]])
     first = int(match["first"] or 0)
     last = int(match["last"] or match["first"] or count - 1)
     if not first <= last < count:
-        raise DefinitionError(f"the strand has the records 0 to {count - 1}", where="records", value=wanted)
+        raise DefinitionError(f"the strand has the records 0 to {count - 1}", where=WANTED, value=wanted)
     yield from ((match["strand"], n) for n in range(first, last + 1))
 
 

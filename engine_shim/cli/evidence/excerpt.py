@@ -14,7 +14,7 @@ from agent_core.journal.record import Tape
 from engine_shim.cli import output, terminal
 from engine_shim.cli.evidence.ledger import find_signer
 from engine_shim.cli.records.recorded import Recorded, find_recorded
-from engine_shim.store.excerpts import write_excerpt
+from engine_shim.store.excerpts import WANTED, write_excerpt
 from utools.databases.store_address import StoreAddress
 
 
@@ -29,7 +29,7 @@ def export_excerpt(
     try:
         text = write_excerpt(name, tape, wanted, recorded.store, signer)
     except DefinitionError as error:
-        if error.where == "records":
+        if error.where == WANTED:
             raise typer.BadParameter(f"--records {error.value}: {error.message}") from None
         raise
     told = {"records": len(json.loads(text)["records"])}

@@ -41,7 +41,7 @@ export function ChoiceBar({ run, items, choice }) {
   if (choice.chosen === null) return null;
   const chosen = items.filter((item) => choice.chosen.has(placeOf(item)));
   const records = chosen.flatMap((item) => item.refs).filter(isSealed).length;
-  return html`<div class="choice" role="group" aria-label=${t("Excerpt")}>
+  return html`<div class="excerpt-bar" role="group" aria-label=${t("Excerpt")}>
     <p>${t("Tick the steps that a stranger may see. The file proves them, and tells nothing of the others but how many records there are.")}</p>
     <div class="row">
       <span role="status">${count(records, "{n} record is chosen", "{n} records are chosen")}</span>
