@@ -37,6 +37,7 @@ const tell = ({ kind, refs, hidden }) => ({ kind, refs: refs.map(({ n }) => n), 
 console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((text) => readSteps(readRows(text)).map(tell))));
 """
 Made = TypeVar("Made")
+EXCERPT = b'<script type="application/json" id="excerpt">'
 STEPS = [("agent", n) for n in (0, 1, 2, 3, 5)]
 
 
@@ -232,6 +233,25 @@ class TestInABrowser:
             assert "Proven: these records" not in told, name
         assert "its signature was not made with the key" in said["seal"]
         assert "this page is not as it was written" in said["script"]
+
+    @pytest.mark.long
+    def test_flipped_byte_is_told_wherever_it_is(self, browser: Any, key: Path, tmp_path: Path) -> None:
+        page, file = made(make_page(key))[0].encode(), tmp_path / "shown.html"
+        tags = [page.index(tag) for tag in (b"<!doctype", b"<html", b"<p id", b"<title", b"<style", EXCERPT)]
+        start = page.index(EXCERPT)
+        held = range(start, page.index(b"</script>", start) + 9, 151)
+        with open_tab(browser, "") as tab:
+            for at in [*tags, *(each + 1 for each in tags), *held, *range(0, len(page), 4999), len(page) - 1]:
+                file.write_bytes(page[:at] + bytes([page[at] ^ 1]) + page[at + 1 :])
+                tab.page.goto(file.as_uri())
+                given = tab.page.get_by_label("A file of public keys")
+                if given.count():
+                    given.set_input_files(public_file(key))
+                text = tab.page.inner_text("body")
+                near = (at, page[at - 20 : at + 20], text)
+                assert any(each in text for each in ("Damaged", "Not checked yet", "Not proven")), near
+                assert not re.search("Proven: these records", text), near
+            tab.errors.clear()
 
     def test_hostile_records_are_texts(self, browser: Any, key: Path, tmp_path: Path) -> None:
         page, *_ = made(make_page(key, prompt=EVIL))
