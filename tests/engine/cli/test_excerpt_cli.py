@@ -64,6 +64,20 @@ def test_a_waiting_run_is_in_the_log_as_well(cli: Cli, run: str) -> None:
     assert "; waiting in the log agent-core/" in cli("verify", "shown.json", "--key", PUBLIC).out
 
 
+def test_a_page_of_some_records_is_checked_as_its_excerpt_is(cli: Cli, run: str) -> None:
+    assert cli("export", run, "--records", "flow:0", "--html").out == f"{run}.excerpt.html\n"
+    cli("export", run, "--records", "flow:0", "--to", "shown.json")
+    told = [cli("verify", name, "--key", PUBLIC, "--json").json for name in (f"{run}.excerpt.html", "shown.json")]
+    assert told[0] == told[1]
+    assert (told[0]["ok"], told[0]["part"], told[0]["shown"], told[0]["status"]) == (True, None, 1, "completed")
+    assert cli("export", run, "--html").out == f"{run}.html\n"
+    assert cli("verify", f"{run}.html", "--key", PUBLIC).code == 0
+    page = Path(f"{run}.excerpt.html")
+    page.write_text(page.read_text().replace("run_started", "run_Started"))
+    assert cli("verify", page.name, "--key", PUBLIC, "--json").json["part"] == "records"
+    assert "it holds no journal" in cli("show", page.name).err
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "told"),

@@ -25,9 +25,10 @@ export function Tick({ item, choice }) {
     aria-label=${show(t("Show {place} in the excerpt", { place }))} /> ${t("show")}</label>`;
 }
 
-/** The button that begins the choice. */
-export function ChoiceButton({ choice }) {
-  if (choice.chosen !== null) return null;
+/** The button that begins the choice, in a run whose last seal names the tree over its records. */
+export function ChoiceButton({ rows, choice }) {
+  const seal = rows.findLast(({ strand }) => strand === "seal");
+  if (choice.chosen !== null || !seal?.record.root) return null;
   return html`<${Button} class="small" title=${t("Some steps for a stranger, proven, and nothing of the others")} onClick=${choice.start}>${t("Excerpt…")}<//>`;
 }
 

@@ -164,13 +164,13 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
     deltaOf: (item) => live.deltas.get(item.strand) ?? null,
     controls: (item) => html`<${Tick} item=${item} choice=${choice} /><${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
   };
-  return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length} choice=${choice} />
+  return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length}><${ChoiceButton} rows=${live.rows} choice=${choice} /><//>
     <${ChoiceBar} run=${run} items=${reading.items} choice=${choice} />
     ${at !== null && !chosen && live.rows.length > 0 && html`<${Notice} tone="wait">${t("There is no record {place} in this run.", { place: show(at) })}<//>`}
     <${Timeline} items=${items} focus=${focus} context=${context} />`;
 }
 
-function Filter({ filter, place, shown, all, choice }) {
+function Filter({ filter, place, shown, all, children }) {
   const [text, setText] = useState(filter.text);
   useEffect(() => {
     if (text === filter.text) return undefined;
@@ -184,7 +184,7 @@ function Filter({ filter, place, shown, all, choice }) {
       onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("only problems")}</label>
     ${filter.node && html`<a class="button small" href=${place({ node: null })}>${t("node {name}", { name: show(filter.node) })} ✕</a>`}
     <span class="soft" role="status">${isFiltered ? t("{shown} of {all} steps", { shown, all }) : count(all, "{n} step", "{n} steps")}</span>
-    <${ChoiceButton} choice=${choice} />
+    ${children}
   </div>`;
 }
 
