@@ -32,9 +32,9 @@ JUDGE = """
 import { readFileSync } from "fs";
 import { readKeys } from "STATIC/proof/ed25519.js";
 import { verifyExcerpt } from "STATIC/proof/excerpt.js";
-const { keys, texts } = JSON.parse(readFileSync(0, "utf8"));
-const trusted = keys === null ? null : readKeys(keys);
-console.log(JSON.stringify(texts.map((text) => verifyExcerpt(text, trusted))));
+const given = JSON.parse(readFileSync(0, "utf8"));
+const verify = ([text, keys]) => verifyExcerpt(text, keys === null ? null : readKeys(keys));
+console.log(JSON.stringify(given.map(verify)));
 """
 
 
@@ -100,11 +100,16 @@ def by_package(text: str, key: Path) -> Found:
 
 def by_page(texts: Sequence[str], key: Path | None, folder: Path) -> list[dict[str, Any]]:
     """What the page's own script says of each text, without a browser."""
+    keys = None if key is None else public_file(key).read_text()
+    return by_page_with([(text, keys) for text in texts], folder)
+
+
+def by_page_with(given: Sequence[tuple[str, str | None]], folder: Path) -> list[dict[str, Any]]:
+    """The same of texts that each come with a file of public keys, or with none."""
     assert NODE is not None
     script = folder / "judge.mjs"
     script.write_text(JUDGE.replace("STATIC", str(STATIC)))
-    given = json.dumps({"keys": None if key is None else public_file(key).read_text(), "texts": list(texts)})
-    done = subprocess.run([NODE, str(script)], input=given, capture_output=True, text=True, check=True)
+    done = subprocess.run([NODE, str(script)], input=json.dumps(given), capture_output=True, text=True, check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 

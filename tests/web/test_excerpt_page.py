@@ -38,6 +38,8 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((text) => rea
 """
 Made = TypeVar("Made")
 EXCERPT = b'<script type="application/json" id="excerpt">'
+BITS = range(3, 1 << 10, 5)
+"""Some of all choices of ten records; the last is all of them."""
 STEPS = [("agent", n) for n in (0, 1, 2, 3, 5)]
 
 
@@ -101,15 +103,13 @@ async def test_commands_take_the_page_as_they_take_its_excerpt(
 def test_each_record_of_an_excerpt_is_shown_and_what_is_missing_is_counted(key: Path, tmp_path: Path) -> None:
     tape = made(run_one("r"))
     count = len(tape["agent"])
-    texts = [
-        make_excerpt("r", tape, [("agent", n) for n in range(count) if bits >> n & 1], None)
-        for bits in range(1, 1 << count)
-    ]
+    assert count == 10
+    texts = [make_excerpt("r", tape, [("agent", n) for n in range(count) if bits >> n & 1], None) for bits in BITS]
     script = tmp_path / "items.mjs"
     script.write_text(ITEMS.replace("STATIC", str(STATIC)))
     assert NODE is not None
     done = subprocess.run([NODE, str(script)], input=json.dumps(texts), capture_output=True, text=True, check=True)
-    for bits, items in enumerate(json.loads(done.stdout), start=1):
+    for bits, items in zip(BITS, json.loads(done.stdout), strict=True):
         shown = [n for n in range(count) if bits >> n & 1]
         assert [n for item in items for n in item["refs"]] == shown
         last = max(shown)
@@ -264,7 +264,9 @@ class TestInABrowser:
             assert "\\u{202e}evil" in tab.page.inner_text("main")
             tab.check_fits()
 
-    def test_steps_that_are_ticked_become_a_file(self, browser: Any, key: Path, tmp_path: Path) -> None:
+    def test_steps_that_are_ticked_become_a_file(
+        self, browser: Any, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with served(tmp_path / "open", with_page=True) as host, open_tab(browser, host.url) as tab:
             run = host.submit("desk", message="How many?")["run_id"]
             page = tab.open(f"runs/{run}")
@@ -274,6 +276,7 @@ class TestInABrowser:
             boxes = page.get_by_role("checkbox", name=re.compile("Show .* in the excerpt"))
             boxes.nth(0).check()
             boxes.nth(2).check()
+            assert page.get_by_text("6 records are chosen").is_visible()
             tab.check_accessible()
             for name, read in (("Save as HTML", read_excerpt_page), ("Save as JSON", str)):
                 with page.expect_download() as saved:
@@ -284,3 +287,8 @@ class TestInABrowser:
                 assert {each["strand"] for each in json.loads(text)["records"]} == {"flow", "flow/agent_core.1"}
             page.get_by_role("button", name="Leave it").click()
             assert boxes.count() == 0
+            monkeypatch.delenv(KEY_VARIABLE)
+        with served(tmp_path / "unsigned", with_page=True) as host, open_tab(browser, host.url) as tab:
+            page = tab.open(f"runs/{host.submit('desk', message='How many?')['run_id']}")
+            page.get_by_text("8 steps").or_(page.get_by_text("7 steps")).wait_for()
+            assert page.get_by_role("button", name="Excerpt…").count() == 0

@@ -29,6 +29,7 @@ function Excerpt({ text, isAsWritten }) {
     <${ExcerptProof} verdict=${verdict} />
     <${KeyForm} keys=${keys} onKeys=${setKeys} kid=${verdict.kid ?? null} />
     <section class="run-main"><h2>${count(rows.length, "{n} record is shown", "{n} records are shown")}</h2>
+      <p class="help">${t("A step says what its shown records say: where a call runs or waits, its answer may be among the others.")}</p>
       <${Guard} at=${at}><${Shown} rows=${rows} at=${at} /><//>
     </section>
   </main>`;
