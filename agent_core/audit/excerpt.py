@@ -1,10 +1,11 @@
 """Excerpts: some records of a run, with what proves to a stranger that they stand in it, and nothing of the others."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agent_core.errors import DefinitionError
 from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
@@ -17,13 +18,14 @@ from agent_core.evidence.excerpts import (
     prove_leaves,
     salt_of,
 )
-from agent_core.evidence.merkle import hash_leaf, root_by_inclusion
+from agent_core.evidence.merkle import compute_root, hash_leaf, root_by_inclusion
 from agent_core.evidence.notes import Note, NoteError, read_base64
 from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.signature import Keys, is_sealed, records_of
 
 FIELDS: Final = frozenset({"format", "run", "seal", "records", "ledger"})
+Part = Literal["excerpt", "seal", "records", "ledger"]
 OF_LEDGER: Final = frozenset({"entry", "index", "hashes", "checkpoint"})
 
 
@@ -34,6 +36,7 @@ class ExcerptVerification:
     Attributes:
         ok: Whether all of it holds.
         why: What does not, else None.
+        part: Where that is: `excerpt` (the file as a whole), `seal`, `records` or `ledger`; None if it is ok.
         run: The run's id.
         shown: How many records it shows.
         count: How many the run has.
@@ -45,6 +48,7 @@ class ExcerptVerification:
 
     ok: bool
     why: str | None
+    part: Part | None = None
     run: str = ""
     shown: int = 0
     count: int = 0
@@ -55,7 +59,19 @@ class ExcerptVerification:
 
 
 class _Broken(ValueError):
-    """What of an excerpt does not hold."""
+    """What of an excerpt does not hold, and in which part of it."""
+
+    part: Part = "excerpt"
+
+
+@contextmanager
+def _within(part: Part) -> Iterator[None]:
+    """Say of what does not hold that it is in this part."""
+    try:
+        yield
+    except _Broken as broken:
+        broken.part = part
+        raise
 
 
 def make_excerpt(run: str, tape: Tape, wanted: Collection[Place], ledger: Mapping[str, Any] | None) -> str:
@@ -68,7 +84,8 @@ def make_excerpt(run: str, tape: Tape, wanted: Collection[Place], ledger: Mappin
         ledger: The entry of the log about it, {entry, index, hashes, checkpoint}, or None.
 
     Raises:
-        DefinitionError: For a run whose last seal names no tree, and for a record that it does not have.
+        DefinitionError: For a run whose last seal names no tree, or that has gone on since; and for a record that it
+            does not have.
     """
     seal: Record = tape[SEAL][-1].record() if SEAL in tape else {}
     secret = read_base64(seal.pop("salt", ""))
@@ -80,6 +97,9 @@ def make_excerpt(run: str, tape: Tape, wanted: Collection[Place], ledger: Mappin
         if place not in records:
             raise DefinitionError("has no such record", where=run, value=f"{place[0]}:{place[1]}")
     leaves = leaves_of(secret, records)
+    if compute_root(leaves.values()).hex() != seal["root"]:
+        why = "has gone on since it was sealed: it is shown in part once it waits again, or has ended"
+        raise DefinitionError(why, where=run)
     numbers = [number for number, place in enumerate(leaves) if place in wanted]
     proofs = prove_leaves([*leaves.values()], numbers)
     places = [*leaves]
@@ -101,11 +121,22 @@ def verify_excerpt(text: str, keys: Keys) -> ExcerptVerification:
     try:
         return _verify(_read(text), keys)
     except _Broken as broken:
-        return ExcerptVerification(False, str(broken))
+        return ExcerptVerification(False, str(broken), broken.part)
 
 
 def _verify(excerpt: Mapping[str, Any], keys: Keys) -> ExcerptVerification:
     run, seal, records = excerpt["run"], excerpt["seal"], excerpt["records"]
+    with _within("seal"):
+        _check_seal(run, seal, keys)
+    with _within("records"):
+        _check_records(records, bytes.fromhex(seal["root"]), seal["count"])
+    with _within("ledger"):
+        log, status = (None, None) if excerpt["ledger"] is None else _check_ledger(excerpt["ledger"], run, seal, keys)
+    shown, count, kid, at = len(records), seal["count"], seal["kid"], seal["at"]
+    return ExcerptVerification(True, None, None, run, shown, count, kid, at, log, status)
+
+
+def _check_seal(run: str, seal: Any, keys: Keys) -> None:
     if not isinstance(seal, dict) or "root" not in seal or "salt" in seal or "mac" in seal or not is_sealed(seal):
         raise _Broken("its seal is not one that an excerpt has")
     _need(_is_int(seal["count"]) and _is_hex(seal["root"]), "its seal is not one that an excerpt has")
@@ -114,16 +145,15 @@ def _verify(excerpt: Mapping[str, Any], keys: Keys) -> ExcerptVerification:
     except (UnicodeEncodeError, TypeError):
         why = "its seal has what no JSON of a record has"
     _need(why is None, str(why))
-    root = bytes.fromhex(seal["root"])
+
+
+def _check_records(records: Any, root: bytes, count: int) -> None:
     _need(isinstance(records, list) and bool(records), "it shows no record")
     for entry in records:
-        fault = find_record_fault(entry, root, seal["count"]) if isinstance(entry, dict) else "a record is no object"
+        fault = find_record_fault(entry, root, count) if isinstance(entry, dict) else "a record is no object"
         _need(fault is None, str(fault))
     in_order = all(one["index"] < other["index"] for one, other in pairwise(records))
     _need(in_order, "its records are not in their order")
-    log, status = (None, None) if excerpt["ledger"] is None else _check_ledger(excerpt["ledger"], run, seal, keys)
-    shown, count, kid, at = len(records), seal["count"], seal["kid"], seal["at"]
-    return ExcerptVerification(True, None, run, shown, count, kid, at, log, status)
 
 
 def _check_ledger(ledger: Any, run: str, seal: Record, keys: Keys) -> tuple[str, str | None]:
@@ -137,9 +167,9 @@ def _check_ledger(ledger: Any, run: str, seal: Record, keys: Keys) -> tuple[str,
         signed = Note.read(note)
         checkpoint = Checkpoint.read(signed.text)
         leaf = hash_leaf(data.encode())
+        why = find_log_fault(signed, keys.public)
     except (NoteError, UnicodeEncodeError) as error:
         raise _Broken(f"the checkpoint of the log: {error}") from None
-    why = find_log_fault(signed, keys.public)
     _need(why is None, f"the checkpoint of the log: {why}")
     path = [read_base64(each) if isinstance(each, str) else None for each in hashes]
     known = [each for each in path if each is not None and len(each) == 32]
@@ -170,7 +200,7 @@ def _load(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=int)  # which refuses NaN: it is no JSON
     except _Broken:
         raise
     except (ValueError, RecursionError):

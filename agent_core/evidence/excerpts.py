@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from agent_core.evidence.merkle import compute_root, hash_leaf, root_by_inclusion
+from agent_core.evidence.merkle import Node, compute_root, grow, hash_leaf, prove_inclusion, root_by_inclusion
 from agent_core.evidence.notes import read_base64
 
 FORMAT: Final = "agent-core/excerpt/1"
@@ -45,16 +45,15 @@ def root_of_records(secret: bytes, records: Mapping[Place, bytes]) -> str:
 
 def prove_leaves(leaves: Sequence[bytes], wanted: Iterable[int]) -> list[list[bytes]]:
     """Return the hashes that prove each of the wanted leaves."""
-    return [_prove(leaves, index) for index in wanted]
+    nodes: dict[Node, bytes] = {}
 
+    def find(level: int, index: int) -> bytes:
+        return nodes[level, index]
 
-def _prove(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    if len(leaves) == 1:
-        return []
-    middle = 1 << (len(leaves) - 1).bit_length() - 1
-    if index < middle:
-        return [*_prove(leaves[:middle], index), compute_root(leaves[middle:])]
-    return [*_prove(leaves[middle:], index - middle), compute_root(leaves[:middle])]
+    for number, leaf in enumerate(leaves):
+        for level, index, digest in grow(number, leaf, find):
+            nodes[level, index] = digest
+    return [prove_inclusion(index, len(leaves), find) for index in wanted]
 
 
 def find_record_fault(entry: Mapping[str, Any], root: bytes, size: int) -> str | None:

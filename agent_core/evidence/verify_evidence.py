@@ -1,10 +1,11 @@
 """Verifies excerpts of runs, by public keys alone: a program that needs Python and `cryptography`, and nothing of ours.
 
-    python verify_evidence.py KEYS.pub EXCERPT.json...
+    python verify_evidence.py KEYS.pub EXCERPT...
 
-An excerpt shows some records of a run. That it is ok means: a key of the file, valid at that time, has signed the run;
-each record stands in it, where it says; and, where the excerpt has that part, a log signed by such a key has the run.
-The exit code is 0 if all are ok, else 1. The formats are described in the README beside this file.
+An excerpt, as JSON or as a page, shows some records of a run. That it is ok means: a key of the file, valid at that
+time, has signed the run; each record stands in it, where it says; and, where the excerpt has that part, a log signed by
+such a key has the run. The exit code is 0 if all are ok, else 1. The formats are described in the README beside this
+file.
 """
 
 import base64
@@ -13,6 +14,8 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -29,13 +32,25 @@ MOST = 2**62
 
 
 class Fault(Exception):
-    """What does not hold."""
+    """What does not hold, and in which part of an excerpt."""
+
+    part = "excerpt"
 
 
 def need(holds: Any, why: str) -> None:
     """Raise a Fault unless something holds."""
     if not holds:
         raise Fault(why)
+
+
+@contextmanager
+def within(part: str) -> Iterator[None]:
+    """Say of a Fault that it is in this part: seal, records or ledger."""
+    try:
+        yield
+    except Fault as fault:
+        fault.part = part
+        raise
 
 
 def read_base64(text: Any, length: int | None = None) -> bytes:
@@ -52,7 +67,11 @@ def read_base64(text: Any, length: int | None = None) -> bytes:
 
 def compact(value: Any) -> bytes:
     """Return JSON without spaces, keys sorted."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return encode(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def encode(text: str) -> bytes:
+    """Return the bytes of a text."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -68,7 +87,7 @@ def read_json(text: str) -> Any:
         return found
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=int)  # which refuses NaN: it is no JSON
     except (ValueError, RecursionError):
         raise Fault("it is no JSON") from None
 
@@ -152,10 +171,8 @@ def check_seal(run: str, seal: Any, keys: dict[str, dict[str, Any]]) -> bytes:
     """Return the root of the tree over the run's records, as a key has signed it."""
     need(isinstance(seal, dict), "the seal is no object")
     texts = {"kind", "head", "kid", "at", "sig", "root"}
-    need(
-        texts | {"count"} <= seal.keys() <= texts | {"count", "store", "tenant", "timestamp"},
-        "the seal has other fields",
-    )
+    needed, known = texts | {"count"}, texts | {"count", "store", "tenant", "timestamp"}
+    need(needed <= seal.keys() <= known, "the seal has other fields")
     need(all(isinstance(seal[name], str) for name in texts) and is_int(seal["count"]), "the seal has other values")
     need(all(isinstance(seal.get(name), str | None) for name in ("store", "tenant")), "the seal has other values")
     need(isinstance(seal.get("timestamp", ""), str), "the seal has other values")
@@ -178,11 +195,7 @@ def check_record(entry: Any, root: bytes, size: int) -> int:
     need(isinstance(entry["strand"], str) and isinstance(entry["record"], str), "a record has other values")
     need(is_int(entry["n"]) and is_int(entry["index"]), "a record has other values")
     place = compact([entry["strand"], entry["n"]])
-    try:
-        data = entry["record"].encode()
-    except UnicodeEncodeError:
-        raise Fault("there is half a character in a record") from None
-    leaf = hash_leaf(read_base64(entry["salt"], 16) + place + b"\n" + data)
+    leaf = hash_leaf(read_base64(entry["salt"], 16) + place + b"\n" + encode(entry["record"]))
     found = climb(entry["index"], size, leaf, read_hashes(entry["hashes"]))
     need(found == root, f"record {entry['n']} of strand {entry['strand']!r} does not stand in the run that was sealed")
     return int(entry["index"])
@@ -195,11 +208,7 @@ def check_ledger(ledger: Any, run: str, seal: dict[str, Any], keys: dict[str, di
     need(isinstance(ledger["entry"], str) and isinstance(ledger["checkpoint"], str), "the log has other values")
     need(is_int(ledger["index"]), "the log has other values")
     origin, size, root = read_checkpoint(ledger["checkpoint"], keys)
-    try:
-        leaf = hash_leaf(ledger["entry"].encode())
-    except UnicodeEncodeError:
-        raise Fault("there is half a character in the entry of the log") from None
-    found = climb(ledger["index"], size, leaf, read_hashes(ledger["hashes"]))
+    found = climb(ledger["index"], size, hash_leaf(encode(ledger["entry"])), read_hashes(ledger["hashes"]))
     need(found == root, "the log that was signed does not have the entry")
     entry = read_json(ledger["entry"])
     need(isinstance(entry, dict) and entry.get("run") == run, "the entry of the log is about another run")
@@ -210,7 +219,7 @@ def check_ledger(ledger: Any, run: str, seal: dict[str, Any], keys: dict[str, di
 def read_checkpoint(note: str, keys: dict[str, dict[str, Any]]) -> tuple[str, int, bytes]:
     """Return name, size and root of a log, once one of the keys has signed them."""
     text, blank, below = note.rpartition("\n\n")
-    text += "\n"
+    text, data = f"{text}\n", encode(f"{text}\n")
     parts, lines = text.split("\n"), below.split("\n")
     need(blank and len(parts) == 4 and lines.pop() == "" and 0 < len(lines) <= 100, "the checkpoint is no signed note")
     origin, size, root = parts[:3]
@@ -227,7 +236,7 @@ def read_checkpoint(note: str, keys: dict[str, dict[str, Any]]) -> tuple[str, in
     for kid, key in keys.items():
         tag = hashlib.sha256(origin.encode() + b"\n\1" + key["raw"]).digest()[:4]
         own = [code[4:] for name, code in signatures if name == origin and code[:4] == tag]
-        if own and all(len(code) == 64 and is_signed(key, code, text.encode()) for code in own):
+        if own and all(len(code) == 64 and is_signed(key, code, data) for code in own):
             try:
                 check_valid(kid, key, None)
             except Fault as fault:
@@ -240,18 +249,27 @@ def read_checkpoint(note: str, keys: dict[str, dict[str, Any]]) -> tuple[str, in
 def verify(text: str, keys: dict[str, dict[str, Any]]) -> str:
     """Return what an excerpt shows, in a sentence. Fault for one that does not hold."""
     excerpt = read_json(text)
-    need(
-        isinstance(excerpt, dict) and excerpt.keys() == {"format", "run", "seal", "records", "ledger"},
-        "it is no excerpt",
-    )
+    fields = {"format", "run", "seal", "records", "ledger"}
+    need(isinstance(excerpt, dict) and excerpt.keys() == fields, "it is no excerpt")
     need(excerpt["format"] == FORMAT and isinstance(excerpt["run"], str), "it is no excerpt of this format")
     run, seal, records = excerpt["run"], excerpt["seal"], excerpt["records"]
-    root = check_seal(run, seal, keys)
-    need(isinstance(records, list) and records, "it shows no record")
-    places = [check_record(entry, root, seal["count"]) for entry in records]
-    need(all(one < other for one, other in pairwise(places)), "its records are not in their order")
-    log = "" if excerpt["ledger"] is None else check_ledger(excerpt["ledger"], run, seal, keys)
+    with within("seal"):
+        root = check_seal(run, seal, keys)
+    with within("records"):
+        need(isinstance(records, list) and records, "it shows no record")
+        places = [check_record(entry, root, seal["count"]) for entry in records]
+        need(all(one < other for one, other in pairwise(places)), "its records are not in their order")
+    with within("ledger"):
+        log = "" if excerpt["ledger"] is None else check_ledger(excerpt["ledger"], run, seal, keys)
     return f"{len(records)} of {seal['count']} records of the run {run}, sealed by {seal['kid']} at {seal['at']}{log}"
+
+
+def read_excerpt(text: str) -> str:
+    """Return the excerpt in a file: the file, or what a page holds."""
+    _, is_page, rest = text.partition('<script type="application/json" id="excerpt">')
+    held = read_json(rest.partition("</script>")[0]) if is_page else text
+    need(isinstance(held, str), "the page holds no excerpt")
+    return str(held)
 
 
 def main(words: list[str]) -> int:
@@ -265,10 +283,10 @@ def main(words: list[str]) -> int:
     for name in words[1:]:
         try:
             with open(name, encoding="utf-8") as file:
-                sys.stdout.write(f"{name}: ok: {verify(file.read(), keys)}\n")
+                sys.stdout.write(f"{name}: ok: {verify(read_excerpt(file.read()), keys)}\n")
         except (Fault, UnicodeDecodeError, OSError) as fault:
             failed = True
-            sys.stdout.write(f"{name}: NOT ok: {fault}\n")
+            sys.stdout.write(f"{name}: NOT ok: {getattr(fault, 'part', 'file')}: {fault}\n")
     return int(failed)
 
 

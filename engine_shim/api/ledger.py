@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Response
 
+from agent_core.evidence.public_keys import Signer
 from agent_core.evidence.tiles import Tile
 from agent_core.journal.identity import read_identity
 from agent_core.run.secrets import signing_keys
@@ -48,9 +49,14 @@ def ledger_routes(access: Access) -> APIRouter:
     return router
 
 
-def _sign_checkpoint(store: DatabaseRunStore) -> str:
+def find_signer() -> Signer | None:
+    """Return the key of this server whose signatures others can check; None without one."""
     keys = signing_keys()
-    signer = None if keys is None or keys.keyring is None else keys.keyring.signer()
+    return None if keys is None or keys.keyring is None else keys.keyring.signer()
+
+
+def _sign_checkpoint(store: DatabaseRunStore) -> str:
+    signer = find_signer()
     if signer is None:
         raise HTTPException(404, NO_KEY)
     identity = read_identity(store.database.rows)

@@ -1,4 +1,5 @@
-"""write_run_page(): a run as one HTML file that shows it and proves it, without a server and without a network."""
+"""write_run_page(), write_excerpt_page(): a run, or some records of it, as one HTML file that shows it and proves it,
+without a server and without a network."""
 
 import hashlib
 import html
@@ -11,6 +12,7 @@ from engine_shim.errors import PageDamaged
 from engine_shim.web.bundle import STATIC, join_modules
 
 ENTRY: Final = "run/exported.js"
+EXCERPT_ENTRY: Final = "run/excerpt.js"
 GUARD: Final = "run/guard.js"
 STYLES: Final = ("css/base.css", "css/run.css")
 POLICY: Final = (
@@ -25,7 +27,9 @@ NO_SCRIPT: Final = (
     "No script may run here, so nothing was checked: allow this page to run its script, or use agent-core verify. "
     "此处不允许运行脚本，因此未作任何校验：请允许本页运行脚本，或使用 agent-core verify。"
 )
-_BEFORE: Final = '<script type="application/json" id="journal">'
+_JOURNAL: Final = "journal"
+_EXCERPT: Final = "excerpt"
+_BEFORE: Final = '<script type="application/json" id="{}">'
 _VOID: Final = ("meta",)
 PARSED: Final = "html CSS1Compat"
 """What a browser's parser makes of the document's first line, with no text beside the elements."""
@@ -42,13 +46,22 @@ class _Part(NamedTuple):
 
 
 def write_run_page(run: str, journal: bytes) -> str:
-    """Return the page of a run, by the lines of its journal file, which it holds byte for byte.
+    """Return the page of a run, by the lines of its journal file, which it holds byte for byte. Bytes that are no text
+    are written out, which makes their line one that the page cannot read."""
+    return _write_page(f"run {run}", _JOURNAL, journal.decode(errors="backslashreplace"), ENTRY)
 
-    Bytes that are no text are written out, which makes their line one that the page cannot read. What says that nothing
-    is checked yet, and the guard that says what went wrong, stand before all that may be damaged; tags that may be left
-    out are, since nothing would tell that they are hit.
+
+def write_excerpt_page(run: str, excerpt: str) -> str:
+    """Return the page of some records of a run, by the excerpt of `make_excerpt`, which it holds as it is."""
+    return _write_page(f"excerpt of {run}", _EXCERPT, excerpt, EXCERPT_ENTRY)
+
+
+def _write_page(title: str, held: str, text: str, entry: str) -> str:
+    """Return a page that holds a text, as the element `held`, and is drawn by `openPage` of the module `entry`.
+
+    What says that nothing is checked yet, and the guard that says what went wrong, stand before all that may be
+    damaged; tags that may be left out are, since nothing would tell that they are hit.
     """
-    data = _as_script_data(journal.decode(errors="backslashreplace"))
     start = (
         _Part("meta", {"charset": "utf-8"}),
         _Part("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
@@ -57,10 +70,10 @@ def write_run_page(run: str, journal: bytes) -> str:
     shown = (_Part("p", {"id": "unchecked"}, UNCHECKED), _Part("noscript", {}, NO_SCRIPT))
     rest = (
         _Part("script", {"id": "guard"}, _read(GUARD), is_raw=True),
-        _Part("title", {}, f"run {_printable(run)}"),
+        _Part("title", {}, _printable(title)),
         _Part("style", {"id": "style"}, "\n".join(map(_read, STYLES)), is_raw=True),
-        _Part("script", {"type": "application/json", "id": "journal"}, data, is_raw=True),
-        _Part("script", {"type": "module", "id": "page"}, f"{join_modules(ENTRY)}\npage.openPage();", is_raw=True),
+        _Part("script", {"type": "application/json", "id": held}, _as_script_data(text), is_raw=True),
+        _Part("script", {"type": "module", "id": "page"}, f"{join_modules(entry)}\npage.openPage();", is_raw=True),
     )
     head, body, tail = ("".join(map(_write, parts)) for parts in (start, shown, rest))
     digest = _Part("meta", {"name": "digest", "content": _digest((*start, *shown, *rest))})
@@ -70,17 +83,28 @@ def write_run_page(run: str, journal: bytes) -> str:
 def read_run_page(text: str, name: str = "the page") -> bytes | None:
     """Return the journal file that a page of `write_run_page` holds, byte for byte; None for a page that holds none.
     PageDamaged for one whose journal cannot be read any more."""
-    _, found, rest = text.partition(_BEFORE)
+    journal = _read_held(text, _JOURNAL, name)
+    return None if journal is None else journal.encode()
+
+
+def read_excerpt_page(text: str, name: str = "the page") -> str | None:
+    """Return the excerpt that a page of `write_excerpt_page` holds; None for a page that holds none. PageDamaged for
+    one whose excerpt cannot be read any more."""
+    return _read_held(text, _EXCERPT, name)
+
+
+def _read_held(text: str, held: str, name: str) -> str | None:
+    _, found, rest = text.partition(_BEFORE.format(held))
     data, end, _ = rest.partition("</script>")
     if not found:
         return None
     try:
-        journal = orjson.loads(data) if end else None
+        value = orjson.loads(data) if end else None
     except orjson.JSONDecodeError:
-        journal = None
-    if not isinstance(journal, str):
-        raise PageDamaged(f"{name} is damaged: what it holds in place of its journal cannot be read")
-    return journal.encode()
+        value = None
+    if not isinstance(value, str):
+        raise PageDamaged(f"{name} is damaged: what it holds in place of its {held} cannot be read")
+    return value
 
 
 def _read(path: str) -> str:

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import html
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -13,14 +13,18 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from agent_core.audit.verify import verify
+from agent_core.errors import Damaged
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
+from engine_shim.api.ledger import find_signer
 from engine_shim.api.problems import open_router, responses
 from engine_shim.errors import RunNotFound
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
+from engine_shim.store.excerpts import write_excerpt
 from engine_shim.web.bundle import STATIC, join_modules
-from engine_shim.web.run_page import write_run_page
+from engine_shim.web.run_page import write_excerpt_page, write_run_page
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -38,6 +42,8 @@ HEADERS: Final = {
 
 MOST_RUNS: Final = 200
 """How many runs one connection may follow."""
+MOST_PLACES: Final = 1000
+PLACES: Final = "Which: a strand, a record of it, or several; `flow`, `flow/planner.1:3`, `flow:0-4`."
 
 
 class _Files(StaticFiles):
@@ -96,6 +102,25 @@ def _page_routes(access: Access) -> APIRouter:
         name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
         return HTMLResponse(page, headers={**HEADERS, "Content-Disposition": name})
 
+    @router.get("/runs/{run_id}/excerpt", response_class=Response, responses=responses(404, 409))
+    async def export_excerpt(
+        run_id: str,
+        records: Annotated[list[str], Query(min_length=1, max_length=MOST_PLACES, description=PLACES)],
+        form: Annotated[
+            Literal["html", "json"], Query(alias="format", description="A page that proves itself, or data.")
+        ] = "html",
+        caller: Caller = read,
+    ) -> Response:
+        """Return some records of the run, with what proves to a stranger that they stand in it; nothing of the others
+        but their number."""
+        await caller.tenant.runs.check_exists(run_id)
+        text = await asyncio.to_thread(_write_excerpt, caller, run_id, records)
+        name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.{'excerpt.html' if form == 'html' else 'json'}"
+        headers = {**HEADERS, "Content-Disposition": name}
+        if form == "html":
+            return HTMLResponse(await asyncio.to_thread(write_excerpt_page, run_id, text), headers=headers)
+        return Response(text, media_type="application/json", headers=headers)
+
     @router.get("/events", include_in_schema=False)
     async def follow_runs(
         run: Annotated[list[str], Query(min_length=1, max_length=MOST_RUNS)],
@@ -118,6 +143,16 @@ async def _exists(caller: Caller, run_id: str) -> bool:
     except RunNotFound:
         return False
     return True
+
+
+def _write_excerpt(caller: Caller, run: str, wanted: list[str]) -> str:
+    """Return an excerpt of a run. Damaged for a run of which a record is not as it was written."""
+    store = caller.tenant.store
+    tape = store.journal.load(run)
+    found = verify([row for rows in tape.values() for row in rows], run_id=run)
+    if found.first_bad:
+        raise Damaged(found.first_bad["strand"], found.first_bad["n"], str(found.why))
+    return write_excerpt(run, tape, wanted, store, find_signer())
 
 
 def _write_page(caller: Caller, run: str) -> str:

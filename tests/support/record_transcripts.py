@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agent_core import AgentOutput, Approve, Deny, Edit, JsonlJournal, Skip, agent_tool, run_agent
+from agent_core import AgentOutput, Approve, Deny, Edit, Journal, JsonlJournal, Skip, agent_tool, run_agent
 from agent_core.models import ScriptedModel
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
 
@@ -229,8 +229,8 @@ def registry() -> ToolRegistry:
     return tools
 
 
-async def run(name: str, journal: JsonlJournal) -> AgentOutput:
-    """The run of a case, with its decisions, one after another."""
+async def run(name: str, journal: Journal, run_id: str | None = None, **config: Any) -> AgentOutput:
+    """The run of a case, with its decisions, one after another; with another id and other keys than are recorded."""
     case, tools = CASES[name], registry()
     defaults = {
         "model": "scripted",
@@ -241,11 +241,11 @@ async def run(name: str, journal: JsonlJournal) -> AgentOutput:
 
     async def on(decisions: Mapping[tuple[str, int], Any] | None = None) -> AgentOutput:
         return await run_agent(
-            {**defaults, **case.config},
+            {**defaults, **config, **case.config},
             registry=tools,
             model=ScriptedModel(case.script),
             journal=journal,
-            run_id=f"golden-{name}",
+            run_id=run_id or f"golden-{name}",
             decisions=decisions,
         )
 

@@ -17,7 +17,7 @@ import orjson
 from agent_core import Approve, Deny, Edit, JsonlJournal, Skip
 from agent_core.models import ScriptedModel
 from agent_core.run.secrets import Secrets
-from engine_shim import Engine, MemoryRunStore, RunResult, load_workflow
+from engine_shim import Engine, MemoryRunStore, RunResult, RunStore, load_workflow
 from utools import Tool, ToolContext, ToolError, ToolResult, default_registry
 
 TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts" / "workflows"
@@ -197,7 +197,7 @@ CASES: Mapping[str, Case] = {
 }
 
 
-def engine(store: MemoryRunStore, script: Mapping[str, Sequence[Any]]) -> Engine:
+def engine(store: RunStore, script: Mapping[str, Sequence[Any]]) -> Engine:
     """A host whose tools always do the same; `round` counts the calls of one run."""
     rounds: list[Any] = []
 
@@ -232,10 +232,16 @@ def engine(store: MemoryRunStore, script: Mapping[str, Sequence[Any]]) -> Engine
 
 async def run(name: str, journal: JsonlJournal) -> RunResult:
     """The run of a case, stopped if it is to be, with its decisions, one after another."""
-    case, store = CASES[name], MemoryRunStore()
+    store = MemoryRunStore()
     store.journal = journal
-    host, run_id = engine(store, case.script), f"golden-{name}"
-    definition: dict[str, Any] = {"id": name, "nodes": list(case.nodes), **case.keys}
+    return await run_in(store, name, f"golden-{name}")
+
+
+async def run_in(store: RunStore, name: str, run_id: str, **keys: Any) -> RunResult:
+    """The same in a store, under another id, with other keys of the workflow."""
+    case = CASES[name]
+    host = engine(store, case.script)
+    definition: dict[str, Any] = {"id": name, "nodes": list(case.nodes), **keys, **case.keys}
     if case.edges is not None:
         definition["edges"] = [{"from": a, "to": b, **(rest[0] if rest else {})} for a, b, *rest in case.edges]
     with tempfile.TemporaryDirectory() as base:

@@ -19,6 +19,7 @@ from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import STOPPED
 from engine_shim.cli import output
+from engine_shim.cli.records.exported_page import find_excerpt
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.run_status import OPEN, OpenStatus, find_status
 from engine_shim.cli.settings import read_settings
@@ -31,8 +32,6 @@ from utools.problems import Problem, problems_in
 if TYPE_CHECKING:
     from utools.document import Document
 
-EXCERPT = ".json"
-"""How the name of an excerpt's file ends."""
 ANY_AGENT = {"model": "any", "max_steps": 1, "allowed_tools": [], "prompt": "any"}
 """The keys that every agent needs, for the check of a policy's own."""
 
@@ -48,8 +47,7 @@ def verify_run(
     as_json: bool,
 ) -> int:
     """Verify a run's journal, with the keys of this host, or those of a file alone, and write what was found."""
-    if (path := Path(run)).suffix == EXCERPT and path.is_file():
-        text = path.read_text("utf-8", "surrogateescape")
+    if (text := find_excerpt(Path(run))) is not None:
         return show_excerpt(text, keys_of(find_host_config(), key), as_json=as_json)
     recorded = find_recorded(run, store)
     keys = keys_of(_host_file(recorded), key)

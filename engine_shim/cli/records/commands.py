@@ -138,7 +138,7 @@ def verify(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that a run's journal is complete and unchanged. With a key, also its seal. RUN may be an excerpt's file.
+    """Check that a run's journal is complete and unchanged. With a key, also its seal. RUN may be an excerpt.
 
     \b
     Examples:
@@ -164,7 +164,7 @@ def verify(
 def export(
     run: Recorded,
     html: Annotated[
-        bool, typer.Option("--html", help="A page that needs no server and proves itself (the default).")
+        bool, typer.Option("--html", help="A page that needs no server and proves itself (the default of a whole run).")
     ] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Only the journal, for verify and replay.")] = False,
     in_toto: Annotated[
@@ -185,20 +185,21 @@ def export(
 ) -> int:
     """Write a run into one file. It is a page with the timeline and the records, which checks them itself; or with
     --jsonl the journal; or with --records an excerpt, which proves these records by the host's key, and tells nothing
-    of the others but how many there are.
+    of the others but how many there are: JSON, or with --html a page that shows them, and checks them itself.
 
     \b
     Examples:
       agent-core export last
       agent-core export last --jsonl --to run.jsonl
       agent-core export last --records flow:0 --records flow/order.1
+      agent-core export last --records flow:0 --html --to shown.html
     """
-    if sum((html, jsonl, in_toto, receipts, records is not None)) > 1:
+    if sum((html or records is not None, jsonl, in_toto, receipts)) > 1:
         raise typer.BadParameter("--html, --jsonl, --records, --in-toto and --receipts write a file each; export twice")
     if records is not None:
         from engine_shim.cli.evidence.excerpt import export_excerpt
 
-        return export_excerpt(run, records, store, to, as_json=as_json)
+        return export_excerpt(run, records, store, to, as_html=html, as_json=as_json)
     if in_toto or receipts:
         from engine_shim.cli.evidence.foreign import export_receipts, export_statement
 

@@ -1,4 +1,4 @@
-"""unpack_page(): the journal in a page that `export` wrote, as a file of its own."""
+"""unpack_page(): the journal in a page that `export` wrote, as a file of its own; find_excerpt(): the excerpt."""
 
 import atexit
 import shutil
@@ -6,6 +6,22 @@ import tempfile
 from pathlib import Path
 
 import typer
+
+EXCERPT = ".json"
+"""How the name of an excerpt's file ends."""
+PAGE = ".html"
+
+
+def find_excerpt(path: Path) -> str | None:
+    """Return the excerpt in a file, or in a page of it; None for another file, or none. PageDamaged for a page whose
+    excerpt cannot be read any more."""
+    if path.suffix not in (EXCERPT, PAGE) or not path.is_file():
+        return None
+    if path.suffix == EXCERPT:
+        return path.read_text("utf-8", "surrogateescape")
+    from engine_shim.web.run_page import read_excerpt_page
+
+    return read_excerpt_page(path.read_bytes().decode(errors="backslashreplace"), path.name)
 
 
 def unpack_page(page: Path) -> Path:

@@ -1,5 +1,6 @@
 """export --records, and verify of the file that it writes: what a stranger is shown of a run."""
 
+import asyncio
 import base64
 import json
 import sqlite3
@@ -8,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_core import SqliteJournal, run_agent
 from agent_core.evidence.variables import KEY_VARIABLE
+from agent_core.models import ScriptedModel
+from support.by_hand import final
 from support.command import Cli
 from support.optional import needs
+from utools import ToolRegistry
 
 pytestmark = needs("cryptography")
 FLOW = str(Path(__file__).parents[3] / "fixtures/workflows/parallel.yaml")
@@ -62,6 +67,33 @@ def test_a_waiting_run_is_in_the_log_as_well(cli: Cli, run: str) -> None:
     waiting = cli("run", approval, "--json").json["run_id"]
     cli("export", waiting, "--records", "flow:0", "--to", "shown.json")
     assert "; waiting in the log agent-core/" in cli("verify", "shown.json", "--key", PUBLIC).out
+
+
+def test_a_run_that_no_log_has_is_shown_without_one(cli: Cli, run: str) -> None:
+    """One that a program has driven by itself, in a journal of its own."""
+    config = {"model": "m", "max_steps": 2, "allowed_tools": [], "prompt": "Say something."}
+    with closing(SqliteJournal(Path("own.db"))) as journal:
+        asyncio.run(
+            run_agent(config, registry=ToolRegistry(), model=ScriptedModel([final()]), journal=journal, run_id="own")
+        )
+    ran = cli("export", "own", "--records", "agent:0", "--to", "shown.json", "--store", "own.db")
+    assert (ran.code, ran.out) == (0, "shown.json\n"), ran.err
+    told = cli("verify", "shown.json", "--key", PUBLIC, "--json").json
+    assert (told["ok"], told["log"], told["status"]) == (True, None, None)
+
+
+def test_a_page_of_some_records_is_checked_as_its_excerpt_is(cli: Cli, run: str) -> None:
+    assert cli("export", run, "--records", "flow:0", "--html").out == f"{run}.excerpt.html\n"
+    cli("export", run, "--records", "flow:0", "--to", "shown.json")
+    told = [cli("verify", name, "--key", PUBLIC, "--json").json for name in (f"{run}.excerpt.html", "shown.json")]
+    assert told[0] == told[1]
+    assert (told[0]["ok"], told[0]["part"], told[0]["shown"], told[0]["status"]) == (True, None, 1, "completed")
+    assert cli("export", run, "--html").out == f"{run}.html\n"
+    assert cli("verify", f"{run}.html", "--key", PUBLIC).code == 0
+    page = Path(f"{run}.excerpt.html")
+    page.write_text(page.read_text().replace("run_started", "run_Started"))
+    assert cli("verify", page.name, "--key", PUBLIC, "--json").json["part"] == "records"
+    assert "it holds no journal" in cli("show", page.name).err
 
 
 @pytest.mark.sampled

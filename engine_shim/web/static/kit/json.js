@@ -34,6 +34,12 @@ export function parseJson(text) {
   return typeof value !== "string" && MAYBE_EXACT.test(text) ? readValue(new Tokens(text)) : value;
 }
 
+/** The value of a JSON text in which each object has a key once; an error for any other text. */
+export function parseUnambiguous(text) {
+  JSON.parse(text);
+  return readValue(new Tokens(text, true));
+}
+
 /** A value as JSON, as `JSON.stringify` writes it, with each number as it was written. */
 export function writeJson(value, indent = "") {
   return write(value, typeof indent === "number" ? " ".repeat(indent) : indent, "\n");
@@ -81,9 +87,12 @@ function digitsOf(text) {
 class Tokens {
   #text;
   #at = 0;
+  /** Whether a key may be there once alone. */
+  isOnce;
 
-  constructor(text) {
+  constructor(text, isOnce = false) {
     this.#text = text;
+    this.isOnce = isOnce;
   }
 
   next() {
@@ -119,7 +128,10 @@ function readValue(tokens, [, mark, text, number, word] = tokens.next()) {
 
 function readObject(tokens) {
   const found = {};
-  for (let token = tokens.next(); token[1] !== "}"; token = tokens.next()) setOwn(found, token[2], readValue(tokens));
+  for (let token = tokens.next(); token[1] !== "}"; token = tokens.next()) {
+    if (tokens.isOnce && Object.hasOwn(found, token[2])) throw new SyntaxError("it has a key twice");
+    setOwn(found, token[2], readValue(tokens));
+  }
   return found;
 }
 

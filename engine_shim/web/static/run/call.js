@@ -17,13 +17,13 @@ export function Call({ call, context }) {
   const word = own(WORDS, call.state) ?? call.state;
   return html`<section class="call ${own(TONES, call.state) ?? "plain"}" aria-label=${show(call.tool)}>
     <p class="call-head">
-      <span class="call-tool">${show(call.tool)}</span>
+      ${call.tool && html`<span class="call-tool">${show(call.tool)}</span>`}
       <${Badge} word=${word} tone=${own(TONES, call.state)} />
       ${call.effect && call.effect !== "read" && html`<${Badge} word=${call.effect} tone="plain" />`}
       ${call.cached && html`<${Badge} word="kept answer" tone="plain" />`}
       ${isNumber(call.seconds) && html`<span class="soft">${duration(call.seconds)}</span>`}
     </p>
-    <${Part} label=${t("arguments")} value=${call.args ?? {}} />
+    ${call.args !== null && html`<${Part} label=${t("arguments")} value=${call.args ?? {}} />`}
     ${call.origins && html`<${Part} label=${t("where from")} value=${describeOrigins(call.origins)} />`}
     ${call.message && call.verdict === "refuse" && html`<div class="why bad"><p><${Badge} word=${call.reason ?? "refused"} tone="bad" /> ${t("the judge refuses")}</p><p class="why-text">${show(call.message)}</p></div>`}
     ${call.doubt && html`<p class="why wait">${show(call.doubt)}</p>`}

@@ -4,14 +4,15 @@ import { html, render, useMemo, useState } from "../vendor/preact.js";
 import { Badge, Guard, Notice, Tabs } from "../kit/parts.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
-import { LANGUAGES, language, setLanguage, t } from "../kit/words.js";
+import { t } from "../kit/words.js";
 import { readJournal, verifyJournal } from "../proof/journal.js";
 import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Decisions } from "./decisions.js";
+import { hrefOfRecord as hrefOf, hrefOfText, LanguageChoice, readHash } from "./exported_parts.js";
 import { Facts } from "./facts.js";
 import { FlowGraph } from "./flow_graph.js";
-import { readDigests, readHeldJournal } from "./page_parts.js";
+import { openExported } from "./page_parts.js";
 import { Proof } from "./proof.js";
 import { useReading } from "./reading.js";
 import { readSpans } from "./spans.js";
@@ -21,16 +22,7 @@ import { Timeline } from "./timeline.js";
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["inputs", "Inputs"]];
 
 /** Show the run that this page holds, and whether the page and its records are what was written. */
-export function openPage() {
-  const { found, written } = readDigests();
-  language();
-  const box = Object.assign(document.createElement("div"), { id: "run" });
-  showRun(box, readHeldJournal(), found === written);
-  for (const each of document.querySelectorAll("#unchecked, noscript")) each.remove();
-  document.body.prepend(box);
-  document.documentElement.dataset.shown = "yes";
-  if (found !== written) tellDamage(t("its digest is another one")); // said twice, since either saying may be what was hit
-}
+export const openPage = () => openExported("journal", showRun);
 
 function showRun(box, text, isAsWritten) {
   const journal = readJournal(text);
@@ -46,16 +38,14 @@ function ExportedRun({ journal, verdict, text }) {
   const [at, setAt] = useState(readHash);
   const reading = useReading(journal.rows);
   const { summary } = reading;
-  const file = useMemo(() => hrefOfText(text), [text]);
+  const file = useMemo(() => hrefOfText(text, "application/jsonl"), [text]);
   const go = (place) => (setView("steps"), setAt(place));
   onhashchange = () => go(readHash());
-  const hrefOf = ({ strand, n }) => `#${encodeURIComponent(`${strand}:${n}`.toWellFormed())}`;
-  const choose = (event) => (setLanguage(event.target.value), redraw((n) => n + 1));
   return html`<main class="alone-run">
     <header class="run-head">
       <div class="page-head"><h1>${show(summary.name)} <${Badge} word=${verdict.faults.length > 0 ? "damaged" : verdict.complete ? summary.status : "not finished"} /></h1>
         <a class="button" download="${journal.run || "run"}.jsonl" href=${file}>${t("The journal")}</a>
-        <select aria-label=${t("Language")} value=${language()} onChange=${choose}>${Object.entries(LANGUAGES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
+        <${LanguageChoice} onChoose=${() => redraw((n) => n + 1)} /></div>
       ${summary.answer !== null && html`<div class="answer"><p class="part-label">${t("answer")}</p><${Answer} value=${summary.answer} /></div>`}
     </header>
     <${Proof} verdict=${verdict} />
@@ -84,14 +74,4 @@ function View({ view, at, reading, verdict, hrefOf }) {
   const bad = new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`));
   const focus = reading.index.get(at) ?? -1;
   return html`<${Timeline} items=${reading.items} focus=${focus} context=${{ bad, hrefOf, rowOf: reading.rowOf, deltaOf: () => null }} />`;
-}
-
-const hrefOfText = (text) => URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
-
-function readHash() {
-  try {
-    return decodeURIComponent(location.hash.slice(1));
-  } catch {
-    return "";
-  }
 }

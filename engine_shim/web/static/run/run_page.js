@@ -10,6 +10,7 @@ import { count, t } from "../kit/words.js";
 import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Call } from "./call.js";
+import { ChoiceBar, ChoiceButton, Tick, useChoice } from "./choose_records.js";
 import { Decide } from "./decide.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
@@ -152,6 +153,7 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
   const at = query.get("at");
   const chosen = at === null ? undefined : reading.items[reading.index.get(at)];
   const focus = chosen ? items.indexOf(chosen) : -1;
+  const choice = useChoice();
   useEffect(() => {
     if (focus >= 0) document.getElementById(`at-${items[focus].strand}:${items[focus].n}`)?.scrollIntoView({ block: "center" });
   }, [at, focus >= 0]);
@@ -160,14 +162,15 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
     hrefOf,
     rowOf: reading.rowOf,
     deltaOf: (item) => live.deltas.get(item.strand) ?? null,
-    controls: (item) => html`<${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
+    controls: (item) => html`<${Tick} item=${item} choice=${choice} /><${ForkButton} run=${run} me=${me} item=${item} isTurn=${live.view?.workflow === null} />`,
   };
-  return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length} />
+  return html`<${Filter} filter=${filter} place=${place} shown=${items.length} all=${reading.items.length}><${ChoiceButton} rows=${live.rows} choice=${choice} /><//>
+    <${ChoiceBar} run=${run} items=${reading.items} choice=${choice} />
     ${at !== null && !chosen && live.rows.length > 0 && html`<${Notice} tone="wait">${t("There is no record {place} in this run.", { place: show(at) })}<//>`}
     <${Timeline} items=${items} focus=${focus} context=${context} />`;
 }
 
-function Filter({ filter, place, shown, all }) {
+function Filter({ filter, place, shown, all, children }) {
   const [text, setText] = useState(filter.text);
   useEffect(() => {
     if (text === filter.text) return undefined;
@@ -181,6 +184,7 @@ function Filter({ filter, place, shown, all }) {
       onChange=${(event) => go(place({ only: event.target.checked ? "problems" : null, at: null }), { replace: true })} /> ${t("only problems")}</label>
     ${filter.node && html`<a class="button small" href=${place({ node: null })}>${t("node {name}", { name: show(filter.node) })} ✕</a>`}
     <span class="soft" role="status">${isFiltered ? t("{shown} of {all} steps", { shown, all }) : count(all, "{n} step", "{n} steps")}</span>
+    ${children}
   </div>`;
 }
 

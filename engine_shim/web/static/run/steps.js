@@ -6,8 +6,9 @@ import { readStrand, strandOfBatch } from "./strands.js";
 
 /** The items of a run in the order of its records.
  *
- *  Each has `kind` (begin, step, call, batch, message, signal, control, end, sealed), `strand`, `n`, `refs` (the records that it
- *  tells of, as {strand, n}) and `at`. A step has `step`, `model`, `thought`, `calls`, `problem`, `plan`, `usage`, `seconds`;
+ *  Each has `kind` (begin, step, call, batch, message, signal, control, end, sealed, record), `strand`, `n`, `refs` (the records
+ *  that it tells of, as {strand, n}), `at`, and `hidden`: how many records before it are missing, as they are in an excerpt. What
+ *  follows on missing ones is an item of its own, since it may be the answer to one of them. A step has `step`, `model`, `thought`, `calls`, `problem`, `plan`, `usage`, `seconds`;
  *  a call of a plain node has one `call`.
  */
 export function readSteps(rows) {
@@ -43,11 +44,14 @@ class Reader {
   #strands = new Map();
 
   read({ strand, n, record }) {
+    const hidden = n - (this.#strands.get(strand)?.next ?? 0);
+    if (hidden !== 0) this.#strands.delete(strand);
     const state = this.#state(strand);
-    const read = own(READERS, record.kind);
-    const item = read ? read(this, state, record, { strand, n }) : null;
-    if (item) item.refs.push({ strand, n });
-    if (item && item.at === null && record.at) item.at = record.at;
+    state.next = n + 1;
+    const item = own(READERS, record.kind)?.(this, state, record, { strand, n }) ?? this.add("record", { strand, n }, { record });
+    if (item.refs.length === 0) item.hidden = Math.max(hidden, 0);
+    item.refs.push({ strand, n });
+    if (item.at === null && record.at) item.at = record.at;
   }
 
   /** Begin an item. */
@@ -98,7 +102,7 @@ const READERS = {
   },
 
   answered(reader, state, record, place) {
-    const { item, call } = state.open ?? beginAnswered(reader, place);
+    const { item, call } = state.open ?? beginAnswered(reader, state, record, place);
     if (record.reply === "said") Object.assign(item, { state: "answered", reply: record.content, usage: record.usage, seconds: record.seconds, at: record.at, requests: record.requests, finish: record.finish_reason, native: record.calls ?? null });
     else if (record.reply === "batch") item.batchSeconds = record.seconds;
     else if (call) answerCall(call, record);
@@ -109,6 +113,7 @@ const READERS = {
 
   decided(reader, state, record, place) {
     const item = state.step ?? reader.add("step", place, { step: record.step, calls: [], state: "answered", seconds: null });
+    item.step ??= record.step;
     state.step = item;
     if (record.thought) item.thought = record.thought;
     if (record.final) item.state = "final";
@@ -164,9 +169,10 @@ const READERS = {
   sealed: (reader, state, record, place) => reader.add("sealed", place, { kid: record.kid }),
 };
 
-/** The item of an answer that nothing was asked for: of a call that could not be made. */
-function beginAnswered(reader, place) {
-  const item = reader.add("call", place, { call: { tool: "", args: {}, state: "judged", decisions: [], ...place } });
+/** The item of an answer that nothing was asked for: of a call that could not be made, or whose question is missing. */
+function beginAnswered(reader, state, record, place) {
+  if (record.reply === "said") return { item: (state.step = reader.add("step", place, { step: null, calls: [], state: "answered", seconds: null })) };
+  const item = reader.add("call", place, { call: { tool: "", args: null, state: "judged", decisions: [], ...place } });
   item.call.tool = item.node ?? "";
   return { item, call: item.call };
 }
@@ -181,7 +187,7 @@ function answerCall(call, record) {
  *  it began to wait, `since`, and what it waited for `came`. */
 function awaitEvent(reader, state, record, place) {
   const last = [...state.calls.values()].at(-1);
-  const { item, call } = last ?? beginAnswered(reader, place);
+  const { item, call } = last ?? beginAnswered(reader, state, record, place);
   Object.assign(call, { tool: record.tool, args: record.args, state: "awaiting", output: null, awaits: { until: record.until ?? null, signal: record.signal ?? null, since: call.answeredAt ?? null, came: null, ...place } });
   state.open = { item, call };
   return item;

@@ -31,6 +31,7 @@ function Card({ item, before, isChosen, context }) {
   const id = `at-${item.strand}:${item.n}`;
   return html`<li class="card ${isBad ? "bad" : tone} ${isChosen ? "chosen" : ""}" data-depth=${Math.min(item.depth, 3)} id=${id} aria-current=${isChosen ? "true" : undefined}>
     ${isNew && html`<p class="card-strand">${show(nameOfStrand(item.strand))}</p>`}
+    ${item.hidden > 0 && html`<p class="card-gap">${count(item.hidden, "{n} record before this is not shown", "{n} records before this are not shown")}</p>`}
     <header class="card-head">
       <h3>${title}</h3>
       <span class="card-facts">
@@ -53,12 +54,13 @@ function Card({ item, before, isChosen, context }) {
 const BODIES = {
   begin: (item) => [Begin, item.loop === "flow" ? t("The workflow begins") : t("Agent {name} begins", { name: show(item.agent ?? item.node ?? "") }), "plain"],
   step: (item) => [Step, titleOfStep(item), toneOfStep(item)],
-  call: (item) => [OneCall, show(item.node ?? item.call.tool), toneOfCalls(item)],
+  call: (item) => [OneCall, show((item.node ?? item.call.tool) || t("A call")), toneOfCalls(item)],
   batch: (item) => [Batch, t("{n} calls side by side", { n: item.tools.length }), "plain"],
   message: (item) => [Message, item.received ? t("The agent reads messages") : t("{who} adds a message", { who: show(item.by) }), "plain"],
   signal: (item) => [Signal, t("{who} sends the signal {name}", { who: show(item.by), name: show(item.name) }), "plain"],
   control: (item) => [Nothing, show(item.by ? t("{who}: {decision}", { who: item.by, decision: t(item.decision) }) : t(item.decision)), "wait"],
   end: (item) => [End, t("Ends: {reason}", { reason: t(item.reason) }), ["final", "completed"].includes(item.reason) ? "good" : "bad"],
+  record: (item) => [Bare, show(t(item.record.kind)), "plain"],
   sealed: (item) => [Nothing, show(item.kid ? t("Signed by the key {key}", { key: item.kid }) : t("Signed")), "plain"],
 };
 
@@ -67,7 +69,7 @@ function Signal({ item }) {
 }
 
 function titleOfStep(item) {
-  const step = t("Step {n}", { n: item.step });
+  const step = (item.step ?? null) === null ? t("A step") : t("Step {n}", { n: item.step });
   const words = { repaired: t("the reply cannot be read"), refused: t("the reply is refused"), failed: t("the model fails"), final: t("answers"), asking: t("asks the model"), cancelled: t("cancelled") };
   if (item.plan) return `${step}: ${t("a plan")}`;
   if (item.calls.length > 0) return `${step}: ${item.calls.map((call) => show(call.tool)).join(", ")}`;
@@ -134,5 +136,8 @@ function End({ item }) {
     ${item.path && html`<${Part} label=${t("path")} value=${item.path.join(" → ")} />`}
     ${item.usage && html`<${Part} label=${t("usage")} value=${item.usage} />`}`;
 }
+
+/** A record that is a step by itself alone: what it belongs to is not shown, or not known here. */
+const Bare = ({ item }) => html`<${Part} label=${t("record")} value=${item.record} />`;
 
 const Nothing = () => null;
