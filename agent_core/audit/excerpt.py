@@ -74,7 +74,13 @@ def _within(part: Part) -> Iterator[None]:
         raise
 
 
-def make_excerpt(run: str, tape: Tape, wanted: Collection[Place], ledger: Mapping[str, Any] | None) -> str:
+def make_excerpt(
+    run: str,
+    tape: Tape,
+    wanted: Collection[Place],
+    ledger: Mapping[str, Any] | None,
+    secret: bytes | None = None,
+) -> str:
     """Return an excerpt of a run that is sealed, in JSON.
 
     Args:
@@ -82,13 +88,15 @@ def make_excerpt(run: str, tape: Tape, wanted: Collection[Place], ledger: Mappin
         tape: Its rows; it is verified already.
         wanted: Strand and number of each record that is shown.
         ledger: The entry of the log about it, {entry, index, hashes, checkpoint}, or None.
+        secret: The salt of an encrypted run, which its seal does not keep.
 
     Raises:
         DefinitionError: For a run whose last seal names no tree, or that has gone on since; and for a record that it
             does not have.
     """
     seal: Record = tape[SEAL][-1].record() if SEAL in tape else {}
-    secret = read_base64(seal.pop("salt", ""))
+    kept = read_base64(seal.pop("salt", ""))
+    secret = secret or kept
     if "root" not in seal or not secret:
         why = "its seal names no tree over its records: only a run that AGENT_CORE_SIGNING_KEY sealed is shown in part"
         raise DefinitionError(why, where=run)

@@ -38,8 +38,8 @@ class Line(NamedTuple):
 
 
 def write_line(run: str, row: Row, key: bytes | None = None) -> bytes:
-    """Return the line that holds a row, with its newline; `key` is that of a run which is encrypted. Unreadable for one that
-    cannot be read here."""
+    """Return the line that holds a row, with its newline; `key` is that of a run which is encrypted. Unreadable for one
+    that cannot be read here."""
     sealed = b""
     if row.stored is not None:
         if key is None:

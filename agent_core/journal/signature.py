@@ -190,7 +190,12 @@ def signed_strands(tape: Tape) -> Tape:
 
 def records_of(tape: Tape) -> dict[Place, bytes]:
     """Return the bytes of all records that a signature covers, by strand and number."""
-    return {(path, row.n): row.stored or row.data for path, rows in signed_strands(tape).items() for row in rows}
+    return {(path, row.n): row.data for path, rows in signed_strands(tape).items() for row in rows}
+
+
+def is_encrypted(tape: Tape) -> bool:
+    """Return whether a store holds ciphertext of a run: the secret of its tree follows from its key then."""
+    return any(row.stored is not None for rows in tape.values() for row in rows)
 
 
 def head_and_count(tape: Tape) -> tuple[str, int]:
@@ -207,9 +212,11 @@ def sign(
     *,
     at: str = "",
     salt: bytes = b"",
+    keeps_salt: bool = True,
 ) -> Row | None:
     """Return the signature of a run as it is now, in the store that it is in; None when its last signature says the
-    same. `at` is the time, and `salt` a secret of this seal, for one that others can check."""
+    same. `at` is the time, and `salt` a secret of this seal, for one that others can check; the seal of an encrypted
+    run does not keep it."""
     seals = tape.get(SEAL, [])
     head, count = head_and_count(signed_strands(tape))
     record: Record = {"kind": "sealed", "head": head, "count": count}
@@ -219,7 +226,7 @@ def sign(
         return None
     if keys.is_public and salt:
         root = root_of_records(salt, records_of(tape))
-        record |= {"root": root, "salt": base64.b64encode(salt).decode()}
+        record |= {"root": root, **({"salt": base64.b64encode(salt).decode()} if keeps_salt else {})}
     return chain_row(SEAL, len(seals), seals[-1].hash if seals else genesis(run, SEAL), keys.seal(run, record, at))
 
 
@@ -288,7 +295,8 @@ def signature_fault(run: str, tape: Tape, keys: Keys, identity: StoreIdentity | 
         return why
     if (seal["head"], seal["count"]) != head_and_count(signed_strands(tape)):
         return "it goes on, or ends, elsewhere than where it was sealed"
-    if "root" in seal and root_of_records(read_base64(seal.get("salt", "")) or b"", records_of(tape)) != seal["root"]:
+    has_salt = "root" in seal and not is_encrypted(tape)
+    if has_salt and root_of_records(read_base64(seal.get("salt", "")) or b"", records_of(tape)) != seal["root"]:
         return "its records are not those of the tree that was sealed"
     store, tenant = _home_of(seal)
     return None if store is None or identity is None else _home_fault(store, tenant, identity, keys)

@@ -17,6 +17,11 @@ class Ciphers(Protocol):
         encrypted. JournalError for a run that was erased, or without the operator's key."""
         ...
 
+    def find_salt(self, run: str) -> bytes | None:
+        """Return the secret by which single records of a run are shown to others; None where the store is not
+        encrypted."""
+        ...
+
     def check_rows(self, rows: Sequence[Row]) -> None:
         """JournalError for rows that would be written in the clear, though the store is encrypted."""
         ...
@@ -30,6 +35,12 @@ def find_encrypter(journal: "Journal", run: str) -> Encrypt | None:
     """Return what encrypts the records of a run; None in a journal that is not encrypted."""
     ciphers: Ciphers | None = getattr(journal, "ciphers", None)  # a journal of somebody else's has none
     return None if ciphers is None else ciphers.find_encrypter(run)
+
+
+def find_salt(journal: "Journal", run: str) -> bytes | None:
+    """Return the secret by which single records of an encrypted run are shown; None for any other."""
+    ciphers: Ciphers | None = getattr(journal, "ciphers", None)
+    return None if ciphers is None else ciphers.find_salt(run)
 
 
 class Journal(Protocol):

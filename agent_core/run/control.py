@@ -23,7 +23,7 @@ from agent_core.journal.facts import Waiting
 from agent_core.journal.path import SEAL
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.signature import Keys, sign
-from agent_core.journal.store import Journal, find_encrypter
+from agent_core.journal.store import Journal, find_encrypter, find_salt
 from agent_core.loop.judge import edit_faults, judge, refuse_arguments, with_schema
 from agent_core.loop.masked import marks_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
@@ -228,9 +228,7 @@ def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | 
     Raises Lost for the rows alone: where somebody else signed just now, the run is signed anew.
     """
     while keys is not None:
-        seal = sign(
-            run, _with_rows(journal.load(run), rows), keys, journal.identity, at=now(), salt=token_bytes(SALT_BYTES)
-        )
+        seal = _sign(journal, run, _with_rows(journal.load(run), rows), keys)
         try:
             return journal.append(run, [*([seal] if seal else []), *rows])
         except Lost as lost:
@@ -240,7 +238,16 @@ def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | 
 
 
 def _sign(journal: Journal, run: str, tape: Tape, keys: Keys) -> Row | None:
-    return sign(run, tape, keys, journal.identity, at=now(), salt=token_bytes(SALT_BYTES))
+    salt = find_salt(journal, run)
+    return sign(
+        run,
+        tape,
+        keys,
+        journal.identity,
+        at=now(),
+        salt=token_bytes(SALT_BYTES) if salt is None else salt,
+        keeps_salt=salt is None,
+    )
 
 
 def _with_rows(tape: Tape, rows: Sequence[Row]) -> Tape:

@@ -12,7 +12,15 @@ from functools import lru_cache
 from re import sub
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.encryption.record_cipher import KEY_BYTES, Encrypt, decrypt, decrypt_record, encrypt, encrypter
+from agent_core.encryption.record_cipher import (
+    KEY_BYTES,
+    Encrypt,
+    decrypt,
+    decrypt_record,
+    derive_salt,
+    encrypt,
+    encrypter,
+)
 from agent_core.errors import DefinitionError, JournalError, Unreadable
 from agent_core.journal.jsonl_format import write_line
 from agent_core.journal.path import SEAL
@@ -87,6 +95,11 @@ class ContentKeys:
         encrypted. Unreadable for a run that was erased."""
         return encrypter(self.make(run)) if self.is_encrypted else None
 
+    def find_salt(self, run: str) -> bytes | None:
+        """Return the secret by which single records of a run are shown to others; None where the store is not
+        encrypted. Unreadable for a run that was erased."""
+        return derive_salt(self.make(run)) if self.is_encrypted else None
+
     def check_rows(self, rows: Sequence[Row]) -> None:
         """JournalError for rows that would be written in the clear, though the store is encrypted; seals are."""
         if self.is_encrypted and any(row.stored is None and row.path != SEAL for row in rows):
@@ -99,8 +112,8 @@ class ContentKeys:
         return list(_open(self.find(run), rows))
 
     def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
-        """Return the lines of rows in a journal's file, with the key of encrypted records. Unreadable for those of a run
-        that cannot be read here."""
+        """Return the lines of rows in a journal's file, with the key of encrypted records. Unreadable for those of a
+        run that cannot be read here."""
         rows = list(rows)
         key = self.find(run) if any(row.stored is not None for row in rows) else CLOSED
         return b"".join(write_line(run, row, None if key in (CLOSED, ERASED) else key) for row in rows)

@@ -38,7 +38,8 @@ def write_excerpt(
     """
     places = frozenset(place for each in wanted for place in _find_places(each, tape))
     ledger = None if store is None or signer is None else _prove(store, run, signer)
-    return make_excerpt(run, tape, places, ledger)
+    secret = None if store is None else store.contents.find_salt(run)
+    return make_excerpt(run, tape, places, ledger, secret)
 
 
 def _find_places(wanted: str, tape: Tape) -> Iterator[Place]:

@@ -15,19 +15,24 @@ from typing import Any
 import pytest
 
 from agent_core import Approve, DefinitionError, JournalError, Keys, replay, verify
+from agent_core.audit.excerpt import verify_excerpt
 from agent_core.encryption.operator_key import FileKey, make_key_text, make_operator_file
+from agent_core.encryption.record_cipher import derive_salt
 from agent_core.errors import Unreadable
 from agent_core.evidence.ed25519 import make_key
-from agent_core.evidence.key_files import KeyFiles
+from agent_core.evidence.key_files import KeyFiles, make_key_file
 from agent_core.journal.control import waiting_calls
 from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.signature import signature_fault
 from agent_core.models import ScriptedModel
+from agent_core.run.secrets import verifying_keys
 from engine_shim import Engine
 from engine_shim.runs.loops import LOOPS
 from engine_shim.store.callbacks import RunCallback, read_callback, save_callback
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunFilter
 from engine_shim.store.erase import Erasure, erase_runs, find_erasure_faults, list_erasures, renew_keys
+from engine_shim.store.excerpts import write_excerpt
 from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import cipher_of, open_store
 from engine_shim.store.passing_events import Passing, PassingEvents, Piece
@@ -477,3 +482,34 @@ def test_an_exported_run_verifies_and_replays_by_the_keys_of_its_own_records(
         if old in lines:
             path.write_bytes(lines.replace(old, new, 1))
             assert not verify(path).ok
+
+
+def test_records_of_an_encrypted_run_are_shown_alone(
+    store: DatabaseRunStore, signed: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By salts that follow from the key of the run: no seal keeps them, and an excerpt has no key."""
+    private = tmp_path / "sign.key"
+    make_key_file(private)
+    monkeypatch.setenv("AGENT_CORE_SIGNING_KEY", str(private))
+    run_some(store, "r", "other")
+    keys = verifying_keys()
+    assert keys is not None
+    assert keys.keyring is not None
+    tape = store.journal.load("r")
+    assert signature_fault("r", tape, keys, store.journal.identity) is None
+    seal = tape["seal"][-1].record()
+    assert ("root" in seal, "salt" in seal) == (True, False)
+    text = write_excerpt("r", tape, ["flow:0"], store, keys.keyring.signer())
+    found = verify_excerpt(text, keys)
+    assert (found.ok, found.shown, found.count) == (True, 1, sum(len(rows) for rows in tape.values()) - 1)
+    own = store.contents.find("r")
+    assert base64.b64encode(own).decode() not in text
+    for part in (own, derive_salt(own)):
+        assert part not in b"".join(bytes(row[0]) for row in store.database.rows("rows", "SELECT data FROM rows"))
+    erase_runs(store, ["r"], ERASURE, keys)
+    with pytest.raises(Unreadable):
+        write_excerpt("r", tape, ["flow:0"], store, keys.keyring.signer())
+    assert verify_excerpt(text, keys).ok
+    erased = store.journal.load("r")
+    assert signature_fault("r", erased, keys, store.journal.identity) is None
+    assert verify(store.journal, run_id="r", keys=keys).seal.startswith("sealed by ed25519:")
