@@ -226,9 +226,7 @@ def append_signed(journal: Journal, run: str, rows: Sequence[Row], keys: Keys | 
     Raises Lost for the rows alone: where somebody else signed just now, the run is signed anew.
     """
     while keys is not None:
-        seal = sign(
-            run, _with_rows(journal.load(run), rows), keys, journal.identity, at=now(), salt=token_bytes(SALT_BYTES)
-        )
+        seal = _sign(journal, run, _with_rows(journal.load(run), rows), keys)
         try:
             return journal.append(run, [*([seal] if seal else []), *rows])
         except Lost as lost:
