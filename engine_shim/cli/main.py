@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 NO_COMMAND = 2
 """The exit code without any words, as for other mistakes in usage; the help is written all the same."""
@@ -16,12 +17,15 @@ INTERRUPTED = 130
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     try:
-        _main(args)
+        code = _main(args)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
+    if args is None and "temporalio" in sys.modules:
+        _end_at_once(code)
+    sys.exit(code)
 
 
-def _main(args: Sequence[str] | None) -> None:
+def _main(args: Sequence[str] | None) -> int:
     from engine_shim.cli import terminal
 
     if args is None:
@@ -34,7 +38,26 @@ def _main(args: Sequence[str] | None) -> None:
             code = code or 1
     else:
         terminal.release()  # the caller goes on
-    sys.exit(code)
+    return code
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End the process as `sys.exit` does, but leave the interpreter as it is.
+
+    Temporal's threads cannot be stopped. One that hands an answer to the event loop while the interpreter is taken down
+    kills the process: `PyGILState_Release: thread state must be current when releasing`.
+    """
+    import atexit
+    import threading
+
+    from engine_shim.cli import terminal
+
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads of tools
+        atexit._run_exitfuncs()
+    finally:
+        terminal.flush()
+        os._exit(code)
 
 
 def _run(words: list[str]) -> int:

@@ -48,7 +48,7 @@ class LedgerKeeper:
                 record = row.record()
                 self._database.lock(db, SUBJECT)
                 _begin(db, run, len(rows))
-                seal = next((each for each in rows if each.path == SEAL), None)
+                seal = next((each for each in reversed(rows) if each.path == SEAL), None)  # a copy brings all of them
                 _add(db, run, "ended", read_ended_status(record), at=str(record.get("at")), seal=seal)
 
     def note_deleted(self, db: Transaction, run: str) -> None:

@@ -32,7 +32,7 @@ async def main():
 asyncio.run(main())
 """
 PROGRAMS = 8
-SECONDS = 30
+SECONDS = 120
 
 
 def test_program_ends_though_it_leaves_in_the_middle_of_a_call() -> None:
@@ -46,6 +46,52 @@ def test_program_ends_though_it_leaves_in_the_middle_of_a_call() -> None:
         for program in programs:
             program.kill()
             program.communicate()
+
+
+ANSWER_LATE = """
+import asyncio
+import atexit
+import os
+import sys
+import threading
+import time
+
+from engine_shim.cli.main import main
+from engine_shim.host.config import TemporalConfig
+from engine_shim.runs.temporal.connect import connect
+
+answering = threading.Event()
+is_taken_down, tell = os.pipe()
+
+
+class SlowLoop(asyncio.SelectorEventLoop):
+    def call_soon_threadsafe(self, *_, **__):
+        answering.set()
+        os.read(is_taken_down, 1)
+
+
+class Rest:
+    def __del__(self, tell=tell, write=os.write, sleep=time.sleep):
+        write(tell, b".")
+        sleep(2)
+
+
+loop = SlowLoop()
+asking = loop.create_task(connect(TemporalConfig(address="127.0.0.1:1"), None))
+while not answering.is_set():
+    loop.run_until_complete(asyncio.sleep(0.01))
+atexit.register(print, "left in order")
+sys.rest = Rest()
+sys.argv = ["agent-core", "--version"]
+main()
+"""
+
+
+def test_command_ends_though_temporal_answers_while_it_does() -> None:
+    """A thread of Temporal is in the middle of its answer when the interpreter would be taken down: it died by that."""
+    ran = subprocess.run([sys.executable, "-c", ANSWER_LATE], capture_output=True, text=True, timeout=SECONDS)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[-1] == "left in order"
 
 
 class OddServer:

@@ -24,11 +24,11 @@ from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.ledger import count_ledger_runs, read_ledger, was_deleted
 from engine_shim.store.ledger_proof import LedgerProof, prove_store
 from engine_shim.store.ledger_tree import find_checkpoint_fault, origin_of
+from engine_shim.store.run_proof import find_misfit
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
 MOST_FAULTS = 50
-"""Statuses in which a run has a seal, where its host has a key."""
 
 
 def show_ledger(path: StoreAddress | None, *, as_json: bool) -> int:
@@ -97,18 +97,22 @@ def find_damaged(
 
 
 def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, seals: "Counter[str]") -> str | None:
-    run = entry.run
+    run, is_settled = entry.run, entry.status in SEALED
     try:
-        verdict = verify(store.journal, run_id=run, keys=keys if entry.status in SEALED else None)
+        verdict = verify(store.journal, run_id=run, keys=keys if is_settled else None)
+        if verdict.complete and not is_settled:  # whatever it is listed as
+            verdict, is_settled = verify(store.journal, run_id=run, keys=keys), True
     except Damaged as error:
         return str(error)
     except JournalAway:
         raise
     except JournalError as error:  # it was deleted since it was listed, or is listed and has no record
         return None if store.entry(run) is None or was_deleted(store.database, run) else str(error)
-    if entry.status in SEALED or verdict.seal != "not sealed":
+    if is_settled or verdict.seal != "not sealed":
         seals[verdict.seal] += 1
-    return verdict.why if verdict.first_bad or (keys is not None and entry.status in SEALED) else None
+    if verdict.first_bad or (keys is not None and is_settled and not verdict.ok):
+        return verdict.why
+    return find_misfit(store.database, run, store.journal.load(run), entry.status) if verdict.complete else None
 
 
 def _describe(proof: LedgerProof, has_faults: bool) -> str:

@@ -80,6 +80,23 @@ def test_a_store_that_was_put_back_is_found(cli: Cli) -> None:
     assert (ran.code, "are not those of the checkpoint: it was written anew" in ran.out) == (5, True)
 
 
+def test_a_run_that_ended_is_held_to_its_seal_whatever_it_is_listed_as(cli: Cli) -> None:
+    cli("run", FLOW)
+    change("DELETE FROM rows WHERE strand = 'seal'")
+    change("UPDATE workflow_runs SET status = 'running'")
+    ran = cli("verify", "--all")
+    assert (ran.code, "it is not sealed, though a key is given" in ran.out) == (5, True), ran.out
+
+
+def test_a_seal_that_is_gone_is_found_without_a_key(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("run", FLOW)
+    monkeypatch.delenv(KEY_VARIABLE)
+    assert cli("verify", "--all").code == 0
+    change("DELETE FROM rows WHERE strand = 'seal'")
+    ran = cli("verify", "--all")
+    assert (ran.code, "the seal with which it ended, as the ledger says, is gone" in ran.out) == (5, True), ran.out
+
+
 def test_a_proof_shows_how_a_run_ended(cli: Cli) -> None:
     runs = [cli("run", FLOW, "--json").json["run_id"] for _ in range(3)]
     proof = json.loads(cli("ledger", "proof", runs[1]).out)
