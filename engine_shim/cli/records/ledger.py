@@ -112,7 +112,7 @@ def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, se
         seals[verdict.seal] += 1
     if verdict.first_bad or (keys is not None and is_settled and not verdict.ok):
         return verdict.why
-    return find_misfit(store.database, run, store.journal.load(run), entry.status) if verdict.complete else None
+    return find_misfit(store, run, store.journal.load(run), entry.status) if verdict.complete else None
 
 
 def _describe(proof: LedgerProof, has_faults: bool) -> str:
