@@ -52,7 +52,7 @@ class PostgresJournal:
         keeper: Keeper | None = None,
         ciphers: Ciphers | None = None,
     ) -> None:
-        self.ciphers = ciphers
+        self._ciphers = ciphers
         self._is_own, self._keeper = isinstance(source, str), keeper
         self._database = (
             PostgresDatabase(source, (LAYOUT,), durability=durability, patience=patience)
@@ -77,8 +77,8 @@ class PostgresJournal:
     def append(self, run: str, rows: Sequence[Row]) -> bool:
         if not rows:
             return False
-        if self.ciphers is not None:
-            self.ciphers.check_rows(rows)
+        if self._ciphers is not None and not self._ciphers.is_plain:
+            self._ciphers.check_rows(rows)
         with explained():
             return self._was_appended(run, rows[-1]) or self._append(run, rows)
 
@@ -133,7 +133,10 @@ class PostgresJournal:
             self._database.close()
 
     def _open(self, run: str, rows: list[Row]) -> list[Row]:
-        return rows if self.ciphers is None else self.ciphers.open_rows(run, rows)
+        for row in rows:
+            if row.stored is not None and self._ciphers is not None:
+                return self._ciphers.open_rows(run, rows)
+        return rows
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         with explained():

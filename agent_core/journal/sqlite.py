@@ -7,10 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from agent_core.encryption.record_cipher import MARK
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal.identity import StoreIdentity, read_identity
 from agent_core.journal.keeper import Keeper
-from agent_core.journal.record import Row, Tape, by_path, read_stored
+from agent_core.journal.record import CLOSED, Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
@@ -50,7 +51,7 @@ class SqliteJournal:
 
     threads: Threads | None = None
     """Its verbs are called in the event loop itself: they wait for no network."""
-    ciphers: Ciphers | None = None
+    _ciphers: Ciphers | None = None
     """What the store has whose records are encrypted."""
 
     def __init__(
@@ -66,12 +67,10 @@ class SqliteJournal:
         self._file = SqliteFile(self.path, LAYOUT, busy_seconds=patience, synchronous=synchronous)
 
     @classmethod
-    def _beside(
-        cls, path: Path, *, patience: float, layout: Layout, keeper: Keeper, ciphers: Ciphers | None = None
-    ) -> Self:
+    def _beside(cls, path: Path, *, patience: float, layout: Layout, keeper: Keeper, ciphers: Ciphers) -> Self:
         """Return the journal in the file of a store, whose further tables the `keeper` keeps."""
         journal = cls(path, patience=patience)
-        journal.ciphers = ciphers
+        journal._ciphers = ciphers
         journal._file, journal._keeper = SqliteFile(path, layout, busy_seconds=patience), keeper
         return journal
 
@@ -106,8 +105,8 @@ class SqliteJournal:
         """
         if not rows:
             return False
-        if self.ciphers is not None:
-            self.ciphers.check_rows(rows)
+        if self._ciphers is not None and not self._ciphers.is_plain:
+            self._ciphers.check_rows(rows)
         with self._explained("write to"), self._file.writing() as db:
             new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
             db.executemany(
@@ -162,7 +161,11 @@ class SqliteJournal:
         self._file.close()
 
     def _open(self, run: str, rows: Iterable[Row]) -> Iterable[Row]:
-        return rows if self.ciphers is None else self.ciphers.open_rows(run, list(rows))
+        rows = list(rows)
+        for row in rows:
+            if row.stored is not None and self._ciphers is not None:
+                return self._ciphers.open_rows(run, rows)
+        return rows
 
     def _select(self, query: str, *values: str | int) -> list[Any]:
         with self._explained("read"):
@@ -186,7 +189,7 @@ def _read_row(values: Sequence[Any]) -> Row:
     path, n, digest, data = values
     match values:
         case (str(), int(), bytes(), bytes()):
-            return read_stored(path, n, digest, data)
+            return Row(path, n, digest, CLOSED, data) if data[:1] == MARK else Row(path, n, digest, data)
         case _:
             raise Damaged(str(path), n if isinstance(n, int) else 0, "no journal wrote such values")
 

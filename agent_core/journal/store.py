@@ -12,6 +12,11 @@ from utools.threads import Threads
 class Ciphers(Protocol):
     """What encrypts the records of a store, and reads them again."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is known that nothing is encrypted here."""
+        ...
+
     def find_encrypter(self, run: str) -> Encrypt | None:
         """Return what encrypts the records of a run, whose key is made if it has none; None where the store is not
         encrypted. JournalError for a run that was erased, or without the operator's key."""
@@ -31,15 +36,22 @@ class Ciphers(Protocol):
         ...
 
 
+def ciphers_of(journal: "Journal") -> Ciphers | None:
+    """Return what encrypts the records of a journal; None for one that is known to be plain, as one of somebody else's
+    is."""
+    ciphers: Ciphers | None = getattr(journal, "_ciphers", None)
+    return None if ciphers is None or ciphers.is_plain else ciphers
+
+
 def find_encrypter(journal: "Journal", run: str) -> Encrypt | None:
     """Return what encrypts the records of a run; None in a journal that is not encrypted."""
-    ciphers: Ciphers | None = getattr(journal, "ciphers", None)  # a journal of somebody else's has none
+    ciphers = ciphers_of(journal)
     return None if ciphers is None else ciphers.find_encrypter(run)
 
 
 def find_salt(journal: "Journal", run: str) -> bytes | None:
     """Return the secret by which single records of an encrypted run are shown; None for any other."""
-    ciphers: Ciphers | None = getattr(journal, "ciphers", None)
+    ciphers = ciphers_of(journal)
     return None if ciphers is None else ciphers.find_salt(run)
 
 

@@ -15,7 +15,7 @@ from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
 from agent_core.journal.signature import Keys
-from agent_core.journal.store import Journal, find_encrypter
+from agent_core.journal.store import Journal, ciphers_of, find_encrypter
 from agent_core.journal.strand import Loops, Run
 from agent_core.outputs import WaitingCall
 from agent_core.run.admission import Admission
@@ -65,7 +65,7 @@ async def drive(
     driver = LiveDriver(LocalBackend(appender, executor, inbox), stop)
     appender.interrupt = driver.interrupt
     encrypt: Encrypt | None = None
-    if getattr(journal, "ciphers", None) is not None:
+    if ciphers_of(journal) is not None:
         encrypt = await appender.retry_until_available(partial(find_encrypter, journal, run))
     for count in range(1, MAX_DRIVES + 1):
         tape, begun = begun, None

@@ -30,14 +30,14 @@ class Callback:
 
     def note(self, run: str) -> None:
         """Keep it for a run that is about to begin."""
-        save_callback(self.store, run, self.target)
+        save_callback(self.store.contents, run, self.target)
 
     def replace(self, run: str, by: str) -> None:
         """Keep it for a run that has begun, in place of another one. DefinitionError if another caller began the
         run."""
         if self.store.submitter(run) != by:
             raise DefinitionError("the run of this key is another caller's, who alone is told of it", where=WHERE)
-        replace_callback(self.store, run, self.target, self.store.clock.read())
+        replace_callback(self.store.contents, run, self.target, self.store.clock.read())
 
 
 def check_callback(config: CallbackConfig | None, url: str) -> None:
@@ -86,7 +86,7 @@ class CallbackSender(EventSender):
         return answer.status
 
     def _find(self, delivery: Delivery) -> RunCallback | None:
-        return read_callback(self._source.store, delivery.run)
+        return read_callback(self._source.store.contents, delivery.run)
 
     def _name(self, delivery: Delivery) -> str:
         return "the callback"

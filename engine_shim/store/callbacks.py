@@ -1,14 +1,12 @@
 """The URLs that callers named for their runs, and the deliveries to them, which are added with each event of a run."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from engine_shim.store.clock import StoreClock
+from engine_shim.store.content_keys import ContentKeys
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
-
-if TYPE_CHECKING:
-    from engine_shim.store.run_store import DatabaseRunStore
 
 TABLE: Final = "run_callbacks"
 HOOK: Final = "callbacks"
@@ -33,28 +31,28 @@ class RunCallback(NamedTuple):
     decides: bool
 
 
-def read_callback(store: "DatabaseRunStore", run: str) -> RunCallback | None:
+def read_callback(contents: ContentKeys, run: str) -> RunCallback | None:
     """Return the callback of a run; None without one."""
-    found = store.database.rows(TABLE, f"SELECT url, decides FROM {TABLE} WHERE run = ?", run)
+    found = contents.database.rows(TABLE, f"SELECT url, decides FROM {TABLE} WHERE run = ?", run)
     if not found:
         return None
-    url = store.contents.decrypt_text(run, TABLE, found[0][0])
+    url = contents.decrypt_text(run, TABLE, found[0][0])
     return None if url is None else RunCallback(url, bool(found[0][1]))
 
 
-def save_callback(store: "DatabaseRunStore", run: str, callback: RunCallback) -> None:
+def save_callback(contents: ContentKeys, run: str, callback: RunCallback) -> None:
     """Note the callback of a run that is about to begin; the first one stays."""
-    url = store.contents.encrypt_text(run, TABLE, callback.url)
-    with store.database.writing(f"callback {run}") as db:
+    url = contents.encrypt_text(run, TABLE, callback.url)
+    with contents.database.writing(f"callback {run}") as db:
         db.execute(f"{_SAVE} ON CONFLICT (run) DO NOTHING", (run, url, int(callback.decides)))
 
 
-def replace_callback(store: "DatabaseRunStore", run: str, callback: RunCallback, now: float) -> None:
+def replace_callback(contents: ContentKeys, run: str, callback: RunCallback, now: float) -> None:
     """Note another callback of a run: it is told at once of how the run is, if the run waits or has ended."""
-    if read_callback(store, run) == callback:
+    if read_callback(contents, run) == callback:
         return
-    url = store.contents.encrypt_text(run, TABLE, callback.url)
-    with store.database.writing(f"callback {run}") as db:
+    url = contents.encrypt_text(run, TABLE, callback.url)
+    with contents.database.writing(f"callback {run}") as db:
         replace = f"{_SAVE} ON CONFLICT (run) DO UPDATE SET url = excluded.url, decides = excluded.decides"
         db.execute(replace, (run, url, int(callback.decides)))
         db.execute(_AGAIN, (now, run))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent_core.encryption.operator_key import OperatorKey
 
 SUBJECT: Final = "keys"
-VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
+KEY: Final = "AGENT_CORE_ENCRYPTION_KEY"
 _STATE: Final = "SELECT EXISTS (SELECT 1 FROM store_keys), EXISTS (SELECT 1 FROM rows)"
 _CURRENT: Final = "SELECT n, wrapped FROM store_keys ORDER BY n DESC LIMIT 1"
 _FIND: Final = """SELECT content_keys.wrapped, store_keys.wrapped FROM content_keys
@@ -47,7 +47,7 @@ _ADD: Final = "INSERT INTO content_keys (subject, store_key, wrapped) VALUES (?,
 
 def key_variable(tenant: str | None) -> str:
     """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
-    return VARIABLE if tenant is None else f"{VARIABLE}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
+    return KEY if tenant is None else f"{KEY}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
 
 
 @dataclass(slots=True)
@@ -59,9 +59,11 @@ class ContentKeys:
     """
 
     database: Database
-    variable: str = VARIABLE
+    variable: str = KEY
     wanted: bool = False
-    _is_encrypted: bool | None = None
+    is_plain: bool = False
+    """Whether it is known that nothing is encrypted here: the store has plain runs."""
+    _has_key: bool = False
 
     # ── records ───────────────────────────────────────────────────────────────────────────────────
 
@@ -69,15 +71,14 @@ class ContentKeys:
     def is_encrypted(self) -> bool:
         """Whether the store is encrypted, or will be with its first run. JournalError where that is wanted of a store
         with plain runs."""
-        if self._is_encrypted is not None:
-            return self._is_encrypted
+        if self._has_key or (self.is_plain and not self.wanted):
+            return self._has_key
         has_key, has_rows = (self.database.rows("store_keys", _STATE) or [(False, False)])[0]
-        if self.wanted and has_rows and not has_key:
+        self._has_key, self.is_plain = bool(has_key), bool(has_rows and not has_key)
+        if self.wanted and self.is_plain:
             message = f"{self.database.name} has runs that are not encrypted; give the encrypted ones another store"
             raise DefinitionError(message, where="encrypt")
-        if has_key or has_rows:
-            self._is_encrypted = bool(has_key)
-        return bool(has_key) or self.wanted
+        return self._has_key or self.wanted
 
     def want(self) -> None:
         """From now on the store is to be encrypted. DefinitionError where it has plain runs, or there is no key."""
@@ -102,13 +103,13 @@ class ContentKeys:
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         """JournalError for rows that would be written in the clear, though the store is encrypted; seals are."""
-        if self.is_encrypted and any(row.stored is None and row.path != SEAL for row in rows):
+        if not self.is_encrypted:
+            self.is_plain = True
+        elif any(row.stored is None and row.path != SEAL for row in rows):
             raise JournalError(f"{self.database.name} is encrypted, and these records are not: see `find_encrypter`")
 
     def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
         """Return rows with their records, as far as they can be read here."""
-        if all(row.stored is None for row in rows):
-            return list(rows)
         return list(_open(self.find(run), rows))
 
     def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
@@ -163,7 +164,7 @@ class ContentKeys:
                 n, store_key = self.read_store_key(db)
                 wrapped = wrap(store_key, subject, secrets.token_bytes(KEY_BYTES))
                 db.execute(_ADD, (subject, n, wrapped))
-            self._is_encrypted = True
+            self._has_key = True
             key = self.find(subject)
         if key in (CLOSED, ERASED):
             raise Unreadable(subject, erased=key == ERASED)

@@ -141,8 +141,8 @@ def _copy_callback(source: RunStore, target: RunStore, run: str) -> None:
     """Copy whom a run notifies, once its old events are there: it is told of those to come alone."""
     if not (isinstance(source, DatabaseRunStore) and isinstance(target, DatabaseRunStore)):
         return
-    if (callback := read_callback(source, run)) is not None:
-        save_callback(target, run, callback)
+    if (callback := read_callback(source.contents, run)) is not None:
+        save_callback(target.contents, run, callback)
 
 
 def _in_strands(rows: list[Row]) -> Tape:

@@ -13,8 +13,7 @@ from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus
 from engine_shim.store.callbacks import TABLE as CALLBACKS
 from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.content_keys import VARIABLE, ContentKeys
-from engine_shim.store.database import Database
+from engine_shim.store.content_keys import KEY, ContentKeys
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
@@ -90,13 +89,11 @@ class RunStore(Protocol):
         ...
 
     def find(self, beginning: str, *, limit: int) -> list[str]:
-        """Return the ids that begin so, in their order, of runs that have an entry or a journal; `limit` of them at
-        most."""
+        """Return the ids that begin so, in order, of runs that have an entry or a journal; `limit` at most."""
         ...
 
     def tail(self, run: str, after: int = 0) -> "list[tuple[int, Row]]":
-        """Return the rows of a run that were appended after a position, in the order of appending, each with its
-        position."""
+        """Return the rows of a run after a position, in the order of appending, each with its position."""
         ...
 
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
@@ -143,8 +140,7 @@ class RunStore(Protocol):
         ...
 
     def takeovers(self, run: str) -> int:
-        """Return how often servers have taken the run up since its last record, each after one that ended in its
-        midst."""
+        """Return how often servers that ended in its midst have taken the run up since its last record."""
         ...
 
     def add_takeover(self, run: str) -> None:
@@ -168,15 +164,10 @@ class DatabaseRunStore:
     """Runs in a database, which any number of processes may share. Raises JournalError when it cannot be used."""
 
     def __init__(
-        self,
-        database: Database,
-        open_journal: "Callable[[ContentKeys], TailedJournal]",
-        *,
-        clock: Callable[[], float] | None,
-        key: str = VARIABLE,
+        self, contents: ContentKeys, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
     ) -> None:
-        self.database, self._open_journal = database, open_journal
-        self.contents = ContentKeys(database, key)
+        database = contents.database
+        self.database, self.contents, self._open_journal = database, contents, open_journal
         self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
         self.leases = StoreLeases(database, self.clock)
 
@@ -190,7 +181,7 @@ class DatabaseRunStore:
         @cached_property
         def journal(self) -> "TailedJournal":
             """The journal in the same database; a list of runs starts without it."""
-            return self._open_journal(self.contents)
+            return self._open_journal()
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
@@ -315,25 +306,20 @@ class SqliteRunStore(DatabaseRunStore):
     """
 
     def __init__(
-        self,
-        path: StrPath,
-        *,
-        clock: Callable[[], float] | None = None,
-        patience: float = PATIENCE_S,
-        key: str = VARIABLE,
+        self, path: StrPath, *, clock: Callable[[], float] | None = None, patience: float = PATIENCE_S, key: str = KEY
     ) -> None:
         self.path = Path(path)
         database = SqliteDatabase(self.path, patience=patience)
+        contents = ContentKeys(database, key)
 
-        def open_journal(contents: ContentKeys) -> "SqliteJournal":
+        def open_journal() -> "SqliteJournal":
             from agent_core.journal.sqlite import SqliteJournal
             from engine_shim.store.ledger import LedgerKeeper
 
-            return SqliteJournal._beside(
-                self.path, patience=patience, layout=LAYOUT, keeper=LedgerKeeper(database), ciphers=contents
-            )
+            keeper = LedgerKeeper(database)
+            return SqliteJournal._beside(self.path, patience=patience, layout=LAYOUT, keeper=keeper, ciphers=contents)
 
-        super().__init__(database, open_journal, clock=clock, key=key)
+        super().__init__(contents, open_journal, clock=clock)
 
 
 def _subject(run: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from agent_core.journal.postgres import PostgresJournal
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.store.content_keys import VARIABLE, ContentKeys
+from engine_shim.store.content_keys import KEY, ContentKeys
 from engine_shim.store.database_postgres import PostgresDatabase
 from engine_shim.store.ledger import LedgerKeeper
 from engine_shim.store.run_store import DatabaseRunStore
@@ -20,11 +20,12 @@ class PostgresRunStore(DatabaseRunStore):
         schema: str | None = None,
         clock: Callable[[], float] | None = None,
         patience: float = PATIENCE_S,
-        key: str = VARIABLE,
+        key: str = KEY,
     ) -> None:
         database = PostgresDatabase(url, schema=schema, patience=patience)
+        contents = ContentKeys(database, key)
 
-        def open_journal(contents: ContentKeys) -> PostgresJournal:
+        def open_journal() -> PostgresJournal:
             return PostgresJournal(database.shared, keeper=LedgerKeeper(database), ciphers=contents)
 
-        super().__init__(database, open_journal, clock=clock, key=key)
+        super().__init__(contents, open_journal, clock=clock)

@@ -194,9 +194,9 @@ def test_callback_of_a_deleted_run_is_forgotten(receiver: Receiver, tmp_path: Pa
     with calling(tmp_path) as host:
         run = submit(host, receiver.url).json()["run_id"]
         until(lambda: receiver.types == TYPES[:1], "it waits")
-        assert read_callback(host.store, run) == RunCallback(receiver.url, False)
+        assert read_callback(host.store.contents, run) == RunCallback(receiver.url, False)
         host.store.forget(run)
-        assert read_callback(host.store, run) is None
+        assert read_callback(host.store.contents, run) is None
 
 
 @pytest.mark.exhaustive
@@ -207,7 +207,7 @@ def test_copied_run_tells_the_same_caller_of_what_is_to_come(receiver: Receiver,
         until(lambda: not host.store.leases.holder(run), "nobody drives it")
         target = SqliteRunStore(tmp_path / "copy.db")
         copy_runs(host.store, target)
-        assert read_callback(target, run) == read_callback(host.store, run)
+        assert read_callback(target.contents, run) == read_callback(host.store.contents, run)
         assert target.database.rows("webhook_deliveries", "SELECT * FROM webhook_deliveries") == []
         target.close()
 

@@ -137,10 +137,10 @@ def test_nothing_readable_is_in_the_files(store: DatabaseRunStore, read_files: S
     run_some(store, "ended", secret=mark)
     run_some(store, "waiting", flow=WAITS, secret=mark)
     Engine(store=store).send_signal("waiting", mark, {"said": mark}, by="desk")
-    save_callback(store, "ended", RunCallback(f"https://hooks.example/{mark}", False))
+    save_callback(store.contents, "ended", RunCallback(f"https://hooks.example/{mark}", False))
     PassingEvents(store).write([("ended", Passing("flow", 1, [Piece("answer", mark)]))])
     assert not held(mark, read_files())
-    assert read_callback(store, "ended") == RunCallback(f"https://hooks.example/{mark}", False)
+    assert read_callback(store.contents, "ended") == RunCallback(f"https://hooks.example/{mark}", False)
     ((_, passing),) = PassingEvents(store).read("ended", 0)
     assert passing.pieces == [Piece("answer", mark)]
 

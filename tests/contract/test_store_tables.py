@@ -187,27 +187,27 @@ def test_callback_of_a_run_is_due_with_each_event_and_once(store: DatabaseRunSto
     post.now = store.clock.read() + 1
     first, second = RunCallback("https://a.example/1", True), RunCallback("https://a.example/2", False)
     for callback in (first, second):
-        save_callback(store, "a", callback)  # the first one stays
-    assert (read_callback(other, "a"), read_callback(other, "b")) == (first, None)
+        save_callback(store.contents, "a", callback)  # the first one stays
+    assert (read_callback(other.contents, "a"), read_callback(other.contents, "b")) == (first, None)
     for run, status in (("a", "running"), ("b", "waiting"), ("a", "waiting"), ("a", "waiting")):
         post.note(run, status)
     (event,) = servers[0].claim()
     assert ((event.run, event.status), servers[1].claim()) == (("a", "waiting"), [])
     servers[0].finish(event)
     post.note("a", "waiting")  # saved once more, it is no other event
-    replace_callback(store, "a", first, post.now)  # the same one is told nothing anew
+    replace_callback(store.contents, "a", first, post.now)  # the same one is told nothing anew
     assert servers[1].claim() == []
-    replace_callback(store, "a", second, post.now)
+    replace_callback(store.contents, "a", second, post.now)
     (again,) = servers[1].claim()
-    assert (again.event, again.attempt, read_callback(store, "a")) == (event.event, 1, second)
+    assert (again.event, again.attempt, read_callback(store.contents, "a")) == (event.event, 1, second)
     servers[1].finish(again)
     post.note("a", "running", 2)
-    replace_callback(store, "a", first, post.now)  # it goes on, and there is nothing to tell yet
+    replace_callback(store.contents, "a", first, post.now)  # it goes on, and there is nothing to tell yet
     assert servers[0].claim() == []
     post.note("a", "completed", 3)
     assert [each.status for each in servers[0].claim()] == ["completed"]
     assert store.forget("a")
-    assert read_callback(other, "a") is None
+    assert read_callback(other.contents, "a") is None
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -218,10 +218,10 @@ def test_another_callback_that_comes_while_the_first_is_told_is_told_as_well(
     post = Post(store)
     server = Deliveries(store.database, HOOK, lambda: post.now)
     post.now = store.clock.read() + 1
-    save_callback(store, "a", RunCallback("https://a.example/1", False))
+    save_callback(store.contents, "a", RunCallback("https://a.example/1", False))
     post.note("a", "waiting")
     (event,) = server.claim()
-    replace_callback(store, "a", RunCallback("https://a.example/2", False), post.now)
+    replace_callback(store.contents, "a", RunCallback("https://a.example/2", False), post.now)
     if is_told:
         server.finish(event)
     else:
