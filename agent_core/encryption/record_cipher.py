@@ -1,8 +1,8 @@
 """The cipher of records: AES-256-GCM-SIV (RFC 8452), so that two drivers write the same bytes for a record. Pure.
 
-All records of a run have its key. The nonce is the number of the record, and the strand is authenticated beside it; the
-cipher derives keys of its own from key and nonce. Should two drivers write different records at one place, no more can
-be seen than that they differ. What is stored is `MARK` and the ciphertext with its code.
+All records of a run have its key, and a nonce of zeros; strand and number are authenticated beside each. The cipher is
+made for that: should two drivers write different records at one place, no more can be seen than that they differ. What
+is stored is `MARK` and the ciphertext with its code.
 """
 
 import hmac
@@ -16,8 +16,7 @@ MARK: Final = b"\x01"
 """The first byte of what is encrypted; a record begins with a brace."""
 KEY_BYTES: Final = 32
 INSTALL: Final = "install agent-core[evidence]"
-_NONCE_BYTES: Final = 12
-_OF_RECORD: Final = b"agent-core/record/1\0"
+_NONCE: Final = bytes(12)
 Encrypt = Callable[[str, int, bytes], bytes]
 """(strand, number, record) -> what is stored of it."""
 
@@ -35,7 +34,7 @@ def encrypter(run_key: bytes) -> Encrypt:
     encrypt = _cipher_of(run_key).encrypt
 
     def encrypt_record(path: str, n: int, data: bytes) -> bytes:
-        ciphertext: bytes = encrypt(n.to_bytes(_NONCE_BYTES), data, _OF_RECORD + path.encode())
+        ciphertext: bytes = encrypt(_NONCE, data, b"agent-core/record/1\0%b\0%d" % (path.encode(), n))
         return MARK + ciphertext
 
     return encrypt_record
@@ -43,18 +42,18 @@ def encrypter(run_key: bytes) -> Encrypt:
 
 def decrypt_record(run_key: bytes, path: str, n: int, stored: bytes) -> bytes:
     """Return a record again. JournalError where it was not encrypted under this key, at this place."""
-    return _decrypt(run_key, n, _OF_RECORD + path.encode(), stored)
+    return _decrypt(run_key, b"agent-core/record/1\0%b\0%d" % (path.encode(), n), stored)
 
 
 def encrypt(key: bytes, label: bytes, data: bytes) -> bytes:
     """Return what is stored of other bytes, which have a label."""
-    ciphertext: bytes = _cipher_of(key).encrypt(bytes(_NONCE_BYTES), data, b"agent-core/text/1\0" + label)
+    ciphertext: bytes = _cipher_of(key).encrypt(_NONCE, data, b"agent-core/text/1\0" + label)
     return MARK + ciphertext
 
 
 def decrypt(key: bytes, label: bytes, stored: bytes) -> bytes:
     """Return the bytes again. JournalError where they were not encrypted under this key and label."""
-    return _decrypt(key, 0, b"agent-core/text/1\0" + label, stored)
+    return _decrypt(key, b"agent-core/text/1\0" + label, stored)
 
 
 def derive_salt(run_key: bytes) -> bytes:
@@ -62,11 +61,11 @@ def derive_salt(run_key: bytes) -> bytes:
     return hmac.digest(run_key, b"agent-core/salt/1", "sha256")
 
 
-def _decrypt(key: bytes, n: int, label: bytes, stored: bytes) -> bytes:
+def _decrypt(key: bytes, label: bytes, stored: bytes) -> bytes:
     from cryptography.exceptions import InvalidTag
 
     try:
-        data: bytes = _cipher_of(key).decrypt(n.to_bytes(_NONCE_BYTES), stored[len(MARK) :], label)
+        data: bytes = _cipher_of(key).decrypt(_NONCE, stored[len(MARK) :], label)
     except (InvalidTag, ValueError):
         raise JournalError("what is stored was not encrypted by the key that is given") from None
     return data

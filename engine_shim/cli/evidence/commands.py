@@ -29,7 +29,7 @@ def key(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make and change the key that signs runs, and its public keys; or the key that encrypts a store.
+    """Make and change the keys that sign runs, and encrypt stores.
 
     `new` writes a private key into FILE, for its owner alone, and the public one into FILE.pub. Set
     AGENT_CORE_SIGNING_KEY to FILE, and give FILE.pub to whoever is to check runs: `verify RUN --key FILE.pub`. `show`

@@ -293,7 +293,7 @@ def erase(
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
-    """Destroy what runs have recorded, and leave what proves that they were there.
+    """Destroy what runs have recorded; their proof stays.
 
     In an encrypted store the keys of the runs are destroyed, and the keys of the store replaced, so that copies of them
     in free pages, logs and backups open nothing. The records stay, unreadable, and everything still verifies. In any
