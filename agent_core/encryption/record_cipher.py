@@ -5,7 +5,6 @@ made for that: should two drivers write different records at one place, no more 
 is stored is `MARK` and the ciphertext with its code.
 """
 
-import hmac
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -58,6 +57,8 @@ def decrypt(key: bytes, label: bytes, stored: bytes) -> bytes:
 
 def derive_salt(run_key: bytes) -> bytes:
     """Return the secret by which single records of a run are shown to others; nothing but the key gives it."""
+    import hmac
+
     return hmac.digest(run_key, b"agent-core/salt/1", "sha256")
 
 

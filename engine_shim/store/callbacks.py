@@ -1,12 +1,14 @@
 """The URLs that callers named for their runs, and the deliveries to them, which are added with each event of a run."""
 
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.content_keys import ContentKeys
 from engine_shim.store.database import Database
 from utools.databases.transaction import Transaction
+
+if TYPE_CHECKING:
+    from engine_shim.store.content_keys import ContentKeys
 
 TABLE: Final = "run_callbacks"
 HOOK: Final = "callbacks"
@@ -31,7 +33,7 @@ class RunCallback(NamedTuple):
     decides: bool
 
 
-def read_callback(contents: ContentKeys, run: str) -> RunCallback | None:
+def read_callback(contents: "ContentKeys", run: str) -> RunCallback | None:
     """Return the callback of a run; None without one."""
     found = contents.database.rows(TABLE, f"SELECT url, decides FROM {TABLE} WHERE run = ?", run)
     if not found:
@@ -40,14 +42,14 @@ def read_callback(contents: ContentKeys, run: str) -> RunCallback | None:
     return None if url is None else RunCallback(url, bool(found[0][1]))
 
 
-def save_callback(contents: ContentKeys, run: str, callback: RunCallback) -> None:
+def save_callback(contents: "ContentKeys", run: str, callback: RunCallback) -> None:
     """Note the callback of a run that is about to begin; the first one stays."""
     url = contents.encrypt_text(run, TABLE, callback.url)
     with contents.database.writing(f"callback {run}") as db:
         db.execute(f"{_SAVE} ON CONFLICT (run) DO NOTHING", (run, url, int(callback.decides)))
 
 
-def replace_callback(contents: ContentKeys, run: str, callback: RunCallback, now: float) -> None:
+def replace_callback(contents: "ContentKeys", run: str, callback: RunCallback, now: float) -> None:
     """Note another callback of a run: it is told at once of how the run is, if the run waits or has ended."""
     if read_callback(contents, run) == callback:
         return

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from re import sub
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.encryption.record_cipher import (
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from agent_core.encryption.operator_key import OperatorKey
 
 SUBJECT: Final = "keys"
-KEY: Final = "AGENT_CORE_ENCRYPTION_KEY"
 _STATE: Final = "SELECT EXISTS (SELECT 1 FROM store_keys), EXISTS (SELECT 1 FROM rows)"
 _CURRENT: Final = "SELECT n, wrapped FROM store_keys ORDER BY n DESC LIMIT 1"
 _FIND: Final = """SELECT content_keys.wrapped, store_keys.wrapped FROM content_keys
@@ -45,11 +43,6 @@ _ADD_STORE_KEY: Final = "INSERT INTO store_keys (n, wrapped) VALUES (?, ?)"
 _ADD: Final = "INSERT INTO content_keys (subject, store_key, wrapped) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
-def key_variable(tenant: str | None) -> str:
-    """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
-    return KEY if tenant is None else f"{KEY}_{sub('[^A-Z0-9]', '_', tenant.upper())}"
-
-
 @dataclass(slots=True)
 class ContentKeys:
     """The keys of one store, whose operator's key a `variable` names. Any number of threads and processes may share it.
@@ -59,7 +52,7 @@ class ContentKeys:
     """
 
     database: Database
-    variable: str = KEY
+    variable: str
     wanted: bool = False
     is_plain: bool = False
     """Whether it is known that nothing is encrypted here: the store has plain runs."""

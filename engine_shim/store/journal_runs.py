@@ -12,12 +12,11 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from agent_core.errors import JournalError
-from agent_core.journal.record import read_stored
 from agent_core.outputs import Json
 from engine_shim.store.conversations import NewestTurn
 from engine_shim.store.database import Database
 from engine_shim.store.entries import ALL, RunEntry, RunFilter
-from engine_shim.store.run_list import ROOT_STRANDS, complete_entry, read_beginning, read_record
+from engine_shim.store.run_list import ROOT_STRANDS, complete_entry, open_data, read_beginning, read_record
 from engine_shim.store.run_store import DatabaseRunStore
 
 SLACK: Final = 1000
@@ -69,9 +68,8 @@ class JournalRuns:
             runs = self._find_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
             found = read_of(database, _FIRST, sorted(runs - known.keys()))
-            rows = [(run, read_stored(*row)) for run, *row in found]
-            for run, row in self._store.contents.open_many(database, rows):
-                known[run] = _read_begun(run, read_record(row.data))
+            for run, *row in found:
+                known[run] = _read_begun(run, read_record(open_data(self._store, run, *row)))
             self._begun = known
             if self._notes and self._mark is not None and not 0 <= self._mark[0] - self._noted < NOTED_AFTER:
                 self._note(self._mark, known)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.errors import DefinitionError
-from engine_shim.store.content_keys import key_variable
-from engine_shim.store.run_store import DatabaseRunStore, RunStore, SqliteRunStore, StrPath
+from engine_shim.store.run_store import KEY, DatabaseRunStore, RunStore, SqliteRunStore, StrPath
 from utools.databases.sqlite_file import data_file
 from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
-from utools.secrets.text_cipher import TextCipher
 
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
+    from utools.secrets.text_cipher import TextCipher
 
 VARIABLE: Final = "AGENT_CORE_STORE"
 
@@ -49,7 +48,7 @@ def check_encryption(store: RunStore, *, wanted: bool, where: str, temporal: boo
         raise DefinitionError(error.message, where=where if error.where == "encrypt" else error.where) from None
 
 
-def cipher_of(store: RunStore) -> TextCipher | None:
+def cipher_of(store: RunStore) -> "TextCipher | None":
     """Return what encrypts conversations and kept answers of a store that is encrypted, if its key is here."""
     if not isinstance(store, DatabaseRunStore) or not store.contents.has_key:
         return None
@@ -75,6 +74,11 @@ def open_store(address: StoreAddress, *, tenant: str | None = None, patience: fl
         return _open_postgres(str(address), schema_of(tenant), patience, key)
     path = Path(address)
     return SqliteRunStore(path if tenant is None else of_tenant(path, tenant), patience=patience, key=key)
+
+
+def key_variable(tenant: str | None) -> str:
+    """Return the variable that names the operator's key of a tenant's store, or of the host's own."""
+    return KEY if tenant is None else f"{KEY}_{''.join(each if each.isalnum() else '_' for each in tenant.upper())}"
 
 
 def _open_postgres(url: str, schema: str | None, patience: float, key: str) -> DatabaseRunStore:

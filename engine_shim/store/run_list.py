@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_core.encryption.record_cipher import MARK
 from agent_core.outputs import Json
 from agent_core.statuses import ListedStatus, read_ended_status
 from engine_shim.store.entries import RunEntry, parse_time
@@ -89,15 +88,17 @@ def _external(first: Json) -> Json:
 
 def _record(store: DatabaseRunStore, query: str, run: str) -> Json:
     rows = store.database.rows("rows", query, run)
-    if not rows:
-        return {}
-    strand, n, digest, data = rows[0]
-    if isinstance(data, bytes) and data[:1] == MARK:
-        from agent_core.journal.record import read_stored
+    return read_record(open_data(store, run, *rows[0])) if rows else {}
 
-        (row,) = store.contents.open_rows(run, [read_stored(strand, n, digest, data)])
-        data = row.data
-    return read_record(data)
+
+def open_data(store: DatabaseRunStore, run: str, strand: str, n: int, digest: bytes, data: Any) -> Any:
+    """Return what a row holds, opened by the key of its run, if it is encrypted; what cannot be read is no record."""
+    if not isinstance(data, bytes) or data[:1] == b"{":
+        return data
+    from agent_core.journal.record import read_stored
+
+    (row,) = store.contents.open_rows(run, [read_stored(strand, n, digest, data)])
+    return row.data
 
 
 def read_record(data: Any) -> Json:

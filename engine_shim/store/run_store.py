@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import JournalError
 from agent_core.journal.storage_errors import PATIENCE_S
-from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus, read_status
+from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus
 from engine_shim.store.callbacks import TABLE as CALLBACKS
 from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.content_keys import KEY, ContentKeys
+from engine_shim.store.database import Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
+from engine_shim.store.row_news import list_news, poll_status
 from engine_shim.store.takeovers import TABLE as TAKEOVERS
 from engine_shim.store.takeovers import add_takeover, forget_takeovers, read_takeovers
 from engine_shim.store.timers import TABLE as TIMERS
@@ -26,17 +27,10 @@ if TYPE_CHECKING:
     from agent_core.journal.record import Row
     from agent_core.journal.sqlite import SqliteJournal
     from agent_core.journal.store import Journal, TailedJournal
+    from engine_shim.store.content_keys import ContentKeys
 
 StrPath = str | os.PathLike[str]
 _HAS_ROWS = "SELECT 1 FROM rows WHERE run = ? LIMIT 1"
-NEWEST = 4096
-"""So many rows of a store are looked through for those that a follower has not seen."""
-_LATEST = f"SELECT run, seq FROM rows ORDER BY seq DESC LIMIT {NEWEST}"
-_LOOK = f"""SELECT workflow_runs.run, status, coalesce(last, 0) FROM workflow_runs
-    LEFT JOIN (SELECT run, max(seq) AS last FROM ({_LATEST}) AS latest GROUP BY run) AS newest
-    ON newest.run = workflow_runs.run"""
-_NEWS = f"""SELECT run, max(seq) FROM (SELECT run, seq FROM rows WHERE seq > ? ORDER BY seq DESC LIMIT {NEWEST}) AS news
-    GROUP BY run"""
 _LEFT = """SELECT workflow_runs.run FROM workflow_runs
     JOIN run_submissions ON run_submissions.run = workflow_runs.run
     LEFT JOIN run_claims ON run_claims.run = workflow_runs.run
@@ -50,6 +44,8 @@ _DUE = f"""SELECT workflow_runs.run FROM {TIMERS}
     ORDER BY due, workflow_runs.run"""
 _BESIDE = ("run_hosts", "run_submissions", "run_traces", "run_turns", "run_events", "run_followers", "passing_events")
 _TABLES = ("workflow_runs", *_BESIDE, CALLBACKS, TAKEOVERS, TIMERS)
+KEY = "AGENT_CORE_ENCRYPTION_KEY"
+"""The variable that names the operator's key of an encrypted store."""
 LAST = "\U0010ffff"
 """Sorts after every character of an id."""
 
@@ -97,18 +93,15 @@ class RunStore(Protocol):
         ...
 
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
-        """Return the statuses of runs, and the position of the last row of each, which may be 0 where that is none of
-        the newest of the store."""
+        """Return the statuses of runs, and the position of each one's last row, or 0 where it is none of the newest."""
         ...
 
     def list_news(self, after: int) -> dict[str, int]:
-        """Return the runs with rows behind a position, of the newest rows of the store, each with that of its last row;
-        none where all who write are in this process."""
+        """Return the runs with newer rows, each with the position of its last; none if this process alone writes."""
         ...
 
     def list_orphaned(self, host: str) -> list[str]:
-        """Return submitted runs of this host (or of no host) that are unfinished and have no live driver;
-        the oldest first."""
+        """Return submitted runs of this host (or of none) that nobody drives and that have not ended, oldest first."""
         ...
 
     def save_due(self, run: str, due: str | None) -> None:
@@ -164,10 +157,14 @@ class DatabaseRunStore:
     """Runs in a database, which any number of processes may share. Raises JournalError when it cannot be used."""
 
     def __init__(
-        self, contents: ContentKeys, open_journal: "Callable[[], TailedJournal]", *, clock: Callable[[], float] | None
+        self,
+        database: Database,
+        open_journal: "Callable[[], TailedJournal]",
+        *,
+        clock: Callable[[], float] | None,
+        key: str,
     ) -> None:
-        database = contents.database
-        self.database, self.contents, self._open_journal = database, contents, open_journal
+        self.database, self._open_journal, self._key = database, open_journal, key
         self.clock = StoreClock.of_database(database) if clock is None else StoreClock.of_machine(clock)
         self.leases = StoreLeases(database, self.clock)
 
@@ -176,12 +173,22 @@ class DatabaseRunStore:
         @property
         def journal(self) -> TailedJournal: ...
 
+        @property
+        def contents(self) -> ContentKeys: ...
+
     else:
 
         @cached_property
         def journal(self) -> "TailedJournal":
             """The journal in the same database; a list of runs starts without it."""
             return self._open_journal()
+
+        @cached_property
+        def contents(self) -> "ContentKeys":
+            """The keys of an encrypted store."""
+            from engine_shim.store.content_keys import ContentKeys
+
+            return ContentKeys(self.database, self._key)
 
     def save(self, entry: RunEntry) -> None:
         with self.database.writing(_subject(entry.run)) as db:
@@ -229,13 +236,10 @@ class DatabaseRunStore:
         return self.journal.tail(run, after)
 
     def poll_status(self, runs: Collection[str]) -> dict[str, tuple[ListedStatus, int]]:
-        dialect = self.database.dialect
-        query = f"{_LOOK} WHERE workflow_runs.run IN {dialect.values}"
-        found = self.database.rows("workflow_runs", query, dialect.pack(list(runs)))
-        return {run: (read_status(status), last) for run, status, last in found}
+        return poll_status(self.database, runs)
 
     def list_news(self, after: int) -> dict[str, int]:
-        return dict(self.database.rows("rows", _NEWS, after))
+        return list_news(self.database, after)
 
     def list_orphaned(self, host: str) -> list[str]:
         free, values = self.leases.free()
@@ -300,26 +304,24 @@ class DatabaseRunStore:
 
 
 class SqliteRunStore(DatabaseRunStore):
-    """Runs in one SQLite file, which any number of processes may share; it is made with the first run.
-
-    Raises JournalError when the file cannot be used.
-    """
+    """Runs in one SQLite file, made with the first run; processes may share it. JournalError if it cannot be used."""
 
     def __init__(
         self, path: StrPath, *, clock: Callable[[], float] | None = None, patience: float = PATIENCE_S, key: str = KEY
     ) -> None:
         self.path = Path(path)
         database = SqliteDatabase(self.path, patience=patience)
-        contents = ContentKeys(database, key)
 
         def open_journal() -> "SqliteJournal":
             from agent_core.journal.sqlite import SqliteJournal
             from engine_shim.store.ledger import LedgerKeeper
 
             keeper = LedgerKeeper(database)
-            return SqliteJournal._beside(self.path, patience=patience, layout=LAYOUT, keeper=keeper, ciphers=contents)
+            return SqliteJournal._beside(
+                self.path, patience=patience, layout=LAYOUT, keeper=keeper, ciphers=self.contents
+            )
 
-        super().__init__(contents, open_journal, clock=clock)
+        super().__init__(database, open_journal, clock=clock, key=key)
 
 
 def _subject(run: str) -> str:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from agent_core.journal.postgres import PostgresJournal
 from agent_core.journal.storage_errors import PATIENCE_S
-from engine_shim.store.content_keys import KEY, ContentKeys
 from engine_shim.store.database_postgres import PostgresDatabase
 from engine_shim.store.ledger import LedgerKeeper
-from engine_shim.store.run_store import DatabaseRunStore
+from engine_shim.store.run_store import KEY, DatabaseRunStore
 
 
 class PostgresRunStore(DatabaseRunStore):
@@ -23,9 +22,8 @@ class PostgresRunStore(DatabaseRunStore):
         key: str = KEY,
     ) -> None:
         database = PostgresDatabase(url, schema=schema, patience=patience)
-        contents = ContentKeys(database, key)
 
         def open_journal() -> PostgresJournal:
-            return PostgresJournal(database.shared, keeper=LedgerKeeper(database), ciphers=contents)
+            return PostgresJournal(database.shared, keeper=LedgerKeeper(database), ciphers=self.contents)
 
-        super().__init__(contents, open_journal, clock=clock)
+        super().__init__(database, open_journal, clock=clock, key=key)

@@ -139,7 +139,8 @@ def rewrite(store: Path, run: str, name: str, change: Callable[[Record], Record]
     with closing(sqlite3.connect(store, isolation_level=None)) as db:
         db.execute("DELETE FROM rows WHERE run = ?", (name,))
         db.executemany(
-            "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", [(name, *row[:4]) for row in changed]
+            "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)",
+            [(name, *row[:4]) for row in changed],
         )
 
 
