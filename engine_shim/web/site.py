@@ -16,10 +16,12 @@ from starlette.types import Scope
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.problems import open_router, responses
+from engine_shim.api.reports import OfWorkflow, Since, make_report
 from engine_shim.errors import RunNotFound
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
 from engine_shim.web.bundle import STATIC, join_modules
+from engine_shim.web.report_page import write_report_page
 from engine_shim.web.run_page import write_run_page
 
 POLICY: Final = (
@@ -95,6 +97,13 @@ def _page_routes(access: Access) -> APIRouter:
         page = await asyncio.to_thread(_write_page, caller, run_id)
         name = f"attachment; filename*=UTF-8''{quote(run_id, safe='')}.html"
         return HTMLResponse(page, headers={**HEADERS, "Content-Disposition": name})
+
+    @router.get("/report/page", response_class=HTMLResponse, responses=responses())
+    async def export_report(since: Since = None, workflow: OfWorkflow = None, caller: Caller = read) -> Response:
+        """Return the report as one HTML file, which needs no script and prints on A4."""
+        report = await make_report(caller, since, workflow)
+        name = f"attachment; filename=report-{report.made_at[:10]}.html"
+        return HTMLResponse(write_report_page(report), headers={**HEADERS, "Content-Disposition": name})
 
     @router.get("/events", include_in_schema=False)
     async def follow_runs(

@@ -218,6 +218,7 @@ def replay(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="<key=value>", help="One key of that policy; again for each.")
     ] = None,
+    strand: Annotated[str | None, typer.Option(help="The policy is that of the agent in this strand alone.")] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -232,6 +233,8 @@ def replay(
     from engine_shim.cli.records.audit import read_policy, replay_run
 
     varied = read_policy(policy, changes or [])
+    if strand is not None and (every or varied is None):
+        raise typer.BadParameter("--strand takes a RUN, and a policy by --policy or --set")
     if every and run is None:
         from engine_shim.cli.records.many_replays import replay_all
         from engine_shim.cli.timespec import read_time
@@ -239,7 +242,7 @@ def replay(
         return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
     if every or run is None or since is not None:
         raise typer.BadParameter("replay takes one run, or --all; --since needs --all")
-    return replay_run(run, store, varied, as_json=as_json)
+    return replay_run(run, store, varied, strand, as_json=as_json)
 
 
 def diff(
@@ -259,6 +262,42 @@ def diff(
     from engine_shim.cli.records.diff import compare_runs
 
     return compare_runs(a, b, store, as_json=as_json)
+
+
+def report(
+    since: Since = None,
+    workflow: OfWorkflow = None,
+    html: Annotated[bool, typer.Option("--html", help="Write one page, which needs no script and prints on A4.")] = (
+        False
+    ),
+    to: Annotated[str | None, typer.Option(metavar="<path>", help="With --html: the file; - is stdout.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
+    ] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Report what runs did, for an auditor. What ran, who decided what, what was refused and why, models and versions,
+    policies that changed and what they would have changed, incidents, erasures, and what was verified.
+
+    It states facts, each with the command that shows it.
+
+    \b
+    Examples:
+      agent-core report --since 30d
+      agent-core report --workflow desk --html --to desk.html
+    """
+    from engine_shim.cli.records.report import show_report
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.store.entries import RunFilter
+
+    if html and as_json:
+        raise typer.BadParameter("--html and --json write a form each; report twice")
+    if to is not None and not html:
+        raise typer.BadParameter("--to takes --html")
+    begun = None if since is None else read_time("--since", since)
+    return show_report(RunFilter(workflow=workflow, since=begun), store, key, to, as_html=html, as_json=as_json)
 
 
 def stats(
