@@ -66,6 +66,7 @@ class _Walked:
     report: RunReport = field(default_factory=RunReport)
     checks: _Checks = field(default_factory=_Checks)
     left_out: int = 0
+    damaged: int = 0
     unreadable: int = 0
 
 
@@ -100,20 +101,23 @@ def _add(walked: _Walked, entry: RunEntry, checked: CheckedRun) -> None:
     listed = ListedRun(run, entry.workflow, entry.status, entry.started_at, entry.submitter)
     walked.report.note(listed)
     walked.checks.add(run, checked)
-    if checked.fault is not None:
+    is_damaged = checked.found is None or checked.found.first_bad is not None
+    walked.damaged += is_damaged
+    if is_damaged:
         walked.report.incidents.add([Incident("damaged", run, _place_of(checked), shorten(checked.fault))])
     try:
-        if not checked.tape:
-            raise JournalError("it has no records")
-        walked.report.add(listed, checked.tape, _judge)
-    except (JournalError, AttributeError, LookupError, TypeError, ValueError) as error:  # a damaged run
+        if is_damaged:
+            walked.report.count(listed, checked.tape)
+        else:
+            walked.report.add(listed, checked.tape, _judge)
+    except (JournalError, AttributeError, LookupError, TypeError, ValueError) as error:
         walked.unreadable += 1
-        if checked.fault is None:
+        if not is_damaged:
             walked.report.incidents.add([Incident("unreadable", run, "", shorten(f"{type(error).__name__}: {error}"))])
 
 
 def _place_of(checked: CheckedRun) -> str:
-    """Return the first record that is not what was written; empty where it is unknown, or a seal alone is wrong."""
+    """Return the first record that is not what was written; empty where it is unknown."""
     bad = None if checked.found is None else checked.found.first_bad
     return "" if bad is None or bad["strand"] is None else f"{bad['strand']}:{bad['n']}"
 
@@ -144,6 +148,7 @@ def _write(store: DatabaseRunStore, wanted: RunFilter, walked: _Walked, commands
         workflow=wanted.workflow,
         runs=facts.runs,
         runs_left_out=walked.left_out,
+        damaged=walked.damaged,
         unreadable=walked.unreadable,
         first=facts.first,
         last=facts.last,

@@ -121,8 +121,8 @@ class Report:
     """What the runs of a store say that began at `since` or later, null for all; of one `workflow`, null for all.
 
     `runs` are those that were looked at; `runs_left_out` are older ones of the period that were not. `first` and `last`
-    are when the first and the last of them began. `unreadable` could not be read, and are in no table but those of
-    incidents and verification.
+    are when the first and the last of them began. What `damaged` runs say is counted among workflows, agents, tools and
+    models, as `stats` does, unless they are `unreadable`; no other table tells of it.
     """
 
     format: Literal["agent-core/report/1"]
@@ -134,6 +134,7 @@ class Report:
     workflow: str | None
     runs: int
     runs_left_out: int
+    damaged: int
     unreadable: int
     first: str
     last: str

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC
 from functools import cache
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from engine_shim.report.report import Report, Table
@@ -79,7 +80,7 @@ def find_command(table: Table[Any]) -> str | None:
     """Return the command that shows a table, or its first row; None where each row has its own, or there are none."""
     if table.command is not None or table.each is None or not table.rows:
         return table.command
-    return table.each.replace(RUN, table.rows[0].run)
+    return table.each.replace(RUN, quote(table.rows[0].run), 1)
 
 
 def list_head(report: Report) -> list[tuple[str, str]]:
@@ -87,6 +88,7 @@ def list_head(report: Report) -> list[tuple[str, str]]:
     since = "the beginning" if report.since is None else f"{write_time(report.since)} UTC"
     runs = f"{report.runs:,}"
     runs += f"; {report.runs_left_out:,} older ones were not looked at" if report.runs_left_out else ""
+    runs += f"; {report.damaged:,} damaged, of which only the counts tell" if report.damaged else ""
     runs += f"; {report.unreadable:,} cannot be read" if report.unreadable else ""
     store = NOTHING if report.store is None else report.store
     return [

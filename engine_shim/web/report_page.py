@@ -9,15 +9,8 @@ from typing import Any, Final
 
 from engine_shim.report.report import Report, Table
 from engine_shim.web.bundle import STATIC
-from engine_shim.web.decision_page import show
-from engine_shim.web.report_layout import (
-    Section,
-    TableLayout,
-    find_command,
-    list_head,
-    read_layout,
-    write_cell,
-)
+from engine_shim.web.report_layout import Column, Section, TableLayout, find_command, list_head, read_layout, write_cell
+from engine_shim.web.shown_text import show
 
 STYLES: Final = ("css/base.css", "css/report.css")
 TITLE: Final = "Report of recorded runs"
@@ -67,7 +60,7 @@ def _write_table(layout: TableLayout, table: Table[Any]) -> Iterator[str]:
         yield f'<p class="shown-by">Shown by <code>{_text(command)}</code>{more}.</p>'
 
 
-def _write_value(row: Any, column: Any) -> str:
+def _write_value(row: Any, column: Column) -> str:
     text = _text(write_cell(row, column))
     return f"<code>{text}</code>" if column.kind in CODE else text
 

@@ -172,7 +172,7 @@ class Policies:
             agent.changed += 1
             agent.named += 1
             if agent.named <= FEW:
-                why = next((each["why"] or "" for each in changed), "it would have gone on")
+                why = next((each["why"] or "" for each in changed), "the run would have gone on")
                 self.runs.add(ChangedRun(run, begun.path, found.outcome, len(changed), shorten(why), settings))
 
 

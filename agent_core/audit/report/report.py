@@ -1,6 +1,6 @@
 """RunReport: what many runs did, one after another, newest first, without any of them in memory. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,6 +10,7 @@ from agent_core.audit.report.policies import Judged, Policies, read_agents
 from agent_core.audit.report.refused import Refusals, read_refused
 from agent_core.audit.report.versions import Versions, read_versions
 from agent_core.audit.totals import Totals
+from agent_core.journal.facts import Fact
 from agent_core.journal.path import CONTROL, SEAL
 from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
@@ -59,20 +60,33 @@ class RunReport:
         self.runs += 1
         self.first, self.last = listed.started_at, self.last or listed.started_at
 
+    def count(self, listed: ListedRun, tape: Tape) -> None:
+        """Count what the records of a damaged run say, as far as they can be read, and tell nothing else of it."""
+        self._count(listed, read_tape(_leave_seal(tape), READ))
+
     def add(self, listed: ListedRun, tape: Tape, judge: JudgeTape) -> None:
-        """Add what the records of a run say. Raises what a damaged run may raise, before anything of it is added."""
-        run, tape = listed.run, {path: rows for path, rows in tape.items() if path != SEAL}
+        """Add what the records of a run say. What records raise that no release wrote is raised before anything is
+        added."""
+        run, tape = listed.run, _leave_seal(tape)
         facts = read_tape(tape, READ)
         acts, waiting = list(read_acts(run, facts)), list(read_waiting_now(run, tape))
         refused = list(read_refused(run, facts, lambda strand: _read_start(tape, strand)))
         incidents, agents = list(read_incidents(run, facts)), list(read_agents(facts))
         versions = list(read_versions(facts, _read_first(tape)))
-        self.totals.add_facts(listed.workflow, listed.status, [each for each in facts if each.strand != CONTROL])
+        self._count(listed, facts)
         self.people.add(run, acts, waiting, listed.submitter)
         self.refusals.add(refused)
         self.incidents.add(incidents)
         self.versions.add(run, listed.started_at, versions)
         self.policies.add(run, listed.started_at, agents, lambda policy, strand: judge(run, tape, policy, strand))
+
+    def _count(self, listed: ListedRun, facts: Iterable[Fact]) -> None:
+        own = [each for each in facts if each.strand != CONTROL]
+        self.totals.add_facts(listed.workflow, listed.status, own)
+
+
+def _leave_seal(tape: Tape) -> Tape:
+    return {path: rows for path, rows in tape.items() if path != SEAL}
 
 
 def _read_start(tape: Tape, strand: str) -> AgentStarted:

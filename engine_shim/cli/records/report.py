@@ -74,18 +74,20 @@ def _write_lines(report: Report) -> Iterator[str]:
 
 
 def _write_table(layout: TableLayout, table: Table[Any]) -> Iterator[str]:
-    """Yield an empty line, the title, the rows and the command that shows them; the title alone without rows."""
+    """Yield an empty line, the title, the rows and the command that shows them."""
     yield ""
-    if not table.rows:
-        yield f"{layout.title}: none" + (f"; {table.command}" if table.command else "")
-        return
-    head = tuple(column.heading for column in layout.columns)
-    rows = [tuple(output.in_line(write_cell(row, column)) for column in layout.columns) for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    yield layout.title
-    for row in (head, *rows):
-        yield "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
+    yield layout.title if table.rows else f"{layout.title}: none"
+    if table.rows:
+        yield from _write_rows(layout, table)
     if table.left_out:
         yield f"  and {table.left_out:,} more"
     if (command := find_command(table)) is not None:
         yield f"  $ {output.in_line(command)}" + ("" if table.command else "   # and so for each run")
+
+
+def _write_rows(layout: TableLayout, table: Table[Any]) -> Iterator[str]:
+    head = tuple(column.heading for column in layout.columns)
+    rows = [tuple(output.in_line(write_cell(row, column)) for column in layout.columns) for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        yield "  " + "  ".join(map(str.ljust, row, widths)).rstrip()

@@ -36,18 +36,22 @@ export function writeTime(at) {
 /** The command that shows a table, or its first row; null where each row has its own, or there are none. */
 export function findCommand({ command, each, rows }) {
   if (command !== null || each === null || rows.length === 0) return command;
-  return each.replace("RUN", () => rows[0].run);
+  return each.replace("RUN", () => quote(rows[0].run));
 }
+
+/** A word of a command as a shell reads it. */
+const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
 
 /** What the report is about: [name, value]. */
 export function listHead(report) {
   const left = report.runs_left_out > 0 && count(report.runs_left_out, "{n} older one was not looked at", "{n} older ones were not looked at");
+  const damaged = report.damaged > 0 && t("{n} damaged, of which only the counts tell", { n: number(report.damaged) });
   const unread = report.unreadable > 0 && t("{n} cannot be read", { n: number(report.unreadable) });
   const store = report.store ?? NOTHING;
   return [
     [t("Runs begun since"), report.since === null ? t("the beginning") : `${writeTime(report.since)} UTC`],
     [t("Workflow"), report.workflow ?? t("all")],
-    [t("Runs"), [number(report.runs), left, unread].filter(Boolean).join("; ")],
+    [t("Runs"), [number(report.runs), left, damaged, unread].filter(Boolean).join("; ")],
     [t("First and last"), report.runs > 0 ? `${writeTime(report.first)}, ${writeTime(report.last)} UTC` : NOTHING],
     [t("Store"), report.tenant === null ? store : t("{store}, of the tenant {tenant}", { store, tenant: report.tenant })],
     [t("Made at"), t("{time} UTC, by agent-core {version}", { time: writeTime(report.made_at), version: report.version })],
