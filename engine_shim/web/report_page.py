@@ -14,6 +14,8 @@ from engine_shim.web.shown_text import show
 
 STYLES: Final = ("css/base.css", "css/report.css")
 TITLE: Final = "Report of recorded runs"
+CLASSES: Final = {"number": "number", "usd": "number", "word": "of-word", "run": "of-run", "time": "of-time"}
+"""Of kinds whose cells are not broken within a word, as texts of strangers are."""
 CODE: Final = ("run", "command")
 """Kinds of cells that are written as code."""
 
@@ -66,7 +68,7 @@ def _write_value(row: Any, column: Column) -> str:
 
 
 def _class_of(kind: str) -> str:
-    return ' class="number"' if kind in ("number", "usd") else ""
+    return f' class="{CLASSES[kind]}"' if kind in CLASSES else ""
 
 
 def _text(text: str) -> str:

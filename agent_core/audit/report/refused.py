@@ -58,7 +58,7 @@ def read_refused(run: str, facts: Iterable[Fact], find_start: FindStart) -> Iter
     """Yield what a run refused."""
     waiting: dict[str, str] = {}
     for fact in facts:
-        agent = "" if fact.run is None else shorten(fact.run.name)
+        agent = shorten(fact.run.name) if fact.run is not None and fact.run.is_agent else ""
         for what, reason, why in _read_refusal(fact, find_start, waiting):
             yield Refused(run, f"{fact.strand}:{fact.n}", agent, shorten(what), reason, shorten(why))
 

@@ -35,4 +35,6 @@ function Cell({ row, field, kind }) {
   return kind === "command" ? html`<code>${text}</code>` : text;
 }
 
-const classOf = (kind) => (kind === "number" || kind === "usd" ? "number" : "");
+/** The class of a kind of cells: `CLASSES` of `report_page.py`. */
+const CLASSES = new Map([["number", "number"], ["usd", "number"], ["word", "of-word"], ["run", "of-run"], ["time", "of-time"]]);
+const classOf = (kind) => CLASSES.get(kind) ?? "";
