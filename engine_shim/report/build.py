@@ -87,11 +87,11 @@ def build_report(
 
 
 def _walk(store: DatabaseRunStore, wanted: RunFilter, keys: Keys | None, most: int | None) -> _Walked:
-    walked = _Walked()
+    walked, identity = _Walked(), read_identity(store.database.rows)
     for entry in walk_runs(store, wanted):
         if most is not None and walked.report.runs >= most:
             walked.left_out += 1
-        elif (checked := check_run(store, entry, keys)) is not None:
+        elif (checked := check_run(store, identity, entry, keys)) is not None:
             _add(walked, entry, checked)
     return walked
 

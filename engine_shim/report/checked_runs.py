@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent_core.audit.verify import Verification, verify_contents
 from agent_core.errors import Damaged, JournalAway, JournalError
+from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import Keys
 from agent_core.journal.source import open_source
@@ -25,12 +26,14 @@ class CheckedRun:
     seal: str = ""
 
 
-def check_run(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None) -> CheckedRun | None:
-    """Load a run and verify it, with `keys` also its seal if its host signs such runs; None if it was deleted since it
-    was listed."""
+def check_run(
+    store: DatabaseRunStore, identity: StoreIdentity, entry: RunEntry, keys: Keys | None
+) -> CheckedRun | None:
+    """Load a run of a store, which has this identity, and verify it, with `keys` also its seal if its host signs such
+    runs; None if it was deleted since it was listed."""
     needs_seal = entry.status in SEALED
     try:
-        contents = open_source(store.journal, entry.run)
+        contents = open_source(store.journal, entry.run, identity)
         found = verify_contents(contents, keys=keys if needs_seal else None)
     except Damaged as error:
         return CheckedRun({}, None, str(error))

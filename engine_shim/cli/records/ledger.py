@@ -84,9 +84,9 @@ def find_damaged(
 ) -> "list[dict[str, str]]":
     """Return the runs of a store with a record that is not what was written, and with `keys` those whose seal is not
     what it should be. `seals` counts what was checked of the seals."""
-    found = list[dict[str, str]]()
+    found, identity = list[dict[str, str]](), read_identity(store.database.rows)
     for entry in list_runs(store):
-        checked = check_run(store, entry, keys)
+        checked = check_run(store, identity, entry, keys)
         if checked is None:
             continue
         if seals is not None and checked.seal:
