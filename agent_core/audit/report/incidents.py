@@ -29,7 +29,7 @@ class Incident:
     """One incident.
 
     `in doubt`: a write may or may not have happened, and `what` became of it; `late answer`: its answer came after
-    that. `asked again`: a model or a tool was asked more than once for one answer. `further attempt`: a node was
+    all. `asked again`: a model or a tool was asked more than once for one answer. `further attempt`: a node was
     visited again after it had failed. `run retried`: the run retries a failed one. `damaged`: a record is not what was
     written; `unreadable`: the run cannot be read.
     """
@@ -65,7 +65,8 @@ def read_incidents(run: str, facts: Iterable[Fact]) -> Iterator[Incident]:
             case Waiting(reason="in_doubt", tool=str(tool)):
                 doubts[fact.strand] = place, tool
             case Resolved(decision="late"):
-                yield Incident("late answer", run, place, shorten(doubts.get(fact.strand, ("", ""))[1]))
+                _, tool = doubts.pop(fact.strand, ("", ""))
+                yield Incident("late answer", run, place, shorten(tool))
             case Resolved() if fact.strand in doubts:
                 doubt, tool = doubts.pop(fact.strand)
                 yield Incident("in doubt", run, doubt, shorten(f"{tool}: {fact.decision} by {fact.by}"))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -184,12 +185,18 @@ def read_agents(facts: Iterable[Fact]) -> Iterator[RecordedRun]:
 def policy_of(agent: RecordedRun) -> Json:
     """Return what a policy may vary of an agent, but for what its caller set otherwise for this turn."""
     own = VARIABLE_KEYS.difference(agent.note["overrides"] if agent.note else ())
-    fields = AgentConfig.model_fields
-    values = {key: agent.config.get(key, fields[key].get_default(call_default_factory=True)) for key in sorted(own)}
-    return {
-        key: [_leave_defaults(each) for each in value] if key == "allowed_tools" else value
-        for key, value in values.items()
-    }
+    known = {**_defaults(), **agent.config}
+    values = {key: known[key] for key in sorted(own) if key in known}
+    if "allowed_tools" in values:
+        values["allowed_tools"] = [_leave_defaults(each) for each in values["allowed_tools"]]
+    return values
+
+
+@cache
+def _defaults() -> Json:
+    """Return what older releases, which did not know the keys, would have recorded."""
+    fields = {key: AgentConfig.model_fields[key] for key in sorted(VARIABLE_KEYS)}
+    return {key: each.get_default(call_default_factory=True) for key, each in fields.items() if not each.is_required()}
 
 
 def _leave_defaults(entry: str | Json) -> str | Json:
