@@ -28,8 +28,8 @@ def agent(config: Json, *, name: str = "desk", tools: Any = ("look",), overrides
     note: Any = None if overrides is None else {"name": name, "kept": [], "dropped": {}, "overrides": overrides}
     return RecordedRun(
         path="agent", above=None, loop="agent", name=name, workflow="w", agent=name, conversation=None, at="", began="",
-        definition={}, external={}, config={"allowed_tools": ["look"], "max_steps": 2, **config}, tools={key: {} for key in tools},
-        messages=(), texts={}, note=note, turn=None, forked=None,
+        definition={}, external={}, config={"allowed_tools": ["look"], "max_steps": 2, **config},
+        tools={key: {} for key in tools}, messages=(), texts={}, note=note, turn=None, forked=None,
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import sqlite3
+from contextlib import closing
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,8 +13,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from engine_shim.report.build import build_report
 from engine_shim.report.report import Report
+from engine_shim.store.entries import ALL
+from engine_shim.store.ledger import write_entry
 from engine_shim.store.run_store import SqliteRunStore
+from engine_shim.web.report_layout import list_head
 from support.command import Cli, Ran
 from support.optional import needs
 from support.record_stores import KEYS, STORES
@@ -238,6 +244,24 @@ def test_runs_of_a_time_and_a_workflow_are_reported(cli: Cli, store: str) -> Non
     assert (later["runs"], later["since"], later["deleted"]["rows"]) == (0, "2100-01-01T00:00:00+00:00", [])
 
 
+def test_older_runs_beyond_the_most_are_counted(store: str) -> None:
+    with closing(SqliteRunStore(Path(store))) as opened:
+        report = build_report(opened, ALL, most=3)
+    assert (report.runs, report.runs_left_out) == (3, 13)
+    assert ("Runs", "3; 13 older ones were not looked at; 2 damaged, of which only the counts tell") in [
+        (name, value.partition("; 1 cannot")[0]) for name, value in list_head(report)
+    ]
+
+
+def test_what_the_ledger_says_was_erased_is_reported(cli: Cli, store: str) -> None:
+    with closing(SqliteRunStore(Path(store))) as opened, opened.database.writing() as db:
+        entry = {"kind": "erased", "run": "approved", "at": "2026-01-02T03:04:05.000Z", "by": "ann", "why": "asked for"}
+        write_entry(db, "approved", entry)
+    report = cli("report", "--store", store, "--json").json
+    assert report["erased"]["rows"] == [{key: entry[key] for key in ("run", "at", "by", "why")}]
+    assert cli("report", "--store", store, "--json", "--since", "1h").json["erased"]["rows"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -258,9 +282,6 @@ def test_what_cannot_be_reported_is_said(cli: Cli, home: Path, words: tuple[str,
 def test_store_of_an_older_release_is_reported_with_its_seals(
     cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, release: str
 ) -> None:
-    import sqlite3
-    from contextlib import closing
-
     with closing(sqlite3.connect(home / "old.db")) as db:
         db.executescript((STORES / f"{release}.sql").read_text())
     before = (home / "old.db").read_bytes()
