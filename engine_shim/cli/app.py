@@ -9,9 +9,9 @@ from typer.core import TyperGroup
 
 from engine_shim.cli.chats.commands import chat, context
 from engine_shim.cli.evals.commands import evaluate, run_tests
-from engine_shim.cli.evidence.commands import key, ledger
+from engine_shim.cli.evidence.commands import key, ledger, report
 from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, show_help, tools, validate
-from engine_shim.cli.records.commands import diff, export, replay, report, retention, runs, show, stats, store, verify
+from engine_shim.cli.records.commands import diff, export, replay, retention, runs, show, stats, store, verify
 from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run, signal
 from engine_shim.cli.serving.commands import dev, mcp, serve, token, worker
 from engine_shim.cli.terminal import with_own_streams
