@@ -133,6 +133,7 @@ COMMANDS_OF_RUNS = [
     pytest.param(["runs"], "", 108, OUTSIDE | ENGINE | {"pydantic"}, id="runs"),
     pytest.param(["show", "last"], "", 139, OUTSIDE - {"rich"} | ENGINE | {"pydantic"}, id="show"),
     pytest.param(["replay", "last"], "", 333, OF_REPLAY, id="replay"),
+    pytest.param(["report"], "", 358, OF_REPLAY, id="report"),
     pytest.param(
         ["validate", "workflow.yaml"],
         "",
