@@ -36,7 +36,7 @@ def agent(config: Json, *, name: str = "desk", tools: Any = ("look",), overrides
 def add(policies: Policies, *runs: RecordedRun, judge: Any = lambda policy, strand: SAME) -> None:
     """Add runs as they come, newest first."""
     for number, run in enumerate(runs):
-        policies.add(f"r{number}", f"2026-01-{28 - number:02}", [run], judge)
+        policies.add(f"r{number}", f"2026-01-{28 - number:02}", [(run, policy_of(run))], judge)
 
 
 def change(was: str, now: str, tool: str = "look") -> Any:
@@ -139,7 +139,8 @@ def test_runs_policies_and_agents_beyond_the_most_are_counted() -> None:
     policies = Policies()
     older = [agent({"max_steps": 1})] * (MOST_JUDGED + 3)
     for number, run in enumerate([agent({}), *older]):
-        policies.add(f"r{number}", "2026", [run], lambda policy, strand: Judged("changed", [change("run", "wait")]))
+        judged = Judged("changed", [change("run", "wait")])
+        policies.add(f"r{number}", "2026", [(run, policy_of(run))], lambda policy, strand, judged=judged: judged)
     (effect,) = policies.list_effects().rows
     assert (effect.runs, effect.not_judged, effect.reasons) == (MOST_JUDGED, 3, {"left out": 3})
     assert len(policies.runs.rows) == FEW

@@ -7,8 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from agent_core import run_agent_sync
 from agent_core.decisions import Approve, Deny, Done
+from agent_core.journal.record import genesis, link
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, load_workflow
 from engine_shim.store.run_store import SqliteRunStore
@@ -62,6 +65,16 @@ class ReportStore:
         """Put another record in the place of one."""
         with closing(sqlite3.connect(self.path)) as db, db:
             db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", (data, run, strand, n))
+
+    def write_nonsense(self, run: str, strand: str, n: int, **fields: Any) -> None:
+        """Give a record other values in a chain that is sound, as only another program would."""
+        rows, head = self.store.journal.load(run)[strand], genesis(run, strand)
+        with closing(sqlite3.connect(self.path)) as db, db:
+            for row in rows:
+                data = row.data if row.n != n else orjson.dumps({**row.record(), **fields})
+                head = link(head, data)
+                change = "UPDATE rows SET hash = ?, data = ? WHERE run = ? AND strand = ? AND n = ?"
+                db.execute(change, (head, data, run, strand, row.n))
 
 
 def make_report_store(path: Path) -> ReportStore:

@@ -71,6 +71,12 @@ class People:
 
 def read_acts(run: str, facts: Iterable[Fact]) -> Iterator[PersonAct]:
     """Yield what persons did, strand by strand."""
+    for place, act in _read_acts(facts):
+        yield PersonAct(run, place, *map(shorten, act))
+
+
+def _read_acts(facts: Iterable[Fact]) -> Iterator[tuple[str, tuple[str, str, str, str, str]]]:
+    """Yield each record by which somebody did something: when, who, what, about what, and what was said."""
     waiting: dict[str, str] = {}
     for fact in facts:
         place = f"{fact.strand}:{fact.n}"
@@ -78,12 +84,11 @@ def read_acts(run: str, facts: Iterable[Fact]) -> Iterator[PersonAct]:
             case Waiting(tool=str(tool)):
                 waiting[fact.strand] = tool
             case Resolved(decision=decision) if decision not in UNDECIDED:
-                about = shorten(waiting.get(fact.strand, ""))
-                yield PersonAct(run, place, fact.at, shorten(fact.by), decision, about, shorten(fact.message))
+                yield place, (fact.at, fact.by, decision, waiting.get(fact.strand, ""), fact.message)
             case Added(role=role):
-                yield PersonAct(run, place, fact.at, shorten(fact.by), "message", role, shorten(fact.content))
+                yield place, (fact.at, fact.by, "message", role, fact.content)
             case Sent(name=name):
-                yield PersonAct(run, place, fact.at, shorten(fact.by), "signal", shorten(name), "")
+                yield place, (fact.at, fact.by, "signal", name, "")
             case _:
                 pass
 
@@ -91,4 +96,4 @@ def read_acts(run: str, facts: Iterable[Fact]) -> Iterator[PersonAct]:
 def read_waiting_now(run: str, tape: Tape) -> Iterator[WaitingNow]:
     """Yield what a run waits for."""
     for call in waiting_calls(tape):
-        yield WaitingNow(run, f"{call['strand']}:{call['n']}", shorten(call["tool"]), call["reason"])
+        yield WaitingNow(run, f"{call['strand']}:{call['n']}", shorten(call["tool"]), shorten(call["reason"]))

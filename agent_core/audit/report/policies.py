@@ -108,15 +108,15 @@ class Policies:
     agents_left_out: int = 0
     policies_left_out: int = 0
 
-    def add(self, run: str, at: str, agents: Iterable[RecordedRun], judge: Judge) -> None:
+    def add(self, run: str, at: str, agents: Iterable[tuple[RecordedRun, Json]], judge: Judge) -> None:
         """Note the policy of each agent of a run, and judge the run where its agent has a newer one."""
         noted: set[tuple[str, str]] = set()
-        for begun in agents:
+        for begun, policy in agents:
             key = shorten(begun.workflow), shorten(begun.name)
             if key not in self.agents and len(self.agents) == MOST_AGENTS:
                 self.agents_left_out += 1
                 continue
-            agent, policy = self.agents.setdefault(key, _Agent()), policy_of(begun)
+            agent = self.agents.setdefault(key, _Agent())
             if key not in noted:
                 noted.add(key)
                 self._note(agent, key, policy, run, at)
@@ -177,9 +177,11 @@ class Policies:
                 self.runs.add(ChangedRun(run, begun.path, found.outcome, len(changed), shorten(why), settings))
 
 
-def read_agents(facts: Iterable[Fact]) -> Iterator[RecordedRun]:
-    """Yield the runs of agents among the facts of a run."""
-    return (fact.begun for fact in facts if isinstance(fact, RunStarted) and fact.begun.is_agent)
+def read_agents(facts: Iterable[Fact]) -> Iterator[tuple[RecordedRun, Json]]:
+    """Yield the runs of agents among the facts of a run, each with its policy."""
+    for fact in facts:
+        if isinstance(fact, RunStarted) and fact.begun.is_agent:
+            yield fact.begun, policy_of(fact.begun)
 
 
 def policy_of(agent: RecordedRun) -> Json:
@@ -203,7 +205,8 @@ def _leave_defaults(entry: str | Json) -> str | Json:
     """Return an entry of a whitelist without what it leaves to the host."""
     if isinstance(entry, str):
         return entry
-    return {key: value for key, value in entry.items() if value is not None and value is not False and value != {}}
+    named = {key: value for key, value in entry.items() if value is not None and value is not False and value != {}}
+    return {"tool": str(entry["tool"]), **named}
 
 
 def digest_of(policy: Json) -> str:

@@ -60,7 +60,7 @@ def read_refused(run: str, facts: Iterable[Fact], find_start: FindStart) -> Iter
     for fact in facts:
         agent = shorten(fact.run.name) if fact.run is not None and fact.run.is_agent else ""
         for what, reason, why in _read_refusal(fact, find_start, waiting):
-            yield Refused(run, f"{fact.strand}:{fact.n}", agent, shorten(what), reason, shorten(why))
+            yield Refused(run, f"{fact.strand}:{fact.n}", agent, *map(shorten, (what, reason, why)))
 
 
 def _read_refusal(fact: Fact, find_start: FindStart, waiting: dict[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from agent_core.audit.report.people import People, read_acts, read_waiting_now
 from agent_core.audit.report.policies import Judged, Policies, read_agents
 from agent_core.audit.report.refused import Refusals, read_refused
 from agent_core.audit.report.versions import Versions, read_versions
+from agent_core.audit.report.written import check_written
 from agent_core.audit.totals import Totals
 from agent_core.journal.facts import Fact
 from agent_core.journal.path import CONTROL, SEAL
@@ -82,6 +83,7 @@ class RunReport:
 
     def _count(self, listed: ListedRun, facts: Iterable[Fact]) -> None:
         own = [each for each in facts if each.strand != CONTROL]
+        check_written(own)
         self.totals.add_facts(listed.workflow, listed.status, own)
 
 

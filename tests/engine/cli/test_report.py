@@ -262,6 +262,34 @@ def test_what_the_ledger_says_was_erased_is_reported(cli: Cli, store: str) -> No
     assert cli("report", "--store", store, "--json", "--since", "1h").json["erased"]["rows"] == []
 
 
+AGENT = "flow/agent_core.1"
+NONSENSE = [
+    ("completed", AGENT, 2, {"usage": {"input_tokens": 1.5, "output_tokens": 2}}),
+    ("completed", AGENT, 2, {"model": True}),
+    ("completed", AGENT, 4, {"tool": ["look"]}),
+    ("completed", AGENT, 0, {"config": {"allowed_tools": 3}}),
+    ("completed", "flow", 0, {"versions": 7}),
+    ("completed", "flow", 0, {"definition": []}),
+    ("refused", AGENT, 3, {"calls": [{"tool": {}, "args": 1, "verdict": "refuse"}]}),
+    ("approved", AGENT, 5, {"at": 7, "by": [], "decision": {}}),
+    ("waits", AGENT, 4, {"reason": None, "tool": {}}),
+    ("retried", "flow", 0, {"forked": {"run": 3, "retry": 1}}),
+    ("bare", "agent", 0, {"agent": {"name": 3}}),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("run", "strand", "n", "fields"), NONSENSE)
+def test_a_run_of_nonsense_hides_no_other(cli: Cli, home: Path, run: str, strand: str, n: int, fields: Any) -> None:
+    made = make_report_store(home / "runs.db")
+    made.write_nonsense(run, strand, n, **fields)
+    made.store.close()
+    report = cli("report", "--store", "runs.db", "--json").json
+    SCHEMA.validate(report)
+    assert (report["runs"], rows(report, "changed_runs", "run")[-1]) == (16, ("limited",))
+    assert (cli("report", "--store", "runs.db").code, cli("report", "--store", "runs.db", "--html").code) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
