@@ -7,10 +7,10 @@ from importlib.metadata import version
 from typing import Any, Final, Literal
 
 from agent_core.audit.report.incidents import Incident
-from agent_core.audit.report.listing import MOST_ROWS, Listing, Row, Tally, shorten
+from agent_core.audit.report.listing import Listing, Row, Tally, shorten
 from agent_core.audit.report.policies import Judged
 from agent_core.audit.report.report import ListedRun, RunReport
-from agent_core.errors import JournalError
+from agent_core.errors import DefinitionError, JournalError
 from agent_core.journal.identity import read_identity
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import Keys
@@ -123,7 +123,10 @@ def _place_of(checked: CheckedRun) -> str:
 
 
 def _judge(run: str, tape: Tape, policy: Json, strand: str) -> Judged:
-    found = try_replay(run, lambda _: tape, policy, strand)
+    try:
+        found = try_replay(run, lambda _: tape, policy, strand)
+    except DefinitionError:  # a policy that this release would not take
+        return Judged("inapplicable")
     return Judged(found.outcome, found.replay.decisions if found.replay else ())
 
 
@@ -216,4 +219,4 @@ def _list_changed(facts: RunReport, commands: Commands) -> Listing[ChangedRun]:
         ChangedRun(each.run, each.strand, each.calls, each.why, commands.replay(each.run, each.strand, each.settings))
         for each in found.rows
     ]
-    return Listing(rows[:MOST_ROWS], found.left_out)
+    return Listing(rows, found.left_out)

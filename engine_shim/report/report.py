@@ -1,7 +1,7 @@
 """Report: the auditor's report of a store, as JSON. Each table has the command that shows the same."""
 
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from agent_core.audit.report.incidents import Incident, IncidentTimes
 from agent_core.audit.report.listing import Listing
@@ -11,7 +11,6 @@ from agent_core.audit.report.refused import Refused, RefusedTimes
 from agent_core.audit.report.versions import VersionSeen
 from engine_shim.report.erasures import Deletion, Erasure
 
-FORMAT: Final = "agent-core/report/1"
 Row = TypeVar("Row")
 
 

@@ -67,14 +67,19 @@ class ReportStore:
             db.execute("UPDATE rows SET data = ? WHERE run = ? AND strand = ? AND n = ?", (data, run, strand, n))
 
     def write_nonsense(self, run: str, strand: str, n: int, **fields: Any) -> None:
-        """Give a record other values in a chain that is sound, as only another program would."""
-        rows, head = self.store.journal.load(run)[strand], genesis(run, strand)
+        """Give a record other values in chains that are sound, as only another program would."""
+        heads: dict[str, bytes] = {}
         with closing(sqlite3.connect(self.path)) as db, db:
-            for row in rows:
-                data = row.data if row.n != n else orjson.dumps({**row.record(), **fields})
-                head = link(head, data)
-                change = "UPDATE rows SET hash = ?, data = ? WHERE run = ? AND strand = ? AND n = ?"
-                db.execute(change, (head, data, run, strand, row.n))
+            found = db.execute("SELECT seq, strand, n, data FROM rows WHERE run = ? ORDER BY seq", (run,)).fetchall()
+            for seq, path, number, data in found:
+                record = orjson.loads(data)
+                if (path, number) == (strand, n):
+                    record |= fields
+                if "closes" in record:
+                    record["closes"] = [[below, heads[below].hex(), count] for below, _, count in record["closes"]]
+                written = orjson.dumps(record)
+                heads[path] = link(heads.get(path) or genesis(run, path), written)
+                db.execute("UPDATE rows SET hash = ?, data = ? WHERE seq = ?", (heads[path], written, seq))
 
 
 def make_report_store(path: Path) -> ReportStore:

@@ -290,6 +290,15 @@ def test_a_run_of_nonsense_hides_no_other(cli: Cli, home: Path, run: str, strand
     assert (cli("report", "--store", "runs.db").code, cli("report", "--store", "runs.db", "--html").code) == (0, 0)
 
 
+def test_a_newest_policy_that_no_run_can_have_judges_none(cli: Cli, home: Path) -> None:
+    made = make_report_store(home / "runs.db")
+    made.write_nonsense("cancelled", AGENT, 0, config={"allowed_tools": ["look"], "max_steps": 3, "approval": "maybe"})
+    made.store.close()
+    report = cli("report", "--store", "runs.db", "--json").json
+    (effect,) = report["effects"]["rows"]
+    assert (effect["runs"], effect["reasons"], report["unreadable"]) == (0, {"inapplicable": 7}, 1)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
