@@ -3,6 +3,7 @@
 import json
 import shlex
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
 from html.parser import HTMLParser
@@ -22,17 +23,32 @@ from engine_shim.web.report_layout import list_head
 from support.command import Cli, Ran
 from support.optional import needs
 from support.record_stores import KEYS, STORES
-from support.report_store import CHINESE, EVIL, make_report_store
+from support.report_store import CHINESE, EVIL, ReportStore, make_report_store
 
 TABLES = {key for key, value in Report.__annotations__.items() if "Table[" in str(value)}
 SCHEMA = Draft202012Validator(TypeAdapter(Report).json_schema())
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store, which each test has a copy of."""
+    path = tmp_path_factory.mktemp("report") / "runs.db"
+    make_report_store(path).store.close()
+    return path
+
+
 @pytest.fixture
-def store(home: Path) -> str:
-    made = make_report_store(home / "runs.db")
-    made.store.close()
-    return "runs.db"
+def made(home: Path, recorded: Path) -> Iterator[ReportStore]:
+    with closing(sqlite3.connect(recorded)) as source, closing(sqlite3.connect(home / "runs.db")) as copy:
+        source.backup(copy)
+    found = ReportStore(home / "runs.db")
+    yield found
+    found.store.close()
+
+
+@pytest.fixture
+def store(made: ReportStore) -> str:
+    return made.path.name
 
 
 def rows(report: Any, table: str, *keys: str) -> list[Any]:
@@ -280,20 +296,18 @@ NONSENSE = [
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("run", "strand", "n", "fields"), NONSENSE)
-def test_a_run_of_nonsense_hides_no_other(cli: Cli, home: Path, run: str, strand: str, n: int, fields: Any) -> None:
-    made = make_report_store(home / "runs.db")
+def test_a_run_of_nonsense_hides_no_other(
+    cli: Cli, made: ReportStore, run: str, strand: str, n: int, fields: Any
+) -> None:
     made.write_nonsense(run, strand, n, **fields)
-    made.store.close()
     report = cli("report", "--store", "runs.db", "--json").json
     SCHEMA.validate(report)
     assert (report["runs"], rows(report, "changed_runs", "run")[-1]) == (16, ("limited",))
     assert (cli("report", "--store", "runs.db").code, cli("report", "--store", "runs.db", "--html").code) == (0, 0)
 
 
-def test_a_newest_policy_that_no_run_can_have_judges_none(cli: Cli, home: Path) -> None:
-    made = make_report_store(home / "runs.db")
+def test_a_newest_policy_that_no_run_can_have_judges_none(cli: Cli, made: ReportStore) -> None:
     made.write_nonsense("cancelled", AGENT, 0, config={"allowed_tools": ["look"], "max_steps": 3, "approval": "maybe"})
-    made.store.close()
     report = cli("report", "--store", "runs.db", "--json").json
     (effect,) = report["effects"]["rows"]
     assert (effect["runs"], effect["reasons"], report["unreadable"]) == (0, {"inapplicable": 7}, 1)
