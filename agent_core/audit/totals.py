@@ -1,7 +1,7 @@
 """Totals: what many recorded runs did, in numbers, one run after another. Pure."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -97,9 +97,13 @@ class Totals:
 
     def add_run(self, workflow: str, status: ListedStatus, tape: Tape) -> None:
         """Count one run; `status` is that of a run whose journal does not say it, as one without an end."""
+        self.add_facts(workflow, status, read_tape(tape, COUNTED))  # all is read before anything is added
+
+    def add_facts(self, workflow: str, status: ListedStatus, facts: Iterable[Fact]) -> None:
+        """Count one run by what its own strands say."""
         totals = self.workflows.setdefault(workflow, WorkflowTotals())
         error = None
-        for fact in read_tape(tape, COUNTED):  # all is read before anything is added
+        for fact in facts:
             if isinstance(fact, RunFinished) and "/" not in fact.strand:
                 status, error = (status if fact.is_agent else status_of_reason(fact.reason)), fact.error
             self._add_fact(fact)

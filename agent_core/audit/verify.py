@@ -92,8 +92,19 @@ def verify(
         assert verify("run.jsonl", head=output.journal["head"]).ok
         ```
     """
+    return verify_contents(open_source(source, run_id), strand=strand, head=head, count=count, keys=keys)
+
+
+def verify_contents(
+    contents: Contents,
+    *,
+    strand: str | None = None,
+    head: str | None = None,
+    count: int | None = None,
+    keys: Keys | None = None,
+) -> Verification:
+    """Return the same of a run that was opened."""
     Keys.check(keys)
-    contents = open_source(source, run_id)
     own, others = split_own_strands(contents.tape)
     root = strand if strand is not None else next((path for path in own if "/" not in path), "")
     tape = {path: rows for path, rows in own.items() if strand is None or is_within(path, root)}

@@ -55,8 +55,9 @@ def load_run(source: Source, run_id: str | None = None) -> tuple[str, Tape]:
     return contents.run, contents.tape
 
 
-def open_source(source: Source, run_id: str | None = None) -> Contents:
-    """Return what `load_run` gives, with the damage reported instead of raised."""
+def open_source(source: Source, run_id: str | None = None, identity: StoreIdentity | None = None) -> Contents:
+    """Return what `load_run` gives, with the damage reported instead of raised. Whoever opens many runs of one journal
+    gives the `identity` of its store, which is read for each run otherwise."""
     match source:
         case str() | os.PathLike():
             return _read_file_run(Path(source), run_id)
@@ -67,7 +68,7 @@ def open_source(source: Source, run_id: str | None = None) -> Contents:
                 raise JournalError("rows do not tell which run they belong to: give run_id")
             return Contents(run_id, by_path(source))
         case _:
-            return _read_journal(source, "the journal", run_id)
+            return _read_journal(source, "the journal", run_id, identity)
 
 
 def _read_file_run(path: Path, run_id: str | None) -> Contents:
@@ -79,11 +80,11 @@ def _read_file_run(path: Path, run_id: str | None) -> Contents:
         return _read_journal(journal, str(path), run_id)
 
 
-def _read_journal(journal: Journal, name: str, run_id: str | None) -> Contents:
+def _read_journal(journal: Journal, name: str, run_id: str | None, identity: StoreIdentity | None = None) -> Contents:
     try:
         runs = journal.runs() if run_id is None else [run_id]
         tape = journal.load(runs[0]) if len(runs) == 1 else {}
-        identity = journal.identity if tape else None
+        identity = (identity or journal.identity) if tape else None
     except Damaged as error:
         return Contents(run_id or "", {}, faults=(Fault(str(error), error.path, error.n),))
     except JournalError as error:

@@ -23,6 +23,7 @@ from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import open_router, refusal_of, responses
 from engine_shim.api.refusal import Problem
+from engine_shim.api.reports import report_routes
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
 from engine_shim.api.triggers import trigger_routes
@@ -47,7 +48,7 @@ def create_router(service: Service, *, write_page: WritePage | None = None) -> A
     """
     access, router = Access(service), APIRouter()
     parts = (workflow_routes, draft_routes, run_routes, chat_routes, tool_routes, trigger_routes, openai_routes)
-    for routes in (*parts, ledger_routes, _system_routes):
+    for routes in (*parts, report_routes, ledger_routes, _system_routes):
         router.routes += routes(access).routes  # a router within a router would be searched twice for each request
     router.routes += decision_routes(access, write_page).routes
     return router

@@ -63,7 +63,7 @@ def run_routes(access: Access) -> APIRouter:
     async def list_all_runs(
         status: Annotated[list[ListedStatus] | None, Query(max_length=16)] = None,
         workflow: Annotated[str | None, Query(max_length=256)] = None,
-        since: Annotated[datetime | None, BeforeValidator(_check_date)] = None,
+        since: Annotated[datetime | None, BeforeValidator(check_date)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         reason: Annotated[str | None, Query(max_length=64, description="Why one of its agents ended.")] = None,
         tool: Annotated[str | None, Query(max_length=128, description="A tool that it called.")] = None,
@@ -74,7 +74,7 @@ def run_routes(access: Access) -> APIRouter:
         """Return the newest runs, those of a status, of a workflow, begun since a time; and those with something in
         their records. A page may have fewer than there are, and says by `next` where the following one begins."""
         place = None if before is None else read_cursor(before)
-        wanted = RunFilter(statuses=status or (), workflow=workflow, since=_aware(since), limit=limit, before=place)
+        wanted = RunFilter(statuses=status or (), workflow=workflow, since=aware(since), limit=limit, before=place)
         page = await caller.tenant.list_runs(RunQuery(wanted, reason, tool, text))
         runs = [_describe(entry, page.digests[entry.run]) for entry in page.entries]
         return write_json({"runs": runs, "next": None if page.next is None else write_cursor(page.next)})
@@ -264,14 +264,14 @@ def _describe(entry: RunEntry, digest: RunDigest) -> dict[str, Any]:
     return {"run_id": entry.run, **about, **digest.as_json()}
 
 
-def _check_date(text: Any) -> Any:
+def check_date(text: Any) -> Any:
     """Return the text of a time. ValueError for a number, which may count anything."""
     if isinstance(text, str) and not DATE.match(text):
         raise ValueError("must be a time as in 2026-01-31T12:00:00Z")
     return text
 
 
-def _aware(time: datetime | None) -> datetime | None:
+def aware(time: datetime | None) -> datetime | None:
     """Return a time with a zone. DefinitionError for one without: it is ambiguous."""
     if time is None:
         return None

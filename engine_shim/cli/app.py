@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from engine_shim.cli.chats.commands import chat, context
 from engine_shim.cli.evals.commands import evaluate, run_tests
-from engine_shim.cli.evidence.commands import key, ledger
+from engine_shim.cli.evidence.commands import key, ledger, report
 from engine_shim.cli.host.commands import agents, demo, doctor, graph, init, schema, show_help, tools, validate
 from engine_shim.cli.records.commands import diff, erase, export, replay, retention, runs, show, stats, store, verify
 from engine_shim.cli.runs.commands import cancel, decide, fork, pause, resume, run, signal
@@ -20,7 +20,7 @@ from engine_shim.cli.values import Command, take_as_given
 GROUPS: Mapping[str, tuple[Callable[..., int], ...]] = {
     "Every day": (init, validate, run, chat, runs, show, decide, resume, replay, serve),
     "Runs": (signal, pause, cancel, fork, context),
-    "Audit": (verify, key, ledger, diff, export, stats, erase, retention, store),
+    "Audit": (verify, key, ledger, diff, export, report, stats, erase, retention, store),
     "Host": (doctor, agents, tools, schema, graph, dev, worker, token, mcp),
     "Tests": (run_tests, evaluate),
     "Learn": (show_help, demo),

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.outputs import Json
+from agent_core.run.secrets import verifying_keys
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
+from engine_shim.report.build import build_report
+from engine_shim.report.report import Report
 from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.service.callbacks import Callback, check_callback
@@ -35,12 +39,16 @@ from engine_shim.service.workflow_files import WorkflowFiles
 from engine_shim.service.workflows import WorkflowCatalog
 from engine_shim.store.callbacks import RunCallback
 from engine_shim.store.clock_watch import ClockWatch
+from engine_shim.store.entries import RunFilter
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from engine_shim.store.search import RunPage, RunQuery, RunSearch
 from engine_shim.telemetry.telemetry import Telemetry
 from utools.databases.store_address import StoreAddress
 from utools.limiter import Limiter, Line
+
+MOST_REPORTED: Final = 2000
+"""Runs that a report over HTTP looks at: it takes a few seconds, in which a server has other things to do as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,7 @@ class Tenant:
     checks: WorkerPool
     search: RunSearch
     searches: WorkerPool
+    reports: WorkerPool
     senders: list[EventSender]
     clock: ClockWatch
 
@@ -88,6 +97,11 @@ class Tenant:
         if query.looks_inside:
             return await self.searches.run(self.search.find, own)
         return await asyncio.to_thread(self.search.find, own)
+
+    async def report(self, wanted: RunFilter, account: Account) -> Report:
+        """Return the report of the newest runs that are this host's, with the keys of this host. OverSpent."""
+        own, keys = replace(wanted, host=self.engine.host), verifying_keys()
+        return await self.reports.run_for(account, build_report, self.store, own, keys=keys, most=MOST_REPORTED)
 
     def export(self, run: str, after: int = 0) -> tuple[bytes, int]:
         """Return the lines of a run's journal file that were appended after a position, and the position of the last
@@ -230,7 +244,7 @@ def open_tenant(
     source = Source(store, runs.read, store.clock.read, shared.links, config.tenant)
     drafts = Drafts(directory, engine._grants.http, engine._agents or AgentCatalog(()))
     files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
-    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool())
+    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool(), WorkerPool(1))
     senders = open_senders(config, source)
     return Tenant(config, store, engine, workflows, runs, conversations, *parts, senders, ClockWatch(store))
 

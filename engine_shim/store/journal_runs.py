@@ -5,9 +5,10 @@ the store up to which row that was done, and which it found; later rows are enou
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from heapq import merge
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,8 @@ NOTED_AFTER: Final = 10 * SLACK
 """So many rows behind the note a new one is written."""
 ENOUGH_S: Final = 86_400.0
 """How long it is enough to look at what is newer; after that all is looked through again."""
+PAGE: Final = 500
+"""Entries that are read at once where all are walked through."""
 MARK, RUNS = "journal_mark", "journal_runs"
 """The tables of the note: how far it goes, when all was looked through last, and what was found."""
 _ALL: Final = """WITH RECURSIVE known(run) AS (SELECT min(run) FROM rows
@@ -123,8 +126,28 @@ def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry
         return listed
     if wanted.statuses:
         begun = [each for each in (complete_entry(store, each) for each in begun) if wanted.admits(each)]
-    merged = sorted([*listed, *begun], key=lambda entry: (entry.started_at, entry.run), reverse=True)
+    merged = sorted([*listed, *begun], key=_place_of, reverse=True)
     return [complete_entry(store, each) for each in merged[: wanted.limit]]
+
+
+def walk_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> Iterator[RunEntry]:
+    """Yield the entries of all runs that the filter admits, newest first, without all of them in memory; a status or a
+    limit is none of its terms."""
+    begun = [each.entry for each in JournalRuns(store).find(store.database) if wanted.admits(each.entry)]
+    begun.sort(key=_place_of, reverse=True)
+    for entry in merge(_walk_entries(store, wanted), begun, key=_place_of, reverse=True):
+        yield complete_entry(store, entry)
+
+
+def _walk_entries(store: DatabaseRunStore, wanted: RunFilter) -> Iterator[RunEntry]:
+    page = store.entries(replace(wanted, limit=PAGE))
+    while page:
+        yield from page
+        page = store.entries(replace(wanted, limit=PAGE, before=_place_of(page[-1])))
+
+
+def _place_of(entry: RunEntry) -> tuple[str, str]:
+    return entry.started_at, entry.run
 
 
 def read_of(database: Database, query: str, runs: Sequence[str], *values: Any) -> list[Any]:

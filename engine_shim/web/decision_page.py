@@ -15,15 +15,10 @@ from engine_shim.api.decision_links import Shown
 from engine_shim.api.link_models import Decided, LinkedCall
 from engine_shim.api.refusal import Refusal
 from engine_shim.web.bundle import STATIC
-from utools.lazy_pattern import lazy_compile
+from engine_shim.web.shown_text import show
 
 Say = Callable[[str], str]
 STYLES: Final = ("css/base.css", "css/decide.css")
-HIDDEN: Final = lazy_compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
-)
-"""Control and direction characters, which would hide or turn what stands around them, as `kit/text.js` has them."""
 LONGEST_ARGUMENTS: Final = 100_000
 """Characters of a call's arguments that are shown. Who cannot see all of them gets no button that lets the call run."""
 TITLES: Final[Mapping[str, str]] = {
@@ -86,12 +81,6 @@ def write_decision_page(shown: Shown, token: str, language: str) -> HTMLResponse
         "Vary": "Accept, Accept-Language",
     }
     return HTMLResponse(page, status, headers)
-
-
-def show(text: str) -> str:
-    """Return a text whose control and direction characters are written out, so that they neither hide nor turn
-    anything."""
-    return HIDDEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
 
 
 def _write_call(call: LinkedCall, token: str, t: Say) -> str:

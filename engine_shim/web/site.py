@@ -19,11 +19,13 @@ from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
 from engine_shim.api.ledger import find_signer
 from engine_shim.api.problems import open_router, responses
+from engine_shim.api.reports import OfWorkflow, Since, make_report
 from engine_shim.errors import RunNotFound
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
 from engine_shim.store.excerpts import write_excerpt
 from engine_shim.web.bundle import STATIC, join_modules
+from engine_shim.web.report_page import write_report_page
 from engine_shim.web.run_page import write_excerpt_page, write_run_page
 
 POLICY: Final = (
@@ -120,6 +122,13 @@ def _page_routes(access: Access) -> APIRouter:
         if form == "html":
             return HTMLResponse(await asyncio.to_thread(write_excerpt_page, run_id, text), headers=headers)
         return Response(text, media_type="application/json", headers=headers)
+
+    @router.get("/report/page", response_class=HTMLResponse, responses=responses())
+    async def export_report(since: Since = None, workflow: OfWorkflow = None, caller: Caller = read) -> Response:
+        """Return the report as one HTML file, which needs no script and prints on A4."""
+        report = await make_report(caller, since, workflow)
+        name = f"attachment; filename=report-{report.made_at[:10]}.html"
+        return HTMLResponse(write_report_page(report), headers={**HEADERS, "Content-Disposition": name})
 
     @router.get("/events", include_in_schema=False)
     async def follow_runs(

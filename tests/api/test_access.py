@@ -57,6 +57,7 @@ ROUTES = [
     ("GET", "/v1/models", "read"),
     ("GET", "/v1/models/{model}", "read"),
     ("POST", "/v1/chat/completions", "run"),
+    ("GET", "/report", "read"),
     ("GET", "/ledger/checkpoint", "read"),
     ("GET", "/ledger/tile/{path}", "read"),
     ("GET", "/metrics", "admin"),

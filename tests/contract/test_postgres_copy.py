@@ -61,6 +61,7 @@ def test_commands_work_on_a_store_in_postgres(tmp_path: Path, new_database: Call
         ("replay", "last"),
         ("ledger",),
         ("stats",),
+        ("report",),
     ):
         assert agent_core(*words)
     assert "hi" in agent_core("export", "last", "--jsonl", "--to", "-")
@@ -85,7 +86,7 @@ def test_user_who_may_only_read_sees_and_proves_the_runs(
         command = [AGENT_CORE, *words, "--store", reader]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
-    for words in (("runs",), ("show", "r"), ("verify", "r"), ("verify", "--all"), ("ledger",), ("stats",)):
+    for words in (("runs",), ("show", "r"), ("verify", "r"), ("verify", "--all"), ("ledger",), ("stats",), ("report",)):
         done = agent_core(*words)
         assert (done.returncode, done.stderr) == (0, ""), done
     assert "r" in agent_core("runs").stdout

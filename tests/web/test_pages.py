@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from engine_shim.store.entries import RunEntry
+from engine_shim.web.report_layout import read_layout
 from support.browser import NARROW, WIDE, Tab, needs_browser, open_tab
 from support.by_hand import action, final
 from support.served_host import Served, served, write_host
@@ -283,6 +284,37 @@ def test_runs_are_audited_and_the_table_is_saved(browser: Any, tmp_path: Path) -
             page.get_by_role("button", name="3 changed").wait_for()
             assert page.get_by_label("Denied tools").input_value() == "stock"
             tab.check_accessible()
+
+
+def test_report_has_the_tables_of_the_layout_and_is_saved(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, with_page=True) as host:
+        host.submit("desk", message="How many?")
+        run = host.submit("buy", article="A-17")["run_id"]
+        host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "message": EVIL})
+        with open_tab(browser, host.url) as tab:
+            page = tab.open("audit")
+            page.get_by_role("link", name="Report").click()
+            page.wait_for_url("**/audit/report")
+            page.get_by_role("heading", name="Who decided what").wait_for()
+            titles = [each.title for section in read_layout() for each in section.tables]
+            assert page.locator(".report h3").all_inner_texts() == titles
+            assert page.locator(".report b, .report img").count() == 0
+            assert page.locator(".report").inner_text().count("<b>bold</b>\\u{202e}txet\\u{1b}[31m") == 2
+            assert f"agent-core show {run}" in page.locator(".report").inner_text()
+            tab.check_accessible()
+            tab.check_fits()
+            page.get_by_label("Workflow").select_option("desk")
+            page.wait_for_url("**/audit/report?workflow=desk")
+            page.locator(".report td", has_text="buy").wait_for(state="detached")
+            with page.expect_download() as saved:
+                page.get_by_role("button", name="Save as a page").click()
+            assert "<h1>Report of recorded runs</h1>" in Path(saved.value.path()).read_text()
+            page.get_by_role("link", name=re.compile("^20")).first.click()
+            page.wait_for_url("**/runs/20*")
+        with open_tab(browser, host.url, size=NARROW, language="zh-CN") as tab:
+            page = tab.open("audit/report")
+            page.get_by_role("heading", name="谁决定了什么").wait_for()
+            tab.check_fits()
 
 
 def check_saved_files(page: Any, bad: str) -> None:

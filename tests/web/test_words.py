@@ -64,3 +64,16 @@ def test_words_of_a_set_are_there_in_chinese(chinese: dict[str, str]) -> None:
     decisions = ("approve", "deny", "edit", "retry", "skip", "fail", "pause", "resume", "cancel", "late")
     words = {*FinishReason.__args__, *LISTED, *outcomes, *decisions}  # type: ignore[attr-defined]
     assert not words - chinese.keys()
+
+
+def test_words_of_the_report_are_there_in_chinese(chinese: dict[str, str]) -> None:
+    from agent_core.audit.report.incidents import IncidentKind
+    from engine_shim.report.build import Verdict
+    from engine_shim.web.report_layout import read_layout
+
+    titles = {text for section in read_layout() for text in (section.title, section.about) if text}
+    tables = [table for section in read_layout() for table in section.tables]
+    headings = {column.heading for table in tables for column in table.columns} | {table.title for table in tables}
+    of_cells = {*IncidentKind.__args__, *Verdict.__args__}  # type: ignore[attr-defined]
+    decisions = {"began", "message", "signal", "done", "denied", "plan", "model"}
+    assert not {*titles, *headings, *of_cells, *decisions} - chinese.keys()

@@ -1,11 +1,11 @@
-"""The commands about evidence for strangers: their options and help."""
+"""The commands about evidence for strangers, and the auditor's report: their options and help."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, ExistingStore, check_files
+from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Since, check_files
 
 
 def key(
@@ -125,3 +125,39 @@ def ledger(
     if action == "proof":
         return log.write_proof(subject, store, to)
     return log.check_consistency(Path(subject), store, key, as_json=as_json)
+
+
+def report(
+    since: Since = None,
+    workflow: OfWorkflow = None,
+    html: Annotated[bool, typer.Option("--html", help="Write one page, which needs no script and prints on A4.")] = (
+        False
+    ),
+    to: Annotated[str | None, typer.Option(metavar="<path>", help="With --html: the file; - is stdout.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
+    ] = None,
+    store: ExistingStore = None,
+    as_json: AsJson = False,
+) -> int:
+    """Report what runs did, for an auditor. What ran, who decided what, what was refused and why, models and versions,
+    policies that changed and what they would have changed, incidents, erasures, and what was verified.
+
+    It states facts, each with the command that shows it.
+
+    \b
+    Examples:
+      agent-core report --since 30d
+      agent-core report --workflow desk --html --to desk.html
+    """
+    from engine_shim.cli.evidence.report import show_report
+    from engine_shim.cli.timespec import read_time
+    from engine_shim.store.entries import RunFilter
+
+    if html and as_json:
+        raise typer.BadParameter("--html and --json write a form each; report twice")
+    if to is not None and not html:
+        raise typer.BadParameter("--to takes --html")
+    begun = None if since is None else read_time("--since", since)
+    return show_report(RunFilter(workflow=workflow, since=begun), store, key, to, as_html=html, as_json=as_json)

@@ -116,10 +116,12 @@ def _host_file(recorded: Recorded) -> Path | None:
     return Path(entry.host) if entry is not None and entry.host else find_host_config()
 
 
-def replay_run(run: str, store: StoreAddress | None, policy: dict[str, Any] | None, *, as_json: bool) -> int:
-    """Replay one run, under another policy if there is one, and write what was found."""
+def replay_run(
+    run: str, store: StoreAddress | None, policy: dict[str, Any] | None, strand: str | None = None, *, as_json: bool
+) -> int:
+    """Replay one run, under another policy if there is one, perhaps of one agent alone, and write what was found."""
     recorded = find_recorded(run, store)
-    found = replay(recorded.source, run_id=recorded.run_id, policy=policy, loops=LOOPS)
+    found = replay(recorded.source, run_id=recorded.run_id, policy=policy, strand=strand, loops=LOOPS)
     if as_json:
         fields = {"identical": found.identical, "divergence": found.divergence, "tape_ended": found.tape_ended}
         output.document({**fields, "steps": found.steps, "decisions": list(found.decisions), "why": found.why})

@@ -219,6 +219,7 @@ def replay(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="<key=value>", help="One key of that policy; again for each.")
     ] = None,
+    strand: Annotated[str | None, typer.Option(help="The policy is that of the agent in this strand alone.")] = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
@@ -233,6 +234,8 @@ def replay(
     from engine_shim.cli.records.audit import read_policy, replay_run
 
     varied = read_policy(policy, changes or [])
+    if strand is not None and (every or varied is None):
+        raise typer.BadParameter("--strand takes a RUN, and a policy by --policy or --set")
     if every and run is None:
         from engine_shim.cli.records.many_replays import replay_all
         from engine_shim.cli.timespec import read_time
@@ -240,7 +243,7 @@ def replay(
         return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
     if every or run is None or since is not None:
         raise typer.BadParameter("replay takes one run, or --all; --since needs --all")
-    return replay_run(run, store, varied, as_json=as_json)
+    return replay_run(run, store, varied, strand, as_json=as_json)
 
 
 def diff(

@@ -7,24 +7,20 @@ from pathlib import Path
 
 import typer
 
-from agent_core.audit.verify import verify
-from agent_core.errors import Damaged, JournalAway, JournalError
 from agent_core.evidence.checkpoints import find_log_fault
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
-from agent_core.statuses import SEALED
 from engine_shim.cli import output
 from engine_shim.cli.evidence.ledger import count_entries, read_checkpoint
 from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import find_host_config
-from engine_shim.store.entries import RunEntry
+from engine_shim.report.checked_runs import check_run
 from engine_shim.store.erase import find_erasure_faults
 from engine_shim.store.journal_runs import list_runs
-from engine_shim.store.ledger import count_ledger_runs, read_ledger, was_deleted
+from engine_shim.store.ledger import count_ledger_runs, read_ledger
 from engine_shim.store.ledger_proof import LedgerProof, prove_store
 from engine_shim.store.ledger_tree import find_checkpoint_fault, origin_of
-from engine_shim.store.run_proof import find_misfit
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
@@ -91,28 +87,16 @@ def find_damaged(
 ) -> "list[dict[str, str]]":
     """Return the runs of a store with a record that is not what was written, and with `keys` those whose seal is not
     what it should be. `seals` counts what was checked of the seals."""
-    seals = Counter() if seals is None else seals
-    found = ((entry.run, _find_damage(store, entry, keys, seals)) for entry in list_runs(store))
-    return [{"run": run, "why": why} for run, why in found if why is not None]
-
-
-def _find_damage(store: DatabaseRunStore, entry: RunEntry, keys: Keys | None, seals: "Counter[str]") -> str | None:
-    run, is_settled = entry.run, entry.status in SEALED
-    try:
-        verdict = verify(store.journal, run_id=run, keys=keys if is_settled else None)
-        if verdict.complete and not is_settled:  # whatever it is listed as
-            verdict, is_settled = verify(store.journal, run_id=run, keys=keys), True
-    except Damaged as error:
-        return str(error)
-    except JournalAway:
-        raise
-    except JournalError as error:  # it was deleted since it was listed, or is listed and has no record
-        return None if store.entry(run) is None or was_deleted(store.database, run) else str(error)
-    if is_settled or verdict.seal != "not sealed":
-        seals[verdict.seal] += 1
-    if verdict.first_bad or (keys is not None and is_settled and not verdict.ok):
-        return verdict.why
-    return find_misfit(store, run, store.journal.load(run), entry.status) if verdict.complete else None
+    found, identity = list[dict[str, str]](), read_identity(store.database.rows)
+    for entry in list_runs(store):
+        checked = check_run(store, identity, entry, keys)
+        if checked is None:
+            continue
+        if seals is not None and checked.seal:
+            seals[checked.seal] += 1
+        if checked.fault is not None:
+            found.append({"run": entry.run, "why": checked.fault})
+    return found
 
 
 def _describe(proof: LedgerProof, has_faults: bool) -> str:

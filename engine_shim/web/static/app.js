@@ -7,6 +7,7 @@ import { link, startRouter, usePlace } from "./kit/router.js";
 import { LANGUAGES, language, setLanguage, t } from "./kit/words.js";
 import { setTheme, theme } from "./kit/theme.js";
 import { AuditPage } from "./pages/audit.js";
+import { ReportPage } from "./pages/audit/report_page.js";
 import { ChatPage } from "./pages/chat.js";
 import { RunsPage } from "./pages/runs.js";
 import { ToolsPage } from "./pages/tools.js";
@@ -68,7 +69,7 @@ function choosePage(place, below, query, me) {
     case "chat":
       return html`<${ChatPage} conversation=${below[0]} query=${query} me=${me} />`;
     case "audit":
-      return html`<${AuditPage} query=${query} me=${me} />`;
+      return below[0] === "report" ? html`<${ReportPage} query=${query} />` : html`<${AuditPage} query=${query} me=${me} />`;
     case "tools":
       return html`<${ToolsPage} code=${below[0]} query=${query} me=${me} />`;
     default:

@@ -133,6 +133,7 @@ COMMANDS_OF_RUNS = [
     pytest.param(["runs"], "", 109, OUTSIDE | ENGINE | {"pydantic"}, id="runs"),
     pytest.param(["show", "last"], "", 144, OUTSIDE - {"rich"} | ENGINE | {"pydantic"}, id="show"),
     pytest.param(["replay", "last"], "", 338, OF_REPLAY, id="replay"),
+    pytest.param(["report"], "", 370, OF_REPLAY, id="report"),
     pytest.param(
         ["validate", "workflow.yaml"],
         "",

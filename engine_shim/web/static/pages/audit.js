@@ -5,6 +5,7 @@ import { Button, Failure, Notice } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { count, number, t } from "../kit/words.js";
 import { save } from "./audit/download.js";
+import { AuditHead } from "./audit/head.js";
 import { startAudit, stopAudit, useAudit } from "./audit/job.js";
 import { PolicyForm } from "./audit/policy_form.js";
 import { readPolicy, readTerm, writeTerm } from "./audit/policy_text.js";
@@ -31,7 +32,7 @@ export function AuditPage({ query }) {
   };
   const isAtWork = job?.state === "seeking" || job?.state === "running";
   const start = () => (move({ verdict: "" }), startAudit(filters, policy));
-  return html`<div class="page-head"><h1>${t("Audit")}</h1></div>
+  return html`<${AuditHead} view="runs" filters=${filters} />
     <p class="soft audit-about">${t("The records of each run that fits are verified, and its decisions are made again by the same rules, offline.")}</p>
     <${FilterBar} filters=${{ ...filters, text: "", reason: "", tool: "" }} names=${NAMES} onChange=${narrow} />
     <${PolicyForm} form=${form} fault=${fault} onForm=${change} />

@@ -1,0 +1,1 @@
+"""What many recorded runs say, as the facts of an auditor's report."""

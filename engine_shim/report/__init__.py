@@ -1,0 +1,1 @@
+"""The auditor's report of a store: what ran, who decided what, and what was verified of it."""
