@@ -37,7 +37,7 @@ from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.run_store import DatabaseRunStore
 
 RUN: Final = "RUN"
-Verdict = Literal["complete", "whole so far", "not ok"]
+Verdict = Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
 
 
 @dataclass(slots=True)
@@ -48,8 +48,7 @@ class _Checks:
     faults: Listing[Fault] = field(default_factory=Listing[Fault])
 
     def add(self, run: str, checked: CheckedRun) -> None:
-        is_complete = checked.found is not None and checked.found.complete
-        verdict: Verdict = "not ok" if checked.fault is not None else "complete" if is_complete else "whole so far"
+        verdict = _find_verdict(checked)
         seal = checked.seal.partition(", there by ")  # each time is another text
         self.tally.add((verdict, f"{seal[0]}, timestamped" if seal[1] else seal[0]), run)
         if checked.fault is not None:
@@ -57,6 +56,14 @@ class _Checks:
 
     def list(self) -> Listing[VerifiedRuns]:
         return self.tally.list(lambda key, runs, run: VerifiedRuns(*key, runs, run))
+
+
+def _find_verdict(checked: CheckedRun) -> Verdict:
+    if checked.fault is not None or checked.found is None:
+        return "not ok"
+    if checked.found.contents != "read":
+        return checked.found.contents
+    return "complete" if checked.found.complete else "whole so far"
 
 
 @dataclass(slots=True)

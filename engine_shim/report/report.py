@@ -84,10 +84,11 @@ class ChangedRun:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRuns:
-    """How many runs were verified to be `complete`, `whole so far` without an end, or `not ok`, and what was checked of
+    """How many runs were verified to be `complete`, `whole so far` without an end, `erased` or `encrypted` by a key that
+    is not here, or `not ok`, and what was checked of
     their seals; `run` is one of them."""
 
-    verdict: Literal["complete", "whole so far", "not ok"]
+    verdict: Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
     seal: str
     runs: int
     run: str
