@@ -84,8 +84,8 @@ class ChangedRun:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRuns:
-    """How many runs were verified to be `complete`, `whole so far` without an end, `erased`, `encrypted` by a key that is
-    not here, or `not ok`, and what was checked of their seals; `run` is one of them."""
+    """How many runs were verified to be `complete`, `whole so far` without an end, `erased`, `encrypted` by a key that
+    is not here, or `not ok`, and what was checked of their seals; `run` is one of them."""
 
     verdict: Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
     seal: str

@@ -184,7 +184,7 @@ class DatabaseRunStore:
             return self._open_journal()
 
         @cached_property
-        def contents(self) -> "ContentKeys":
+        def contents(self):  # untyped, as it is none of the public names
             """The keys of an encrypted store."""
             from engine_shim.store.content_keys import ContentKeys
 

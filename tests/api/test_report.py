@@ -17,12 +17,19 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def test_each_tenant_has_a_report_of_its_own_runs(host: Served) -> None:
-    headers = {name: host.issue(name, "admin", tenant=name) for name in TENANTS}
+@pytest.fixture(scope="module")
+def run(host: Served) -> str:
+    """A run of one tenant, in which a person has denied a call."""
+    header = host.issue("acme", "admin", tenant="acme")
     body = {"external": {"article": "A-17"}}
-    run = host.client.post("/workflows/buy/runs", json=body, headers=headers["acme"]).json()["run_id"]
+    made = str(host.client.post("/workflows/buy/runs", json=body, headers=header).json()["run_id"])
     denied = {"decision": "deny", "message": "<b>no</b>"}
-    host.client.post(f"/runs/{run}/decide", json=denied, headers=headers["acme"])
+    host.client.post(f"/runs/{made}/decide", json=denied, headers=header)
+    return made
+
+
+def test_each_tenant_has_a_report_of_its_own_runs(host: Served, run: str) -> None:
+    headers = {name: host.issue(name, "admin", tenant=name) for name in TENANTS}
     reports = {name: host.client.get("/report", headers=header).json() for name, header in headers.items()}
     acme, globex = reports["acme"], reports["globex"]
     assert list(acme) == list(Report.__annotations__)
@@ -47,7 +54,7 @@ def test_a_time_and_a_workflow_limit_it(host: Served) -> None:
         assert (answer.status_code, answer.json()["errors"][0]["where"]) == (422, "query/since")
 
 
-def test_it_is_a_page_without_a_script_as_well(host: Served) -> None:
+def test_it_is_a_page_without_a_script_as_well(host: Served, run: str) -> None:
     header = host.issue("pages", "read", tenant="acme")
     answer = host.client.get("/report/page", headers=header)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")

@@ -298,19 +298,17 @@ def erase(
 ) -> int:
     """Destroy what runs have recorded; their proof stays.
 
-    In an encrypted store the keys of the runs are destroyed, and the keys of the store replaced, so that copies of them
-    in free pages, logs and backups open nothing. The records stay, unreadable, and everything still verifies. In any
-    other store the records are deleted; the ledger keeps their head, and the command says what it cannot promise. The
-    ledger says who erased what, when, and why.
+    In an encrypted store the keys of the runs are destroyed, and those of the store replaced, so that no copy of them
+    opens anything; the records stay, unreadable, and still verify. In any other store the records are deleted, and the
+    command says what it cannot promise. The ledger keeps their heads, and who erased what, when and why.
 
     \b
     Examples:
       agent-core erase 20261128-142536-1f0c9a3e --why "request 71"
-      agent-core erase --conversation anna --dry-run
     """
-    from engine_shim.cli.records.erase import erase
+    from engine_shim.cli.records.erase import erase_named
 
-    return erase(runs or [], conversation, subject, why, store, dry_run=dry_run, as_json=as_json)
+    return erase_named(runs or [], conversation, subject, why, store, dry_run=dry_run, as_json=as_json)
 
 
 def retention(

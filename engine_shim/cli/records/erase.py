@@ -19,7 +19,7 @@ from utools.databases.store_address import StoreAddress
 from utools.defaults import host_context_store
 
 
-def erase(
+def erase_named(
     runs: Sequence[str],
     conversation: str | None,
     submitter: str | None,
