@@ -187,11 +187,16 @@ async def test_a_real_model_answers_or_ends_as_the_limits_say(root: Path) -> Non
 
 
 MESSAGES = [pytest.param(each[1], [call[0] for call in each[3]], id=each[0]) for each in SCENARIOS]
+TALKATIVE = ("echo", "a search, then a calculation with what it found", "a choice of a tool")
+"""Messages to which a small model says much before it reaches a limit."""
+FEW_AND_MANY_WORDS = [
+    pytest.param(*each.values, id=each.id, marks=pytest.mark.long if each.id in TALKATIVE else ()) for each in MESSAGES
+]
 
 
 @pytest.mark.exhaustive
 @needs_a_model
-@pytest.mark.parametrize(("message", "tools"), MESSAGES)
+@pytest.mark.parametrize(("message", "tools"), FEW_AND_MANY_WORDS)
 async def test_each_message_to_a_small_model_ends_as_the_limits_say(root: Path, message: str, tools: list[str]) -> None:
     assert FILE is not None
     journal = MemoryJournal()

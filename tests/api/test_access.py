@@ -317,9 +317,10 @@ def test_routes_of_a_service_that_was_never_started_are_all_refused(tmp_path: Pa
     service = Service.of_host(read_host_config(write_host(tmp_path)), tmp_path / "runs.db", is_open=True)
     routes = [each for each in create_router(service).routes if isinstance(each, APIRoute)]
 
+    app = FastAPI()
+    app.include_router(create_router(service))
+
     async def ask(route: APIRoute) -> int:
-        app = FastAPI()
-        app.include_router(create_router(service))
         path = re.sub(r"\{[^}]*\}", "x", route.path)
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://program") as client:
             return (await client.request(next(iter(route.methods)), path, json={})).status_code

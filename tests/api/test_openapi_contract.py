@@ -37,7 +37,7 @@ RARE = ("save_workflow", "complete_chat", "get_model", "show_tile")
 """Operations that succeed for few of the bodies, or paths, that are tried; other tests show them."""
 URL = "https://agents.example.com"
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
-MANY = 40
+MANY = 20
 STREAM = {"include-path-regex": "/events$", "request-timeout": 0.5, "max-stream-events": 3}
 """The events of a run that waits go on until it ends."""
 

@@ -117,7 +117,7 @@ def test_the_bench_of_conversations_prints_times_and_memory() -> None:
 @needs("psycopg_pool", "fastapi")
 @pytest.mark.exhaustive
 def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor() -> None:
-    rows = bench("--seconds", "20", script="soak.py", seconds=240)
+    rows = bench("--seconds", "12", script="soak.py", seconds=240)
     assert rows[-1] == "0 faults"
     (told,) = [row for row in rows if "from the second quarter to the last" in row]
     memory, descriptors = re.findall(r"([+-][\d.]+)", told)

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
-SHORT_S = 25.0
+SHORT_S = 15.0
 LIMIT_S = 2 * (HEALS_WITHIN_S + TELLS_WITHIN_S)
 """How much longer than its disturbances a soak may take."""
 ENGINES = [

@@ -115,9 +115,10 @@ def test_runs_are_recorded_beside_their_test_and_replayed(project: pytest.Pytest
     names = ["test_both-a-b-2.jsonl", "test_both-a-b.jsonl", "test_both-c-2.jsonl", "test_both-c.jsonl"]
     assert sorted(each.name for each in folder.iterdir()) == [*names, "test_desk.jsonl"]
     project.makepyfile(test_desk=(DESK + RECORDED).replace("ScriptedModel(REPLIES)", "None"))
-    run(project, "-n2").assert_outcomes(passed=3)
+    run(project).assert_outcomes(passed=3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("was", "now", "told"),
     [

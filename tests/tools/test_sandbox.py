@@ -176,7 +176,7 @@ def _search(root: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("act", [_read, _write, _search])
 def test_a_directory_that_is_swapped_meanwhile_never_leads_outside(
     root: Path, act: Callable[[Path], None], count: int
