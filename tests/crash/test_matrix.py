@@ -14,21 +14,6 @@ from support.crash.matrix_workflows import CASES
 from support.programs import json_lines
 
 
-@pytest.fixture(scope="module")
-def killed() -> dict[str, dict[str, Any]]:
-    """What came of each workflow that was killed in the middle, and once more."""
-    return {found["workflow"]: found for found in json_lines("crash.matrix", "--once")}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.xdist_group("matrix")
-@pytest.mark.parametrize("name", CASES)
-def test_killed_workflow_ends_as_if_undisturbed(name: str, killed: dict[str, dict[str, Any]]) -> None:
-    found = killed[name]
-    assert (found["problems"], found["repeats"], found["status"]) == ([], 0, CASES[name].ends)
-    assert (found["tried"], found["kills"], found["second_kills"]) == (1, 1, 1)
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("most", [13, pytest.param(33, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CASES)
@@ -58,17 +43,6 @@ FORKS = [
 def test_fork_whose_process_is_killed_at_any_point_is_there_to_go_on_with_or_to_make_again(name: str, at: Any) -> None:
     undisturbed, *forks = json_lines("crash.forks", name, *at)
     assert len(forks) >= min(undisturbed["passed"], 14)
-    check_forks(forks)
-
-
-@pytest.mark.exhaustive
-def test_fork_whose_process_is_killed_is_there_to_go_on_with_or_to_make_again() -> None:
-    _, *forks = json_lines("crash.forks", "chain", "flow/b.1", "0", "6")
-    assert len(forks) >= 3
-    check_forks(forks)
-
-
-def check_forks(forks: list[dict[str, Any]]) -> None:
     for each in forks:
         assert each["killed"], each
         assert each["same"] or each["skipped"], each

@@ -1,9 +1,8 @@
 """A run that is forked by a process which is killed at one point after another; prints a JSON line for each.
 
-The first line is of an undisturbed fork. Of one that passes 30 points or more every third is tried,
-or every STEP-th.
+The first line is of an undisturbed fork. Of one that passes 30 points or more every third is tried.
 
-python -m support.crash.forks WORKFLOW STRAND N [STEP]
+python -m support.crash.forks WORKFLOW STRAND N
 """
 
 import asyncio
@@ -57,7 +56,7 @@ def forked(attempt: Attempts, at: At, home: Path, killer: Killer) -> None:
     write(home / "told", told)
 
 
-def main(name: str, at: At, step: int = 0) -> None:
+def main(name: str, at: At) -> None:
     attempt = Attempts(CASES[name])
     usual, point = {"passed": 1}, 0
     while point <= usual["passed"]:
@@ -71,8 +70,8 @@ def main(name: str, at: At, step: int = 0) -> None:
             same = told["outputs"] == usual["outputs"]
             twice = happened_again(Ledger(home / "ledger").lines())
             print(json.dumps({"point": point, "killed": killed, **told, "same": same, "twice": twice}))
-        point += 1 if point == 0 else step or (1 if usual["passed"] < 30 else 3)
+        point += 1 if point == 0 or usual["passed"] < 30 else 3
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], (sys.argv[2], int(sys.argv[3])), *map(int, sys.argv[4:]))
+    main(sys.argv[1], (sys.argv[2], int(sys.argv[3])))

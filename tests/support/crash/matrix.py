@@ -2,7 +2,6 @@
 
     python -m support.crash.matrix [WORKFLOW …]      a table; every point is tried
     python -m support.crash.matrix --json WORKFLOW N the findings of one; of more than N points, every third, fifth, …
-    python -m support.crash.matrix --once            the findings of each, killed in the middle and once more
 
 Every attempt at a run is a process of its own, forked from one that never drives any. One kill in three is followed by
 a second one while the run goes on.
@@ -85,11 +84,6 @@ class Trials:
             self._trial(at, second=1 + number // 3 % 12 if number % 3 == 2 else None)
         return self.findings
 
-    def once(self) -> Findings:
-        """Try the point in the middle, and a second kill."""
-        self._trial(self.findings.points // 2, second=1)
-        return self.findings
-
     def _trial(self, at: int, second: int | None) -> None:
         """One run killed at its point `at`, perhaps once more while it goes on, and then driven to its end."""
         self.findings.tried += 1
@@ -135,10 +129,6 @@ class Trials:
 def main(words: list[str]) -> None:
     if words[:1] == ["--json"]:
         print(json.dumps(asdict(Trials(words[1]).all(int(words[2])))))
-        return
-    if words == ["--once"]:
-        for name in CASES:
-            print(json.dumps(asdict(Trials(name).once())))
         return
     columns = ("points", "kills", "second_kills", "in_doubt", "skipped", "repeats")
     total: Any = dict.fromkeys(columns, 0)

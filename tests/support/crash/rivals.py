@@ -1,8 +1,8 @@
 """Drivers that meet on one interrupted run, in processes of their own; prints one JSON line for each round.
 
-python -m support.crash.rivals claimed WORKFLOW [STEP]: two resume at once; who drives, writes when the other has ended
-python -m support.crash.rivals unclaimed WORKFLOW [STEP]: two drive at once, as nobody's claims are heard of elsewhere
-python -m support.crash.rivals orphaned WORKFLOW [STEP]: one resumes under a clock at which no claim ever runs out
+python -m support.crash.rivals claimed WORKFLOW: two resume at once; who drives, writes when the other has ended
+python -m support.crash.rivals unclaimed WORKFLOW: two drive at once, as nobody's claims are heard of elsewhere
+python -m support.crash.rivals orphaned WORKFLOW: one resumes under a clock at which no claim ever runs out
 """
 
 import asyncio
@@ -47,9 +47,9 @@ class Rivals:
         self.undisturbed = Undisturbed(self.attempt)
         self.points: int = self.undisturbed.report()["passed"]
 
-    def rounds(self, how: Callable[["Rivals", Path], Json], step: int = 0) -> None:
+    def rounds(self, how: Callable[["Rivals", Path], Json]) -> None:
         """One round after another, each on a run that was killed at another point."""
-        for at in range(5, self.points - 6, step or (1 if self.points < 30 else 3)):
+        for at in range(5, self.points - 6, 1 if self.points < 30 else 3):
             with home_of(self.case) as home:
                 pid = child(partial(self.attempt, home, "killed", Killer(at)))
                 killed = ended(pid) == -signal.SIGKILL
@@ -162,4 +162,4 @@ MEETINGS: dict[str, Any] = {"claimed": claimed, "unclaimed": unclaimed, "orphane
 
 
 if __name__ == "__main__":
-    Rivals(sys.argv[2]).rounds(MEETINGS[sys.argv[1]], *map(int, sys.argv[3:]))
+    Rivals(sys.argv[2]).rounds(MEETINGS[sys.argv[1]])
