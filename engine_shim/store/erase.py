@@ -17,10 +17,11 @@ from agent_core.journal.record import encode
 from agent_core.journal.signature import Keys
 from agent_core.statuses import ENDED
 from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
-from engine_shim.store.content_keys import SUBJECT, ContentKeys, unwrap, wrap
+from engine_shim.store.content_keys import SUBJECT, unwrap, wrap
 from engine_shim.store.database import Reader
-from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry
+from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, was_deleted
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.calls.store_encrypted import SUBJECT as ANSWERS
 from utools.databases.transaction import Transaction
 
 _CONTENTS: Final = ("passing_events", "run_callbacks", "run_traces")
@@ -72,6 +73,10 @@ def erase_runs(
     else:
         for run in erased.runs:
             _delete(store, run, erasure, keys)
+        for run in erased.before:
+            if not was_deleted(store.database, run):  # the erasure was interrupted
+                store.forget(run)
+        _clear_answers(store)
         erased.left = NOT_PROMISED
     return erased
 
@@ -79,13 +84,10 @@ def erase_runs(
 def renew_keys(store: DatabaseRunStore) -> str:
     """Replace the key of an encrypted store, and the operator's, so that older ones open nothing any more; gives what
     is left to the operator to do. No row of a journal is rewritten."""
-    contents, database = store.contents, store.database
-    operator = contents.operator_key()
-    operator.renew(_wrapped_key(store))
-    with database.writing() as db:
-        database.lock(db, SUBJECT)
-        _wrap_anew(contents, db)
-    return operator.drop_older()
+    with store.database.writing() as db:
+        store.database.lock(db, SUBJECT)
+        _renew(store, db)
+    return _drop_older(store)
 
 
 def find_runs(store: DatabaseRunStore, *, conversation: str | None = None, submitter: str | None = None) -> list[str]:
@@ -100,10 +102,16 @@ def find_runs(store: DatabaseRunStore, *, conversation: str | None = None, submi
 
 
 def was_erased(database: Reader, run: str) -> bool:
-    """Return whether the ledger says that a run was erased."""
+    """Return whether the ledger says that a run was erased, and no other run has taken its id since."""
     query = "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 2"
     entries = [read_entry(data) for (data,) in database.rows("ledger", query, run)]
-    return any(entry is not None and entry["kind"] == ERASED for entry in entries)
+    match [entry["kind"] for entry in entries if entry is not None]:
+        case ["erased", *_]:
+            return True
+        case ["deleted", "erased"]:
+            return not database.rows("rows", "SELECT 1 FROM rows WHERE run = ? LIMIT 1", run)
+        case _:
+            return False
 
 
 def list_erasures(database: Reader) -> Iterator[Entry]:
@@ -141,31 +149,38 @@ def _destroy_keys(
     store: DatabaseRunStore, subjects: Sequence[str], runs: Sequence[str], erasure: Erasure, keys: Keys | None
 ) -> str:
     """Destroy keys of contents, and replace those that have wrapped them; gives what is left to the operator."""
-    contents, database = store.contents, store.database
-    operator = contents.operator_key()
+    database = store.database
     if subjects:
-        operator.renew(_wrapped_key(store))
         with database.writing() as db:
             database.lock(db, SUBJECT)
-            for subject in subjects:
+            for subject in (*subjects, ANSWERS):
                 db.execute(_FORGET if subject in runs else _FORGET_WORDS, (subject,))
             for run in runs:
                 enter_erasure(database, db, run, partial(_complete, erasure=erasure, keys=keys))
                 _clear(db, run)
-            _wrap_anew(contents, db)
+            _renew(store, db)
         _clear_answers(store)
-    return operator.drop_older()
+    return _drop_older(store)
 
 
-def _wrapped_key(store: DatabaseRunStore) -> bytes:
-    found = store.database.rows("store_keys", "SELECT wrapped FROM store_keys ORDER BY n DESC LIMIT 1")
-    if not found:
+def _drop_older(store: DatabaseRunStore) -> str:
+    """Destroy what is older than the operator's key that is in use; no other renewal is under way meanwhile."""
+    with store.database.writing() as db:
+        store.database.lock(db, SUBJECT)
+        return store.contents.operator_key(db).drop_older(_wrapped_key(store, db))
+
+
+def _wrapped_key(store: DatabaseRunStore, db: Transaction) -> bytes:
+    found = db.execute("SELECT wrapped FROM store_keys ORDER BY n DESC LIMIT 1").fetchone()
+    if found is None:
         raise JournalError(f"{store.database.name} holds nothing that is encrypted")
-    return bytes(found[0][0])
+    return bytes(found[0])
 
 
-def _wrap_anew(contents: ContentKeys, db: Transaction) -> None:
-    """Give the store a new key, and wrap the keys of its contents by that."""
+def _renew(store: DatabaseRunStore, db: Transaction) -> None:
+    """Give the store a new key under a new one of the operator's, and wrap the keys of its contents by that."""
+    contents = store.contents
+    contents.operator_key(db).renew(_wrapped_key(store, db))
     n, old = contents.read_store_key(db)
     new = secrets.token_bytes(KEY_BYTES)
     db.execute("INSERT INTO store_keys (n, wrapped) VALUES (?, ?)", (n + 1, contents.operator_key(db).wrap(new)))
