@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import Approve, DefinitionError, JournalError, Keys, replay, verify
+from agent_core import Approve, DefinitionError, JournalError, Keys, replay, run_agent_sync, verify
 from agent_core.audit.excerpt import verify_excerpt
 from agent_core.encryption.operator_key import FileKey, make_key_text, make_operator_file
 from agent_core.encryption.record_cipher import derive_salt
@@ -253,6 +253,23 @@ def test_records_in_the_clear_are_refused(store: DatabaseRunStore, reopen: Open,
         for one, two in ((store, other), (other, store)):
             with pytest.raises(DefinitionError, match="is encrypted, and cannot be copied run by run"):
                 copy_runs(one, two)
+
+
+def test_a_journal_that_is_opened_by_its_place_writes_nothing_into_an_encrypted_store(
+    store: DatabaseRunStore, read_files: Search
+) -> None:
+    run_some(store, "r")
+    mark = f"ZINNIA{secrets.token_hex(4)}"
+    place = getattr(store, "path", None) or getattr(store.database.shared, "_url", "")
+    with pytest.raises(JournalError, match="is encrypted, and these records would not be"):
+        run_agent_sync(
+            {**CONFIG, "allowed_tools": [], "prompt": mark},
+            registry=[],
+            model=model(mark),
+            journal=place,
+            run_id="plain",
+        )
+    assert not held(mark, read_files())
 
 
 def test_a_run_that_waits_is_decided_and_forked(store: DatabaseRunStore, reopen: Open) -> None:
