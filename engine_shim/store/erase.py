@@ -63,11 +63,7 @@ def erase_runs(
     operator's key has to be renewed first; nothing is erased then. What was interrupted is finished when it is done
     again.
     """
-    erased = Erased()
-    for run in dict.fromkeys(runs):
-        (erased.before if was_erased(store.database, run) else erased.runs).append(run)
-    for run in erased.runs:
-        _check_erasable(store, run)
+    erased = plan_erasure(store, runs)
     if store.contents.is_encrypted:
         erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, erasure, keys)
     else:
@@ -79,6 +75,16 @@ def erase_runs(
         _clear_answers(store)
         erased.left = NOT_PROMISED
     return erased
+
+
+def plan_erasure(store: DatabaseRunStore, runs: Sequence[str]) -> Erased:
+    """Return which runs would be erased, and which were before. Raises as `erase_runs`."""
+    plan = Erased()
+    for run in dict.fromkeys(runs):
+        (plan.before if was_erased(store.database, run) else plan.runs).append(run)
+    for run in plan.runs:
+        _check_erasable(store, run)
+    return plan
 
 
 def renew_keys(store: DatabaseRunStore) -> str:
