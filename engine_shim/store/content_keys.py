@@ -114,6 +114,13 @@ class ContentKeys:
         """Return rows with their records, as far as they can be read here."""
         return list(_open(self._find_many(self.database, [run]).get(run, CLOSED), rows))
 
+    def check_readable(self, run: str) -> None:
+        """Unreadable for a run whose records were erased, or are encrypted by a key that is not here."""
+        if self.is_encrypted and self.database.rows("content_keys", _IS_THERE, run):
+            key = self._find_many(self.database, [run]).get(run, CLOSED)
+            if key in (CLOSED, ERASED):
+                raise Unreadable(run, erased=key == ERASED)
+
     def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
         """Return the lines of rows in a journal's file, with the key of encrypted records. Unreadable for those of a
         run that cannot be read here."""

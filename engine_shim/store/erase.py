@@ -18,10 +18,11 @@ from agent_core.journal.signature import Keys
 from agent_core.statuses import ENDED
 from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
 from engine_shim.store.content_keys import SUBJECT, unwrap, wrap
-from engine_shim.store.database import Reader
+from engine_shim.store.database import Database, Reader
 from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, was_deleted
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.calls.store_encrypted import SUBJECT as ANSWERS
+from utools.context.store_encrypted import subject_of
 from utools.databases.transaction import Transaction
 
 _CONTENTS: Final = ("passing_events", "run_callbacks", "run_traces")
@@ -64,6 +65,7 @@ def erase_runs(
     again.
     """
     erased = plan_erasure(store, runs)
+    remembered = _find_conversations(store.database, erased.runs, subjects)
     if store.contents.is_encrypted:
         erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, erasure, keys)
     else:
@@ -74,6 +76,9 @@ def erase_runs(
                 store.forget(run)
         _clear_answers(store)
         erased.left = NOT_PROMISED
+    if remembered:
+        told = f"the conversations {', '.join(remembered)} remember what was said there: --conversation erases it"
+        erased.left = "; ".join(filter(None, (erased.left, told)))
     return erased
 
 
@@ -136,6 +141,13 @@ def find_erasure_faults(database: Reader, keys: Keys) -> Iterator[dict[str, Any]
         why = keys.refuse_note(kid, code, _message_of(signed)) if kid else "it is not signed"
         if why is not None:
             yield {"run": entry["run"], "why": f"its erasure at {entry['at']} is not proven: {why}"}
+
+
+def _find_conversations(database: Database, runs: Sequence[str], subjects: Sequence[str]) -> list[str]:
+    """Return the conversations that some runs are turns of, but for those that are erased themselves."""
+    query = f"SELECT DISTINCT conversation FROM run_turns WHERE run IN {database.dialect.values}"
+    found = database.rows("run_turns", query, database.dialect.pack(list(runs)))
+    return sorted(name for (name,) in found if name is not None and subject_of(name) not in subjects)
 
 
 def _check_erasable(store: DatabaseRunStore, run: str) -> None:

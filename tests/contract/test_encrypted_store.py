@@ -386,6 +386,16 @@ def _id_of(store: DatabaseRunStore) -> str:
     return str(store.database.rows("store_identity", "SELECT store FROM store_identity")[0][0])
 
 
+def test_conversations_that_remember_what_was_erased_are_named(store: DatabaseRunStore) -> None:
+    run_some(store, "one", "two")
+    with store.database.writing() as db:
+        for run in ("one", "two"):
+            db.execute("INSERT INTO run_turns (run, agent, conversation) VALUES (?, 'helper', 'anna')", (run,))
+    left = erase_runs(store, ["one"], ERASURE, None).left
+    assert left == "the conversations anna remember what was said there: --conversation erases it"
+    assert erase_runs(store, ["two"], ERASURE, None, [subject_of("anna")]).left == ""
+
+
 def test_nothing_is_erased_of_a_run_that_goes_on(store: DatabaseRunStore) -> None:
     run_some(store, "r")
     run_some(store, "w", flow=WAITS)
