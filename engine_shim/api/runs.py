@@ -97,7 +97,8 @@ def run_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Return the events of a run from its beginning, or after Last-Event-ID, then those to come, until the run
         ends."""
-        await caller.tenant.runs.check_readable(run_id)
+        await caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.feeds.check_readable(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
         return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
 

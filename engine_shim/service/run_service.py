@@ -29,7 +29,6 @@ from engine_shim.service.run_view import RunView, check_exists, view_run
 from engine_shim.service.shares import MOST_RUNS, OverShare, Share, TooManyRuns
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import passing_events_of
-from engine_shim.store.run_store import DatabaseRunStore
 from utools.words.text import error_words
 
 AWAIT_S: Final = 15.0
@@ -247,12 +246,6 @@ class RunService:
         if self.driven.has_begun(run):
             return
         await self.store.run_blocking(check_exists, self.engine.store, run, self.engine.host)
-
-    async def check_readable(self, run: str) -> None:
-        """Unreadable for a run whose records nobody can follow here; RunNotFound as `check_exists`."""
-        await self.check_exists(run)
-        if isinstance(store := self.engine.store, DatabaseRunStore):
-            await self.store.run_blocking(store.contents.check_readable, run)
 
     async def check_goes_on(self, run: str) -> None:
         """RunNotFound when the store has no such run; DecisionError for one that was recorded without an engine."""
