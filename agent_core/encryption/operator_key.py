@@ -6,9 +6,10 @@ import os
 import secrets
 import shlex
 from dataclasses import dataclass, field
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from agent_core.encryption.record_cipher import KEY_BYTES, check_installed, decrypt, encrypt
 from agent_core.errors import DefinitionError, JournalError
@@ -36,8 +37,9 @@ class OperatorKey(Protocol):
         """Wrap from now on by another key than the one that has wrapped this; that one still unwraps."""
         ...
 
-    def drop_older(self) -> str:
-        """Destroy all keys but the one that wraps; gives what is left to the operator to do, if anything is."""
+    def drop_older(self, wrapped: bytes) -> str:
+        """Destroy all keys that are older than the one that has wrapped this; gives what is left to the operator to do,
+        if anything is."""
         ...
 
 
@@ -89,11 +91,12 @@ class VariableKey:
             message = "to erase, a newer key is needed in front of this one, with a comma between them"
             raise DefinitionError(f"{message}; `agent-core key new --encryption` makes one", where=self.where)
 
-    def drop_older(self) -> str:
-        if len(self.keys) == 1:
+    def drop_older(self, wrapped: bytes) -> str:
+        older = self.keys[_count_needed(self.keys, wrapped) :]
+        if not older:
             return ""
-        ids = ", ".join(_id_of(key).hex() for key in self.keys[1:])
-        return f"remove all keys but the first from {self.where}, and from wherever else they are kept: {ids}"
+        ids = ", ".join(_id_of(key).hex() for key in older)
+        return f"remove from {self.where}, and from wherever else they are kept, the keys {ids}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +124,11 @@ class FileKey:
         if wrapped[:_ID_BYTES] == _id_of(keys[0]):
             self._write((base64.b64decode(make_key_text()), *keys))
 
-    def drop_older(self) -> str:
+    def drop_older(self, wrapped: bytes) -> str:
         keys = self._read()
-        if len(keys) > 1:
-            self._write(keys[:1])
+        needed = _count_needed(keys, wrapped)
+        if len(keys) > needed:
+            self._write(keys[:needed])
         return ""
 
     def _is_bound(self) -> bool:
@@ -149,13 +153,19 @@ class FileKey:
         return _read_keys([line for line in lines if line.strip()], str(self.path))
 
     def _write(self, keys: tuple[bytes, ...]) -> None:
-        """Replace the file, and overwrite what it held before."""
-        with self.path.open("r+b") as old:
-            texts = [base64.b64encode(key).decode() for key in keys]
-            replace_text(self.path, "\n".join([f"{_STORE}{self.store}", *texts, ""]), _ME_ALONE)
-            old.write(bytes(os.fstat(old.fileno()).st_size))
-            old.flush()
-            os.fsync(old.fileno())
+        """Replace the file, and overwrite what it held before, as well as what a writer left beside it that died."""
+        path = self.path.resolve()  # what a link names, which would be replaced itself
+        text = "\n".join([f"{_STORE}{self.store}", *(base64.b64encode(key).decode() for key in keys), ""])
+        try:
+            with path.open("r+b") as old:
+                replace_text(path, text, _ME_ALONE)
+                _overwrite(old)
+            for left in path.parent.glob(f".{escape(path.name)}.*"):
+                with left.open("r+b") as old:
+                    _overwrite(old)
+                left.unlink()
+        except OSError as error:
+            raise DefinitionError(f"cannot be written: {error.strerror or error}", where=str(self.path)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +191,15 @@ class CommandKey:
     def renew(self, wrapped: bytes) -> None:
         call_command(self.words, "renew", wrapped)
 
-    def drop_older(self) -> str:
-        call_command(self.words, "drop", b"")
+    def drop_older(self, wrapped: bytes) -> str:
+        call_command(self.words, "drop", wrapped)
         return ""
+
+
+def _overwrite(file: BinaryIO) -> None:
+    file.write(bytes(os.fstat(file.fileno()).st_size))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _id_of(key: bytes) -> bytes:
@@ -200,6 +216,12 @@ def _unwrap(keys: tuple[bytes, ...], wrapped: bytes, where: str) -> bytes:
     if own is None:
         raise JournalError(f"the store is encrypted by the key {kid.hex()}, which {where} does not have")
     return decrypt(own, b"store", wrapped[_ID_BYTES:])
+
+
+def _count_needed(keys: tuple[bytes, ...], wrapped: bytes) -> int:
+    """Return how many keys, the newest first, reach to the one that has wrapped this; all where none has."""
+    ids = [_id_of(key) for key in keys]
+    return ids.index(wrapped[:_ID_BYTES]) + 1 if wrapped[:_ID_BYTES] in ids else len(keys)
 
 
 def _read_keys(texts: list[str], where: str) -> tuple[bytes, ...]:

@@ -10,7 +10,7 @@ from agent_core.journal.keeper import Keeper
 from agent_core.journal.record import Row, Tape, by_path, read_stored
 from agent_core.journal.rows_to_append import End, is_last_new, paths_of_ends, rows_to_append
 from agent_core.journal.storage_errors import PATIENCE_S
-from agent_core.journal.store import Ciphers
+from agent_core.journal.store import HAS_KEY, Ciphers, refuse_plain
 from utools.databases.postgres_database import Durability, PostgresDatabase
 from utools.databases.postgres_layout import PostgresLayout
 from utools.databases.transaction import Transaction
@@ -59,6 +59,7 @@ class PostgresJournal:
             if isinstance(source, str)
             else source
         )
+        self._is_checked = False
         self._in_doubt: dict[tuple[str, Row], str] = {}
         """Appends that may have been committed: their last row, which was new, and the transaction."""
 
@@ -79,6 +80,10 @@ class PostgresJournal:
             return False
         if self._ciphers is not None and not self._ciphers.is_plain:
             self._ciphers.check_rows(rows)
+        if self._ciphers is None and not self._is_checked:
+            has_keys = self._select("SELECT to_regclass('store_keys')")[0][0] is not None
+            refuse_plain(self._database.name, self._select(HAS_KEY) if has_keys else [])
+            self._is_checked = True
         with explained():
             return self._was_appended(run, rows[-1]) or self._append(run, rows)
 

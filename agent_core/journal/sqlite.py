@@ -15,7 +15,7 @@ from agent_core.journal.record import CLOSED, Row, Tape, by_path
 from agent_core.journal.rows_to_append import End, is_last_new, rows_to_append
 from agent_core.journal.sqlite_layout import LAYOUT
 from agent_core.journal.storage_errors import PATIENCE_S, explain, sqlite_code
-from agent_core.journal.store import Ciphers
+from agent_core.journal.store import HAS_KEY, Ciphers, refuse_plain
 from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, address
 from utools.threads import Threads
 
@@ -53,6 +53,8 @@ class SqliteJournal:
     """Its verbs are called in the event loop itself: they wait for no network."""
     _ciphers: Ciphers | None = None
     """What the store has whose records are encrypted."""
+    _is_checked = False
+    """Whether it is known that these are no records of an encrypted store, whose keys this journal does not have."""
 
     def __init__(
         self,
@@ -107,6 +109,9 @@ class SqliteJournal:
             return False
         if self._ciphers is not None and not self._ciphers.is_plain:
             self._ciphers.check_rows(rows)
+        if self._ciphers is None and not self._is_checked:
+            refuse_plain(str(self.path), self._select(HAS_KEY, table="store_keys"))
+            self._is_checked = True
         with self._explained("write to"), self._file.writing() as db:
             new = rows_to_append(run, rows, lambda path: _last(db, run, path), lambda row: _holds(db, run, row))
             db.executemany(
@@ -167,9 +172,9 @@ class SqliteJournal:
                 return self._ciphers.open_rows(run, rows)
         return rows
 
-    def _select(self, query: str, *values: str | int) -> list[Any]:
+    def _select(self, query: str, *values: str | int, table: str = "rows") -> list[Any]:
         with self._explained("read"):
-            return self._file.select("rows", query, *values)
+            return self._file.select(table, query, *values)
 
     @contextmanager
     def _explained(self, doing: str) -> Generator[None, None, None]:

@@ -1,12 +1,16 @@
 """The seam between a run and the store of its records."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from agent_core.encryption.record_cipher import Encrypt
+from agent_core.errors import JournalError
 from agent_core.journal.identity import StoreIdentity
 from agent_core.journal.record import Row, Tape
 from utools.threads import Threads
+
+HAS_KEY: Final = "SELECT 1 FROM store_keys LIMIT 1"
+"""Finds whether a store is encrypted, in the table that such a store has."""
 
 
 class Ciphers(Protocol):
@@ -53,6 +57,13 @@ def find_salt(journal: "Journal", run: str) -> bytes | None:
     """Return the secret by which single records of an encrypted run are shown; None for any other."""
     ciphers = ciphers_of(journal)
     return None if ciphers is None else ciphers.find_salt(run)
+
+
+def refuse_plain(name: str, has_key: Sequence[object]) -> None:
+    """JournalError for a journal that was opened by its place alone, where the store there is encrypted."""
+    if has_key:
+        hint = "write into it through its store: `open_store(…).journal`, or Engine(store=…)"
+        raise JournalError(f"{name} is encrypted, and these records would not be; {hint}")
 
 
 class Journal(Protocol):

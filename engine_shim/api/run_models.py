@@ -235,7 +235,8 @@ class SignalRequest(RequestBody):
 
 class Verdict(BaseModel):
     """Whether a run's records are whole: chains, end, and seal where the host has a key; `seal` says what was checked
-    of that, `why` why it is not ok."""
+    of that, `why` why it is not ok. Where its contents are `encrypted` by a key that is not here, or were `erased`, it
+    is not known whether the run is complete."""
 
     ok: bool
     complete: bool
@@ -244,6 +245,7 @@ class Verdict(BaseModel):
     first_bad: Json | None
     why: str | None
     seal: str
+    contents: Literal["read", "encrypted", "erased"]
 
 
 class ReplayRequest(RequestBody):
@@ -266,7 +268,7 @@ class ReplayedRun(BaseModel):
     """What came of a replay. Under another policy, `decisions` has both verdicts on each call."""
 
     outcome: Literal[
-        "identical", "diverged", "unfinished", "damaged", "unreadable", "changed", "outlived", "inapplicable"
+        "identical", "diverged", "unfinished", "damaged", "unreadable", "erased", "changed", "outlived", "inapplicable"
     ]
     identical: bool
     place: RecordPlace | None

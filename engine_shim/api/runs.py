@@ -88,7 +88,7 @@ def run_routes(access: Access) -> APIRouter:
     @router.get(
         "/runs/{run_id}/events",
         response_class=StreamingResponse,
-        responses={**EVENTS, **responses(404)},
+        responses={**EVENTS, **responses(404, 409)},
     )
     async def follow_run(
         run_id: str,
@@ -98,6 +98,7 @@ def run_routes(access: Access) -> APIRouter:
         """Return the events of a run from its beginning, or after Last-Event-ID, then those to come, until the run
         ends."""
         await caller.tenant.runs.check_exists(run_id)
+        await caller.tenant.runs.feeds.check_readable(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
         return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.open import VARIABLE, default_address, open_store
+from engine_shim.store.open import VARIABLE, check_encryption, default_address, open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress, read_address
 
@@ -18,17 +18,28 @@ def open_named_store(
     return open_store(find_address(named, config), patience=patience)
 
 
+def open_store_for_runs(named: StoreAddress | None, *, temporal: bool = False) -> DatabaseRunStore:
+    """Return the store that is named, or else found, to write runs into that no Engine of this host writes: encrypted,
+    if the host's are. DefinitionError where they cannot be."""
+    store, wanted = open_named_store(named), _read_configured(None, "encrypt") is True
+    check_encryption(store, wanted=wanted, where="encrypt", temporal=temporal)
+    return store
+
+
 def find_address(named: StoreAddress | None, config: Path | None = None) -> StoreAddress:
     """Return where the runs of this host are: as `named` by --store or AGENT_CORE_STORE, as `store` of the host
     configuration says, or in the user's data directory."""
-    if named is not None:
-        return named
-    return default_address(None if os.environ.get(VARIABLE) else _read_configured(config))
+    file = find_host_config(config)
+    if named is not None or os.environ.get(VARIABLE):
+        load_environment(file)  # it may have the key of the store
+        return default_address() if named is None else named
+    value = _read_configured(config, "store")
+    return default_address(read_address(value, file.parent) if file and isinstance(value, str) and value else None)
 
 
-def _read_configured(config: Path | None) -> StoreAddress | None:
-    """`store` of the host configuration, of which nothing else is looked at here. DefinitionError for a file that
-    cannot be read."""
+def _read_configured(config: Path | None, key: str) -> object:
+    """A key of the host configuration, of which nothing else is looked at here. DefinitionError for a file that cannot
+    be read."""
     file = find_host_config(config)
     if file is None:
         return None
@@ -36,5 +47,4 @@ def _read_configured(config: Path | None) -> StoreAddress | None:
 
     load_environment(file)  # it may have PGPASSWORD
     data = read_document(file, "the host configuration").data
-    value = data.get("store") if isinstance(data, dict) else None
-    return read_address(value, file.parent) if isinstance(value, str) and value else None
+    return data.get(key) if isinstance(data, dict) else None

@@ -16,7 +16,7 @@ from engine_shim.evals.read import Label, case_at, read_cases
 from engine_shim.evals.suite import MeasuredAgent, Suite
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
-from engine_shim.store.open import cipher_of, shared_database, store_of
+from engine_shim.store.open import check_encryption, cipher_of, shared_database, store_of
 from utools.document import read_document
 
 SHIPPED = Path(__file__).with_name("case_files")
@@ -87,6 +87,8 @@ def open_cases(path: Path, config: Path | None = None, *, shown: Path | None = N
     host = open_host(named)
     store = store_of(None, host.store_address)
     database = shared_database(store)  # as a run of this host, what it remembers is there
+    if file.host or agent:
+        check_encryption(store, wanted=host.encrypt, where=host.at("encrypt"), temporal=False)
     tools = build_registry(host, database, cipher_of(store)) if file.host or agent else None
     names = [written.labels[n].name for n in written.indexes]
     lines = {name: written.place(n) for n, name in zip(written.indexes, names, strict=True)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_core.audit.replay import Replay, replay_tape
-from agent_core.errors import Damaged, DefinitionError
+from agent_core.errors import Damaged, DefinitionError, Unreadable
 from agent_core.journal.chain import is_finished
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
@@ -17,7 +17,7 @@ from utools.words.text import error_words
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a replay: `outcome` is identical, diverged, unfinished, damaged or unreadable.
+    """What came of a replay: `outcome` is identical, diverged, unfinished, damaged, unreadable or erased.
 
     Under another policy it may also be changed, outlived (the run would have gone on where its tape ends), or
     inapplicable: the policy allows a tool that the run did not have. `place` is {strand, n} of the first difference or
@@ -55,6 +55,8 @@ def try_replay(
         outcome, place = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
         return Trial("damaged", {"strand": error.path, "n": error.n}, str(error))
+    except Unreadable as error:
+        return Trial("erased" if error.erased else "unreadable", None, str(error))
     except Exception as error:  # a sound chain over nonsense may break a loop in any way: the other runs go on
         if isinstance(error, DefinitionError) and error.where == "strand":
             raise

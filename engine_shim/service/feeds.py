@@ -16,7 +16,7 @@ from engine_shim.service.feed import Feed
 from engine_shim.service.feed_merge import Frame, Position, Show
 from engine_shim.store.async_store import AsyncRunStore
 from engine_shim.store.passing_events import PassingEvents
-from engine_shim.store.run_store import RunStore
+from engine_shim.store.run_store import DatabaseRunStore, RunStore
 
 HEARTBEAT: Final = b": still here\n\n"
 EXPECTED_S: Final = 5.0
@@ -125,6 +125,11 @@ class Feeds:
             for feed in feeds:
                 if feed.passing in found:
                     feed.wake()
+
+    async def check_readable(self, run: str) -> None:
+        """Unreadable for a run whose records were erased, or are encrypted by a key that is not here."""
+        if isinstance(self._store, DatabaseRunStore):
+            await self._runs.run_blocking(self._store.contents.check_readable, run)
 
     async def follow_many(
         self, wanted: Sequence[tuple[str, Position]], missing: Collection[int] = ()

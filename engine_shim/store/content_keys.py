@@ -4,6 +4,7 @@ The key of the store is wrapped by the operator's. What is erased loses its key;
 and the operator's too, so that copies of older wrapped keys, as in a backup, open nothing.
 """
 
+import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from agent_core.encryption.record_cipher import (
     encrypt,
     encrypter,
 )
-from agent_core.errors import DefinitionError, JournalError, Unreadable
+from agent_core.errors import DefinitionError, JournalAway, JournalError, Unreadable
 from agent_core.journal.jsonl_format import write_line
 from agent_core.journal.path import SEAL
 from agent_core.journal.record import CLOSED, ERASED, Row
@@ -30,6 +31,7 @@ from utools.databases.transaction import Transaction
 if TYPE_CHECKING:
     from agent_core.encryption.operator_key import OperatorKey
 
+log = logging.getLogger("engine_shim")
 SUBJECT: Final = "keys"
 _STATE: Final = "SELECT EXISTS (SELECT 1 FROM store_keys), EXISTS (SELECT 1 FROM rows)"
 _CURRENT: Final = "SELECT n, wrapped FROM store_keys ORDER BY n DESC LIMIT 1"
@@ -103,7 +105,14 @@ class ContentKeys:
 
     def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
         """Return rows with their records, as far as they can be read here."""
-        return list(_open(self.find(run), rows))
+        return list(_open(self._find_many(self.database, [run]).get(run, CLOSED), rows))
+
+    def check_readable(self, run: str) -> None:
+        """Unreadable for a run whose records were erased, or are encrypted by a key that is not here."""
+        if self.is_encrypted and self.database.rows("content_keys", _IS_THERE, run):
+            key = self._find_many(self.database, [run]).get(run, CLOSED)
+            if key in (CLOSED, ERASED):
+                raise Unreadable(run, erased=key == ERASED)
 
     def write_lines(self, run: str, rows: Iterable[Row]) -> bytes:
         """Return the lines of rows in a journal's file, with the key of encrypted records. Unreadable for those of a
@@ -128,15 +137,19 @@ class ContentKeys:
         return _ENCRYPTED + encrypt(self.make(subject), label.encode(), text.encode()).hex()
 
     def decrypt_text(self, subject: str, label: str, text: str) -> str | None:
-        """Return the text again; None where it was erased. Unreadable where its key is not here."""
+        """Return the text again; None where its key was destroyed, whether the subject has a newer one by now or not.
+        Unreadable where its key is not here."""
         if not text.startswith(_ENCRYPTED):
             return text
         key = self.find(subject)
-        if key == ERASED:
-            return None
-        if key == CLOSED:
+        if key == CLOSED and (not self.has_key or self.database.rows("content_keys", _IS_THERE, subject)):
             raise Unreadable(subject, erased=False)
-        return decrypt(key, label.encode(), bytes.fromhex(text.removeprefix(_ENCRYPTED))).decode()
+        if key in (CLOSED, ERASED):
+            return None
+        try:
+            return decrypt(key, label.encode(), bytes.fromhex(text.removeprefix(_ENCRYPTED))).decode()
+        except JournalError:
+            return None
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -144,7 +157,12 @@ class ContentKeys:
         """Return the key of a run or another subject; ERASED where it was destroyed, CLOSED where it cannot be had
         here."""
         found = self.database.rows("content_keys", _FIND, subject)
-        return self._unwrap(subject, *found[0]) if found else CLOSED
+        try:
+            return self._unwrap(subject, *found[0]) if found else CLOSED
+        except JournalError:  # the keys may have been replaced since
+            if (again := self.database.rows("content_keys", _FIND, subject)) in (found, []):
+                raise
+            return self._unwrap(subject, *again[0])
 
     def make(self, subject: str) -> bytes:
         """Return the key of a subject, made if there is none. Unreadable where it was erased."""
@@ -186,11 +204,21 @@ class ContentKeys:
         return read_operator_key(given, store, self.variable)
 
     def _find_many(self, database: Reader, subjects: Sequence[str]) -> dict[str, bytes]:
+        """Return the keys of some subjects, for reading: where the operator's key opens nothing, all is closed, and can
+        be verified."""
         if not subjects:
             return {}
         dialect = self.database.dialect
-        found = database.rows("content_keys", _FIND_MANY.format(values=dialect.values), dialect.pack(subjects))
-        return {subject: self._unwrap(subject, wrapped, by) for subject, wrapped, by in found}
+        query, chosen = _FIND_MANY.format(values=dialect.values), dialect.pack(subjects)
+        for reader in (database, self.database):  # keys that are replaced meanwhile are found at the second time
+            try:
+                return {each[0]: self._unwrap(*each) for each in reader.rows("content_keys", query, chosen)}
+            except JournalAway:
+                raise
+            except (DefinitionError, JournalError) as error:
+                refused = error
+        log.warning("%s", refused)
+        return {}
 
     def _unwrap(self, subject: str, wrapped: Any, by: Any) -> bytes:
         if wrapped is None:

@@ -17,10 +17,12 @@ from agent_core.journal.record import encode
 from agent_core.journal.signature import Keys
 from agent_core.statuses import ENDED
 from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
-from engine_shim.store.content_keys import SUBJECT, ContentKeys, unwrap, wrap
-from engine_shim.store.database import Reader
-from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry
+from engine_shim.store.content_keys import SUBJECT, unwrap, wrap
+from engine_shim.store.database import Database, Reader
+from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, was_deleted
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.calls.store_encrypted import SUBJECT as ANSWERS
+from utools.context.store_encrypted import subject_of
 from utools.databases.transaction import Transaction
 
 _CONTENTS: Final = ("passing_events", "run_callbacks", "run_traces")
@@ -62,30 +64,41 @@ def erase_runs(
     operator's key has to be renewed first; nothing is erased then. What was interrupted is finished when it is done
     again.
     """
-    erased = Erased()
-    for run in dict.fromkeys(runs):
-        (erased.before if was_erased(store.database, run) else erased.runs).append(run)
-    for run in erased.runs:
-        _check_erasable(store, run)
+    erased = plan_erasure(store, runs)
+    remembered = _find_conversations(store.database, erased.runs, subjects)
     if store.contents.is_encrypted:
         erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, erasure, keys)
     else:
         for run in erased.runs:
             _delete(store, run, erasure, keys)
+        for run in erased.before:
+            if not was_deleted(store.database, run):  # the erasure was interrupted
+                store.forget(run)
+        _clear_answers(store)
         erased.left = NOT_PROMISED
+    if remembered:
+        told = f"the conversations {', '.join(remembered)} remember what was said there: --conversation erases it"
+        erased.left = "; ".join(filter(None, (erased.left, told)))
     return erased
+
+
+def plan_erasure(store: DatabaseRunStore, runs: Sequence[str]) -> Erased:
+    """Return which runs would be erased, and which were before. Raises as `erase_runs`."""
+    plan = Erased()
+    for run in dict.fromkeys(runs):
+        (plan.before if was_erased(store.database, run) else plan.runs).append(run)
+    for run in plan.runs:
+        _check_erasable(store, run)
+    return plan
 
 
 def renew_keys(store: DatabaseRunStore) -> str:
     """Replace the key of an encrypted store, and the operator's, so that older ones open nothing any more; gives what
     is left to the operator to do. No row of a journal is rewritten."""
-    contents, database = store.contents, store.database
-    operator = contents.operator_key()
-    operator.renew(_wrapped_key(store))
-    with database.writing() as db:
-        database.lock(db, SUBJECT)
-        _wrap_anew(contents, db)
-    return operator.drop_older()
+    with store.database.writing() as db:
+        store.database.lock(db, SUBJECT)
+        _renew(store, db)
+    return _drop_older(store)
 
 
 def find_runs(store: DatabaseRunStore, *, conversation: str | None = None, submitter: str | None = None) -> list[str]:
@@ -100,10 +113,16 @@ def find_runs(store: DatabaseRunStore, *, conversation: str | None = None, submi
 
 
 def was_erased(database: Reader, run: str) -> bool:
-    """Return whether the ledger says that a run was erased."""
+    """Return whether the ledger says that a run was erased, and no other run has taken its id since."""
     query = "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 2"
     entries = [read_entry(data) for (data,) in database.rows("ledger", query, run)]
-    return any(entry is not None and entry["kind"] == ERASED for entry in entries)
+    match [entry["kind"] for entry in entries if entry is not None]:
+        case ["erased", *_]:
+            return True
+        case ["deleted", "erased"]:
+            return not database.rows("rows", "SELECT 1 FROM rows WHERE run = ? LIMIT 1", run)
+        case _:
+            return False
 
 
 def list_erasures(database: Reader) -> Iterator[Entry]:
@@ -124,6 +143,13 @@ def find_erasure_faults(database: Reader, keys: Keys) -> Iterator[dict[str, Any]
             yield {"run": entry["run"], "why": f"its erasure at {entry['at']} is not proven: {why}"}
 
 
+def _find_conversations(database: Database, runs: Sequence[str], subjects: Sequence[str]) -> list[str]:
+    """Return the conversations that some runs are turns of, but for those that are erased themselves."""
+    query = f"SELECT DISTINCT conversation FROM run_turns WHERE run IN {database.dialect.values}"
+    found = database.rows("run_turns", query, database.dialect.pack(list(runs)))
+    return sorted(name for (name,) in found if name is not None and subject_of(name) not in subjects)
+
+
 def _check_erasable(store: DatabaseRunStore, run: str) -> None:
     entry = store.entry(run)
     if entry is None:
@@ -141,31 +167,38 @@ def _destroy_keys(
     store: DatabaseRunStore, subjects: Sequence[str], runs: Sequence[str], erasure: Erasure, keys: Keys | None
 ) -> str:
     """Destroy keys of contents, and replace those that have wrapped them; gives what is left to the operator."""
-    contents, database = store.contents, store.database
-    operator = contents.operator_key()
+    database = store.database
     if subjects:
-        operator.renew(_wrapped_key(store))
         with database.writing() as db:
             database.lock(db, SUBJECT)
-            for subject in subjects:
+            for subject in (*subjects, ANSWERS):
                 db.execute(_FORGET if subject in runs else _FORGET_WORDS, (subject,))
             for run in runs:
                 enter_erasure(database, db, run, partial(_complete, erasure=erasure, keys=keys))
                 _clear(db, run)
-            _wrap_anew(contents, db)
+            _renew(store, db)
         _clear_answers(store)
-    return operator.drop_older()
+    return _drop_older(store)
 
 
-def _wrapped_key(store: DatabaseRunStore) -> bytes:
-    found = store.database.rows("store_keys", "SELECT wrapped FROM store_keys ORDER BY n DESC LIMIT 1")
-    if not found:
+def _drop_older(store: DatabaseRunStore) -> str:
+    """Destroy what is older than the operator's key that is in use; no other renewal is under way meanwhile."""
+    with store.database.writing() as db:
+        store.database.lock(db, SUBJECT)
+        return store.contents.operator_key(db).drop_older(_wrapped_key(store, db))
+
+
+def _wrapped_key(store: DatabaseRunStore, db: Transaction) -> bytes:
+    found = db.execute("SELECT wrapped FROM store_keys ORDER BY n DESC LIMIT 1").fetchone()
+    if found is None:
         raise JournalError(f"{store.database.name} holds nothing that is encrypted")
-    return bytes(found[0][0])
+    return bytes(found[0])
 
 
-def _wrap_anew(contents: ContentKeys, db: Transaction) -> None:
-    """Give the store a new key, and wrap the keys of its contents by that."""
+def _renew(store: DatabaseRunStore, db: Transaction) -> None:
+    """Give the store a new key under a new one of the operator's, and wrap the keys of its contents by that."""
+    contents = store.contents
+    contents.operator_key(db).renew(_wrapped_key(store, db))
     n, old = contents.read_store_key(db)
     new = secrets.token_bytes(KEY_BYTES)
     db.execute("INSERT INTO store_keys (n, wrapped) VALUES (?, ?)", (n + 1, contents.operator_key(db).wrap(new)))

@@ -7,14 +7,16 @@ import json
 import secrets
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core import Approve, DefinitionError, JournalError, Keys, replay, verify
+from agent_core import Approve, DefinitionError, JournalError, Keys, replay, run_agent_sync, verify
 from agent_core.audit.excerpt import verify_excerpt
 from agent_core.encryption.operator_key import FileKey, make_key_text, make_operator_file
 from agent_core.encryption.record_cipher import derive_salt
@@ -28,6 +30,7 @@ from agent_core.models import ScriptedModel
 from agent_core.run.secrets import verifying_keys
 from engine_shim import Engine
 from engine_shim.runs.loops import LOOPS
+from engine_shim.store import content_keys
 from engine_shim.store.callbacks import RunCallback, read_callback, save_callback
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunFilter
@@ -181,6 +184,43 @@ def test_without_its_key_a_run_verifies_and_is_not_read(
     assert again.entry("another") is None or not again.journal.load("another")
 
 
+def test_a_run_verifies_under_a_key_that_is_not_its_own(
+    store: DatabaseRunStore, reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: Path
+) -> None:
+    run_some(store, "r")
+    content_keys._OPENED.clear()
+    make_operator_file(other := tmp_path / "other.key")
+    key.chmod(0o644)
+    for given in (str(other), make_key_text(), str(tmp_path / "none.key"), str(key)):
+        monkeypatch.setenv(VARIABLE, given)
+        again = reopen()
+        found = verify(again.journal, run_id="r")
+        assert (found.ok, found.contents) == (True, "encrypted"), given
+        assert prove_store(again.database).ok
+        with pytest.raises((JournalError, DefinitionError)) as refused:
+            asyncio.run(Engine(store=again).resume("r"))
+        assert not isinstance(refused.value, Unreadable) or "set AGENT_CORE_ENCRYPTION_KEY" in str(refused.value)
+
+
+def test_a_key_that_is_replaced_while_it_is_read_is_read_again(
+    store: DatabaseRunStore, reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r")
+    again, unwrap = reopen(), FileKey.unwrap
+
+    def rotate_first(self: FileKey, wrapped: bytes) -> bytes:
+        monkeypatch.setattr(FileKey, "unwrap", unwrap)
+        renew_keys(store)
+        content_keys._OPENED.clear()
+        return unwrap(self, wrapped)
+
+    for read in (again.journal.load, lambda run: again.contents.find_encrypter(run)):
+        content_keys._OPENED.clear()
+        monkeypatch.setattr(FileKey, "unwrap", rotate_first)
+        read("r")
+    assert verify(again.journal, run_id="r").contents == "read"
+
+
 def test_damage_is_found_with_and_without_the_key(
     store: DatabaseRunStore, reopen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +253,23 @@ def test_records_in_the_clear_are_refused(store: DatabaseRunStore, reopen: Open,
         for one, two in ((store, other), (other, store)):
             with pytest.raises(DefinitionError, match="is encrypted, and cannot be copied run by run"):
                 copy_runs(one, two)
+
+
+def test_a_journal_that_is_opened_by_its_place_writes_nothing_into_an_encrypted_store(
+    store: DatabaseRunStore, read_files: Search
+) -> None:
+    run_some(store, "r")
+    mark = f"ZINNIA{secrets.token_hex(4)}"
+    place = getattr(store, "path", None) or getattr(store.database.shared, "_url", "")
+    with pytest.raises(JournalError, match="is encrypted, and these records would not be"):
+        run_agent_sync(
+            {**CONFIG, "allowed_tools": [], "prompt": mark},
+            registry=[],
+            model=model(mark),
+            journal=place,
+            run_id="plain",
+        )
+    assert not held(mark, read_files())
 
 
 def test_a_run_that_waits_is_decided_and_forked(store: DatabaseRunStore, reopen: Open) -> None:
@@ -268,8 +325,12 @@ def test_conversations_and_kept_answers_are_encrypted(store: DatabaseRunStore) -
         assert await answers.get("k") == "MARIGOLD"
         assert "MARIGOLD" not in str(await calls.get("k"))
         erase_runs(store, [], ERASURE, None, [subject_of("anna")])
-        with pytest.raises(Unreadable):
-            await turns.turns("anna")
+        assert await turns.turns("anna") == []
+        assert await answers.get("k") is None  # it may be what the erased have read
+        await answers.put("k", "MARIGOLD again", 60)
+        assert await answers.get("k") == "MARIGOLD again"
+        assert await turns.append("anna", "t2", turn)
+        assert await turns.turns("anna") == [turn]  # the conversation has begun anew, under a key of its own
 
     asyncio.run(talk())
 
@@ -325,6 +386,16 @@ def _id_of(store: DatabaseRunStore) -> str:
     return str(store.database.rows("store_identity", "SELECT store FROM store_identity")[0][0])
 
 
+def test_conversations_that_remember_what_was_erased_are_named(store: DatabaseRunStore) -> None:
+    run_some(store, "one", "two")
+    with store.database.writing() as db:
+        for run in ("one", "two"):
+            db.execute("INSERT INTO run_turns (run, agent, conversation) VALUES (?, 'helper', 'anna')", (run,))
+    left = erase_runs(store, ["one"], ERASURE, None).left
+    assert left == "the conversations anna remember what was said there: --conversation erases it"
+    assert erase_runs(store, ["two"], ERASURE, None, [subject_of("anna")]).left == ""
+
+
 def test_nothing_is_erased_of_a_run_that_goes_on(store: DatabaseRunStore) -> None:
     run_some(store, "r")
     run_some(store, "w", flow=WAITS)
@@ -357,6 +428,62 @@ def test_an_erasure_that_was_interrupted_is_finished_when_it_is_done_again(
     assert prove_store(again.database).ok
 
 
+@pytest.mark.parametrize("kind", ["file", "variable"])
+def test_no_key_is_dropped_that_the_store_is_still_wrapped_by(
+    store: DatabaseRunStore, reopen: Open, key: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Where an erasure ended before it was done, or a newer key was named for one that is yet to come."""
+    if kind == "variable":
+        old = make_key_text()
+        monkeypatch.setenv(VARIABLE, old)
+    run_some(store, "gone", "stays")
+    if kind == "variable":
+        monkeypatch.setenv(VARIABLE, f"{make_key_text()},{old}")
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(FileKey, "wrap", _die)
+            with pytest.raises(KeyboardInterrupt):
+                erase_runs(store, ["gone"], ERASURE, None)
+        assert len(key.read_text().splitlines()) == 3
+    assert erase_runs(store, [], ERASURE, None).left == ""
+    again = reopen()
+    content_keys._OPENED.clear()
+    found = verify(again.journal, run_id="stays")
+    assert (found.ok, found.contents) == (True, "read")
+
+
+def _die(*_: object) -> str:
+    raise KeyboardInterrupt
+
+
+def test_two_erasures_at_once_each_have_a_key_of_their_own(
+    store: DatabaseRunStore, reopen: Open, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one waits for the first: by the keys of neither anything can be opened that was wrapped before."""
+    run_some(store, "one", "two", "stays")
+    other, renew, seen = reopen(), FileKey.renew, list[bytes]()
+
+    def renew_slowly(self: FileKey, wrapped: bytes) -> None:
+        seen.append(wrapped)
+        renew(self, wrapped)
+        second.wait(0.2)
+
+    second = threading.Event()
+    monkeypatch.setattr(FileKey, "renew", renew_slowly)
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(lambda of, run: erase_runs(of, [run], ERASURE, None), (store, other), ("one", "two")))
+    assert len(set(seen)) == 2
+    operator = FileKey(key, _id_of(store))
+    for wrapped in seen:
+        with pytest.raises(JournalError, match=r"which .* does not have"):
+            operator.unwrap(wrapped)
+    assert [verify(reopen().journal, run_id=run).contents for run in ("one", "two", "stays")] == [
+        "erased",
+        "erased",
+        "read",
+    ]
+
+
 def test_rotation_rewrites_no_row(store: DatabaseRunStore, reopen: Open, key: Path) -> None:
     run_some(store, "r1", "r2")
     rows = store.database.rows("rows", "SELECT seq, hash, data FROM rows ORDER BY seq")
@@ -365,6 +492,23 @@ def test_rotation_rewrites_no_row(store: DatabaseRunStore, reopen: Open, key: Pa
     assert old != key.read_text()
     assert reopen().database.rows("rows", "SELECT seq, hash, data FROM rows ORDER BY seq") == rows
     assert verify(reopen().journal, run_id="r2").contents == "read"
+
+
+def test_an_erasure_of_a_plain_run_that_was_interrupted_is_finished(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = reopen()
+    run_some(store, "gone")
+    with monkeypatch.context() as patched:
+        patched.setattr(DatabaseRunStore, "forget", _die)
+        with pytest.raises(KeyboardInterrupt):
+            erase_runs(store, ["gone"], ERASURE, None)
+    assert erase_runs(store, ["gone"], ERASURE, None).before == ["gone"]
+    assert store.journal.load("gone") == {}
+    assert len(list(list_erasures(store.database))) == 1
+    run_some(store, "gone")  # another one, which took its id
+    assert erase_runs(store, ["gone"], ERASURE, None).runs == ["gone"]
+    assert store.journal.load("gone") == {}
 
 
 def test_a_plain_store_deletes_keeps_the_head_and_says_what_it_cannot_promise(reopen: Open, signed: Keys) -> None:
@@ -393,6 +537,36 @@ def test_a_file_is_the_key_of_one_store(store: DatabaseRunStore, key: Path, tmp_
             run_some(second, "r")
 
 
+def test_a_link_to_a_key_stays_one_and_what_a_dead_writer_left_is_destroyed(
+    store: DatabaseRunStore, reopen: Open, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link.key"
+    link.symlink_to(key)
+    monkeypatch.setenv(VARIABLE, str(link))
+    run_some(store, "gone", "stays")
+    left = key.with_name(f".{key.name}.4711")
+    left.write_bytes(key.read_bytes())
+    erase_runs(store, ["gone"], ERASURE, None)
+    assert link.is_symlink()
+    assert not left.exists()
+    monkeypatch.setenv(VARIABLE, str(key))
+    assert verify(reopen().journal, run_id="stays").contents == "read"
+
+
+def test_a_key_file_that_cannot_be_written_is_explained_and_nothing_is_erased(
+    store: DatabaseRunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("agent_core.encryption.operator_key.replace_text", refuse)
+    with pytest.raises(DefinitionError, match="cannot be written: No space left on device"):
+        erase_runs(store, ["r"], ERASURE, None)
+    assert verify(store.journal, run_id="r").contents == "read"
+
+
 def test_keys_in_a_variable_are_replaced_by_the_operator(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = make_key_text(), make_key_text()
     monkeypatch.setenv(VARIABLE, old)
@@ -403,7 +577,7 @@ def test_keys_in_a_variable_are_replaced_by_the_operator(reopen: Open, monkeypat
         erase_runs(store, ["gone"], ERASURE, None)
     assert verify(store.journal, run_id="gone").contents == "read"
     monkeypatch.setenv(VARIABLE, f"{new},{old}")
-    assert f"remove all keys but the first from {VARIABLE}" in erase_runs(store, ["gone"], ERASURE, None).left
+    assert f"remove from {VARIABLE}, and" in erase_runs(store, ["gone"], ERASURE, None).left
     monkeypatch.setenv(VARIABLE, new)
     assert [verify(reopen().journal, run_id=run).contents for run in ("gone", "stays")] == ["erased", "read"]
 

@@ -14,6 +14,7 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import load_host_config
 from engine_shim.store.open import shared_database
 from utools.context.store import ContextStore
+from utools.context.store_encrypted import EncryptedContextStore
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.context.turns import Turn
 from utools.databases.store_address import StoreAddress, is_url
@@ -80,15 +81,20 @@ def clear_session(session: str, named: StoreAddress | None, config: Path | None,
 def _ask(named: StoreAddress | None, config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:
     """Return what the store answers that is named, else that of this host."""
     load_host_config(config)  # with the environment of `.env`
-    if named is not None and not is_url(named):
-        return _ask_store(SqliteContextStore(named), ask)
-    with closing(open_named_store(named, config)) as runs:
+    is_file = named is not None and not is_url(named)
+    with closing(open_named_store(None if is_file else named, config)) as runs:
         database = shared_database(runs)
-        if named is not None and database is not None:
+        if named is None:
+            store = host_context_store(database=database)
+        elif is_file or database is None:
+            store = SqliteContextStore(named)
+        else:
             from utools.context.store_postgres import PostgresContextStore
 
-            return _ask_store(PostgresContextStore(database), ask)
-        return _ask_store(host_context_store(database=database), ask)
+            store = PostgresContextStore(database)
+        if runs.contents.is_encrypted:  # without its key, it says which is missing
+            store = EncryptedContextStore(store, runs.contents)
+        return _ask_store(store, ask)
 
 
 def _ask_store(store: ContextStore, ask: Callable[[ContextStore], Awaitable[T]]) -> T:

@@ -21,7 +21,7 @@ from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
 from engine_shim.evals.suite import FIXED, Suite
 from engine_shim.host.providers import open_providers
-from engine_shim.store.open import open_store
+from engine_shim.store.open import check_encryption, open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
@@ -92,6 +92,8 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
     """Return each variant on the same cases, one after the other."""
     providers = open_providers(suite.host, Path())
     store = open_store(options.store) if options.store else None
+    if store is not None:
+        check_encryption(store, wanted=suite.host.encrypt, where=suite.host.at("encrypt"), temporal=False)
     sides = "AB" if len(options.variants) > 1 else [""]
     try:
         models = [providers(each.model, each.settings) for each in options.variants]

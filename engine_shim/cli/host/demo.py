@@ -31,7 +31,7 @@ from engine_shim.cli.records.audit import describe_replay
 from engine_shim.cli.runs.live import drive
 from engine_shim.cli.runs.other_model import with_model
 from engine_shim.cli.runs.summary import exit_code, write_summary
-from engine_shim.cli.store import open_named_store
+from engine_shim.cli.store import open_store_for_runs
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.drive import RunResult
@@ -61,7 +61,7 @@ def show_demo(
         raise typer.BadParameter(f"{name} is shown with recorded replies, in processes of its own")
     if question:
         story = replace(story, question=question)
-    with closing(open_named_store(store)) as runs:
+    with closing(open_store_for_runs(store, temporal=on_temporal)) as runs:
         return _show(story, model and _from_here(model), runs, Options(store, as_json=as_json), on_temporal=on_temporal)
 
 

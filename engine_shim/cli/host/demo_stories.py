@@ -116,11 +116,11 @@ def _kill_after_write(event: Event) -> None:
 
 
 def _begin(run: str, directory: str, memory: str) -> None:
-    from engine_shim.cli.store import open_named_store
+    from engine_shim.cli.store import open_store_for_runs
 
     story = STORIES["crash"]
     registry = make_registry(story, Path(directory), Path(memory))
-    engine = Engine(registry, store=open_named_store(None))
+    engine = Engine(registry, store=open_store_for_runs(None))
     workflow = load_workflow(Path(directory) / "workflow.yaml")
     engine.run_sync(workflow, external={"message": story.question}, run_id=run, on_event=_kill_after_write)
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -95,13 +95,21 @@ def keys_of(host: Path | None, key: Path | None) -> Keys | None:
     return Keys(keyring=keyring)
 
 
+_CONTENTS: Final = {
+    "read": "",
+    "encrypted": "; its contents are encrypted, and cannot be read here",
+    "erased": "; its contents were erased",
+}
+
+
 def _describe_verification(found: Verification, status: OpenStatus | None) -> str:
     """Return what was found in a sentence; `status` is that of an intact run without an end."""
     if status is not None:
         whole = "ok" if found.ok else "intact"
-        return f"{whole}: {found.count} records, head {found.head}; {found.seal}; {OPEN[status]}: not complete yet"
+        told = f"{whole}: {found.count} records, head {found.head}; {found.seal}{_CONTENTS[found.contents]}"
+        return f"{told}; {OPEN[status]}: not complete yet"
     if found.ok:
-        return f"ok: {found.count} records, head {found.head}; {found.seal}"
+        return f"ok: {found.count} records, head {found.head}; {found.seal}{_CONTENTS[found.contents]}"
     bad = found.first_bad or {"strand": None, "line": None}
     location = "" if bad["strand"] is None else f" at {bad['strand']}:{bad['n']}"
     line = f", line {bad['line']}" if bad["line"] else ""

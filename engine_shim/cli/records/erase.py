@@ -11,7 +11,7 @@ from engine_shim.cli import output
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs
+from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs, plan_erasure
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store_encrypted import subject_of
@@ -38,7 +38,7 @@ def erase_named(
     try:
         found = list(runs) or find_runs(store, conversation=conversation, submitter=submitter)
         if dry_run:
-            erased = Erased(found)
+            erased = plan_erasure(store, found)
         else:
             subjects = [] if conversation is None else [subject_of(conversation)]
             erasure = Erasure(output.user(), now(), why)

@@ -13,12 +13,12 @@ from engine_shim.store.entries import RunFilter
 from engine_shim.store.journal_runs import list_runs
 from engine_shim.store.run_store import DatabaseRunStore
 
-_FINE: Final = {"identical", "unfinished", "inapplicable"}
+_FINE: Final = {"identical", "unfinished", "inapplicable", "erased"}
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The replay of one run: `outcome` is identical, diverged, unfinished, damaged or unreadable.
+    """The replay of one run: `outcome` is identical, diverged, unfinished, damaged, unreadable or erased.
 
     Under another policy it may also be changed, outlived (the run would have gone on where its tape ends), or
     inapplicable: the policy allows a tool that the run did not have.

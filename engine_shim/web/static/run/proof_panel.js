@@ -1,7 +1,7 @@
 // Verify and replay of a run: by the server, and the chains once more by this page itself.
 
 import { html, useState } from "../vendor/preact.js";
-import { ask, LONG_S } from "../kit/api.js";
+import { ask, LONG_S, Problem } from "../kit/api.js";
 import { Badge, Button, Failure, Notice, useAct } from "../kit/parts.js";
 import { show } from "../kit/text.js";
 import { number, t } from "../kit/words.js";
@@ -14,10 +14,9 @@ export function ProofPanel({ run, live, onBad, hrefOf }) {
   const [own, setOwn] = useState(null);
   const path = `runs/${encodeURIComponent(run)}`;
   const verify = useAct(async () => {
-    const { text } = await ask(`${path}/journal`, { as: "text", limit: LONG_S });
-    const verdict = verifyJournal(readJournal(text));
+    const verdict = await verifyHere(path);
     setOwn(verdict);
-    onBad(new Set(verdict.faults.map(({ strand, n }) => `${strand}:${n}`)));
+    onBad(new Set((verdict?.faults ?? []).map(({ strand, n }) => `${strand}:${n}`)));
     return ask(`${path}/verify`, { limit: LONG_S });
   });
   const replay = useAct(() => ask(`${path}/replay`, { body: {}, limit: LONG_S }));
@@ -36,14 +35,29 @@ export function ProofPanel({ run, live, onBad, hrefOf }) {
   </div>`;
 }
 
+/** What this page finds in the journal; null where the records cannot be read, which the server verifies alone. */
+async function verifyHere(path) {
+  try {
+    const { text } = await ask(`${path}/journal`, { as: "text", limit: LONG_S });
+    return verifyJournal(readJournal(text));
+  } catch (error) {
+    if (error instanceof Problem && error.kind === "unreadable") return null;
+    throw error;
+  }
+}
+
+/** What is said of records that cannot be read. */
+const CONTENTS = { encrypted: "Its contents are encrypted, and cannot be read here.", erased: "Its contents were erased." };
+
 function Verified({ verdict, hrefOf }) {
-  const { ok, complete, head, count, first_bad: firstBad, why, seal } = verdict;
+  const { ok, complete, head, count, first_bad: firstBad, why, seal, contents } = verdict;
   const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok);
   const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : t("The records are whole so far, and not finished.");
   return html`<${Notice} tone=${ok ? "good" : isBad ? "bad" : "wait"} title=${title} live=${true}>
-    <p><${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} /> ${t("{n} records", { n: number(count) })}</p>
+    <p>${!CONTENTS[contents] && html`<${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} />`} ${t("{n} records", { n: number(count) })}</p>
     <p class="head-line">${t("head")} <code>${head}</code></p>
     <p>${t("seal")}: ${show(sayWhatServerSays(seal))}</p>
+    ${CONTENTS[contents] && html`<p>${t(CONTENTS[contents])}</p>`}
     ${why && html`<p class=${isBad ? "fault" : ""}>${firstBad && html`<a href=${hrefOf(firstBad)}>${show(`${firstBad.strand}:${firstBad.n}`)}</a>: `}${show(t(why))}</p>`}
   <//>`;
 }
@@ -51,7 +65,7 @@ function Verified({ verdict, hrefOf }) {
 function Replayed({ replay, hrefOf }) {
   const { outcome, steps, divergence, why } = replay;
   const good = outcome === "identical";
-  return html`<${Notice} tone=${good ? "good" : outcome === "unfinished" ? "wait" : "bad"} live=${true}
+  return html`<${Notice} tone=${good ? "good" : outcome === "unfinished" || outcome === "erased" ? "wait" : "bad"} live=${true}
     title=${good ? t("The replay is identical: every decision came out the same.") : t(outcome)}>
     <p>${t("{n} steps replayed", { n: number(steps) })}</p>
     ${divergence && html`<p class="fault"><a href=${hrefOf(divergence)}>${show(`${divergence.strand}:${divergence.n}`)}</a> ${show(why ?? "")}</p>`}

@@ -14,8 +14,8 @@ const ROW_HEIGHT = 45;
 const HEAD = 12;
 const WHY = 300;
 /** What stands in the place of a replay that there was none of. */
-const UNREPLAYED = new Set(["damaged", "unreadable", "inapplicable"]);
-const TONES = { "not checked": "warn", outlived: "wait", inapplicable: "plain" };
+const UNREPLAYED = new Set(["damaged", "unreadable", "inapplicable", "erased"]);
+const TONES = { "not checked": "warn", outlived: "wait", inapplicable: "plain", erased: "plain" };
 
 /** The counts: each is a button that shows the runs of that verdict alone. */
 export function Counts({ rows, chosen, onChoose }) {

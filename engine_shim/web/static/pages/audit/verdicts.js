@@ -4,7 +4,7 @@ import { writeJson } from "../../kit/json.js";
 import { isBroken } from "../../run/seal.js";
 
 /** The verdicts in the order of their weight: those that need somebody first. */
-export const VERDICTS = ["damaged", "diverged", "unreadable", "not checked", "changed", "outlived", "inapplicable", "unfinished", "identical"];
+export const VERDICTS = ["damaged", "diverged", "unreadable", "not checked", "changed", "outlived", "inapplicable", "erased", "unfinished", "identical"];
 
 const COLUMNS = ["run_id", "run_of", "status", "started_at", "verdict", "whole", "complete", "replay", "place", "changed_decisions", "decisions", "steps", "head", "count", "seal", "why"];
 
