@@ -138,9 +138,8 @@ def rewrite(store: Path, run: str, name: str, change: Callable[[Record], Record]
             previous = changed[-1].hash
     with closing(sqlite3.connect(store, isolation_level=None)) as db:
         db.execute("DELETE FROM rows WHERE run = ?", (name,))
-        db.executemany(
-            "INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", [(name, *row) for row in changed]
-        )
+        values = [(name, *row[:4]) for row in changed]
+        db.executemany("INSERT INTO rows (run, strand, n, hash, data) VALUES (?, ?, ?, ?, ?)", values)
 
 
 # ── replay --all ─────────────────────────────────────────────────────────────────────────────────
