@@ -197,8 +197,11 @@ class ContentKeys:
 
         given = os.environ.get(self.variable, "").strip()
         if not given:
-            message = f"{self.database.name} is encrypted, and needs the operator's key"
-            raise DefinitionError(f"{message}: `agent-core key new --encryption FILE` makes one", where=self.variable)
+            make = (
+                "the one that it was made with" if self._has_key else "`agent-core key new FILE --encryption` makes one"
+            )
+            message = f"{self.database.name} is encrypted, and needs the operator's key: {make}"
+            raise DefinitionError(message, where=self.variable)
         found = self.database.rows("store_identity", _STORE) if db is None else db.execute(_STORE).fetchall()
         store = found[0][0] if found else ""
         return read_operator_key(given, store, self.variable)

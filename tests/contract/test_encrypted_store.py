@@ -4,6 +4,7 @@ erased is gone from every file, while all of it still verifies."""
 import asyncio
 import base64
 import json
+import os
 import secrets
 import stat
 import sys
@@ -565,6 +566,14 @@ def test_a_key_file_that_cannot_be_written_is_explained_and_nothing_is_erased(
     with pytest.raises(DefinitionError, match="cannot be written: No space left on device"):
         erase_runs(store, ["r"], ERASURE, None)
     assert verify(store.journal, run_id="r").contents == "read"
+
+
+def test_who_erases_leaves_the_key_to_its_owner(store: DatabaseRunStore, key: Path) -> None:
+    run_some(store, "gone", "stays")
+    owner = 65534 if os.geteuid() == 0 else os.geteuid()  # only root can give files away
+    os.chown(key, owner, -1)
+    erase_runs(store, ["gone"], ERASURE, None)
+    assert (key.stat().st_uid, stat.S_IMODE(key.stat().st_mode)) == (owner, 0o600)
 
 
 def test_keys_in_a_variable_are_replaced_by_the_operator(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
