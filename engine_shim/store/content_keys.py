@@ -197,10 +197,8 @@ class ContentKeys:
 
         given = os.environ.get(self.variable, "").strip()
         if not given:
-            make = (
-                "the one that it was made with" if self._has_key else "`agent-core key new FILE --encryption` makes one"
-            )
-            message = f"{self.database.name} is encrypted, and needs the operator's key: {make}"
+            own = "that with which it was made" if self._has_key else "`agent-core key new FILE --encryption` makes one"
+            message = f"{self.database.name} is encrypted, and needs the operator's key: {own}"
             raise DefinitionError(message, where=self.variable)
         found = self.database.rows("store_identity", _STORE) if db is None else db.execute(_STORE).fetchall()
         store = found[0][0] if found else ""
