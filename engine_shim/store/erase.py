@@ -32,8 +32,8 @@ _FORGET: Final = "UPDATE content_keys SET wrapped = NULL WHERE subject = ?"
 _FORGET_WORDS: Final = "DELETE FROM content_keys WHERE subject = ?"
 """A conversation may begin anew under its name."""
 NOT_PROMISED: Final = (
-    "the records were deleted; backups of the store may still have them, and so may the log of a database server and "
-    "the disk below: only an encrypted store can promise more"
+    "the records were deleted; backups of the store may still have them, and so may its write-ahead log, that of a "
+    "database server, and the disk below: only an encrypted store can promise more"
 )
 
 
