@@ -154,7 +154,7 @@ def _check_run(database: Reader, proof: LedgerProof, run: str, entry: Entry, *, 
     proof.ended, proof.rested = proof.ended + has_ended, proof.rested + (not has_ended)
     proof.erased += entry["kind"] == ERASED
     head, count = find_head(database.rows("rows", ENDS, run))
-    then = f"it {_DID.get(entry['kind'], 'was ' + str(entry['status']))} at {entry['at']}"
+    then = f"it {_DID.get(entry['kind']) or 'was ' + str(entry['status'])} at {entry['at']}"
     if not count:
         proof.faults.append({"run": run, "why": f"{then}, and is gone"})
     elif not has_ended and is_there:

@@ -304,7 +304,7 @@ def erase(
 
     \b
     Examples:
-      agent-core erase 20261128-142536-1f0c9a3e --why "request 71"
+      agent-core erase last --why "request 71"
     """
     from engine_shim.cli.records.erase import erase_named
 

@@ -8,10 +8,11 @@ import typer
 from agent_core.run.clock import now
 from agent_core.run.secrets import signing_keys
 from engine_shim.cli import output
+from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs, plan_erasure
+from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs, plan_erasure, was_erased
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store_encrypted import subject_of
@@ -36,7 +37,8 @@ def erase_named(
     load_environment(find_host_config())
     store = open_named_store(path)
     try:
-        found = list(runs) or find_runs(store, conversation=conversation, submitter=submitter)
+        named = [name if was_erased(store.database, name) else find_run(name, store) for name in runs]
+        found = named or find_runs(store, conversation=conversation, submitter=submitter)
         if dry_run:
             erased = plan_erasure(store, found)
         else:
