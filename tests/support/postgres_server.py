@@ -23,7 +23,7 @@ import pytest
 NOBODY = 65534
 PASSWORD = "hunter22"
 SECONDS = 30.0
-CONNECTIONS = 20
+CONNECTIONS = 32
 TRUST, SCRAM = b"R\0\0\0\x08\0\0\0\0", b"R\0\0\0\x17\0\0\0\x0a"
 """How it answers who comes: no password is needed, or that is how it is to be proved."""
 
