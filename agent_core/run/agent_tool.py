@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from functools import cache
 
+from pydantic import BaseModel
+
 from agent_core.config import AgentConfig
 from agent_core.models.client import ModelClient
 from agent_core.outputs import Json
@@ -60,6 +62,9 @@ def agent_tool(registry: ToolRegistry | Iterable[Tool], model: ModelClient | str
 @cache
 def _node_schema() -> Json:
     """Return the ConfigSchema: a model that calls an agent sends it a prompt; every other key is the author's."""
+    for field in AgentConfig.model_fields.values():
+        if isinstance(field.default, BaseModel):
+            type(field.default).model_rebuild()  # pydantic 2.12 writes no default of a model that is not built yet
     schema = AgentConfig.model_json_schema()
     authored = {name: {**rule, "x-author": True} for name, rule in schema["properties"].items() if name != "prompt"}
     prompt = {**schema["properties"]["prompt"], "description": "The task."}
