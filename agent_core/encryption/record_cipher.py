@@ -6,7 +6,7 @@ is stored is `MARK` and the ciphertext with its code.
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from agent_core.errors import DefinitionError, JournalError
@@ -14,7 +14,6 @@ from agent_core.errors import DefinitionError, JournalError
 MARK: Final = b"\x01"
 """The first byte of what is encrypted; a record begins with a brace."""
 KEY_BYTES: Final = 32
-INSTALL: Final = "install agent-core[evidence]"
 _NONCE: Final = bytes(12)
 Encrypt = Callable[[str, int, bytes], bytes]
 """(strand, number, record) -> what is stored of it."""
@@ -22,10 +21,10 @@ Encrypt = Callable[[str, int, bytes], bytes]
 
 def check_installed(where: str) -> None:
     """DefinitionError where the library is missing that encrypts."""
-    try:
-        _cipher()
-    except ImportError:
-        raise DefinitionError(f"encryption needs the extra evidence: {INSTALL}", where=where) from None
+    from agent_core.evidence.ed25519 import INSTALL, is_installed
+
+    if not is_installed():
+        raise DefinitionError(f"encryption needs the extra evidence: {INSTALL}", where=where)
 
 
 def encrypter(run_key: bytes) -> Encrypt:
@@ -74,11 +73,6 @@ def _decrypt(key: bytes, label: bytes, stored: bytes) -> bytes:
 
 @lru_cache(maxsize=64)
 def _cipher_of(key: bytes) -> Any:
-    return _cipher()(key)
-
-
-@cache
-def _cipher() -> Any:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
-    return AESGCMSIV
+    return AESGCMSIV(key)

@@ -36,6 +36,26 @@ class Options:
         return shlex.join(["agent-core", *words, *options])
 
 
+def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[str, Any] | None = None) -> int:
+    """Write a file, or to stdout for `-`, and say where it is; in JSON with what else is told of it. BadParameter for a
+    place that cannot be written."""
+    data = content.encode() if isinstance(content, str) else content
+    if path == "-":
+        terminal.out().write(data.decode())
+        return OK
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        from typer import BadParameter
+
+        raise BadParameter(f"{path} cannot be written: {error.strerror}") from None
+    if as_json:
+        document({**(told or {}), "path": path})
+    else:
+        line(path)
+    return OK
+
+
 def document(value: Any) -> None:
     """Write one JSON document to stdout."""
     stdout = terminal.out()

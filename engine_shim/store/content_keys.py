@@ -64,7 +64,7 @@ class ContentKeys:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the store is encrypted, or will be with its first run. JournalError where that is wanted of a store
+        """Whether the store is encrypted, or will be with its first run. DefinitionError where that is wanted of one
         with plain runs."""
         if self._has_key or (self.is_plain and not self.wanted):
             return self._has_key
@@ -98,10 +98,14 @@ class ContentKeys:
 
     def check_rows(self, rows: Sequence[Row]) -> None:
         """JournalError for rows that would be written in the clear, though the store is encrypted; seals are."""
-        if not self.is_encrypted:
+        if not (self._has_key or self.is_encrypted):
             self.is_plain = True
-        elif any(row.stored is None and row.path != SEAL for row in rows):
-            raise JournalError(f"{self.database.name} is encrypted, and these records are not: see `find_encrypter`")
+            return
+        for row in rows:
+            if row.stored is None and row.path != SEAL:
+                raise JournalError(
+                    f"{self.database.name} is encrypted, and these records are not: see `find_encrypter`"
+                )
 
     def open_rows(self, run: str, rows: Sequence[Row]) -> list[Row]:
         """Return rows with their records, as far as they can be read here."""

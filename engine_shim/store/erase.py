@@ -19,7 +19,7 @@ from agent_core.statuses import ENDED
 from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
 from engine_shim.store.content_keys import SUBJECT, unwrap, wrap
 from engine_shim.store.database import Database, Reader
-from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, was_deleted
+from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, walk_entries, was_deleted
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.calls.store_encrypted import SUBJECT as ANSWERS
 from utools.context.store_encrypted import subject_of
@@ -29,7 +29,7 @@ _CONTENTS: Final = ("passing_events", "run_callbacks", "run_traces")
 """What is beside the records of a run, and says what it was about."""
 _KEYS: Final = "SELECT subject, wrapped FROM content_keys WHERE wrapped IS NOT NULL"
 _FORGET: Final = "UPDATE content_keys SET wrapped = NULL WHERE subject = ?"
-_FORGET_WORDS: Final = "DELETE FROM content_keys WHERE subject = ?"
+_FORGET_SUBJECT: Final = "DELETE FROM content_keys WHERE subject = ?"
 """A conversation may begin anew under its name."""
 NOT_PROMISED: Final = (
     "the records were deleted; backups of the store may still have them, and so may its write-ahead log, that of a "
@@ -38,8 +38,8 @@ NOT_PROMISED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Erasure:
-    """Who erases, and why."""
+class ErasureRequest:
+    """Who erases, when, and why."""
 
     by: str
     at: str
@@ -56,7 +56,11 @@ class Erased:
 
 
 def erase_runs(
-    store: DatabaseRunStore, runs: Sequence[str], erasure: Erasure, keys: Keys | None, subjects: Sequence[str] = ()
+    store: DatabaseRunStore,
+    runs: Sequence[str],
+    request: ErasureRequest,
+    keys: Keys | None,
+    subjects: Sequence[str] = (),
 ) -> Erased:
     """Destroy the contents of runs that have ended, and those of other `subjects`, such as conversations.
 
@@ -67,10 +71,10 @@ def erase_runs(
     erased = plan_erasure(store, runs)
     remembered = _find_conversations(store.database, erased.runs, subjects)
     if store.contents.is_encrypted:
-        erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, erasure, keys)
+        erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, request, keys)
     else:
         for run in erased.runs:
-            _delete(store, run, erasure, keys)
+            _delete(store, run, request, keys)
         for run in erased.before:
             if not was_deleted(store.database, run):  # the erasure was interrupted
                 store.forget(run)
@@ -126,11 +130,8 @@ def was_erased(database: Reader, run: str) -> bool:
 
 
 def list_erasures(database: Reader) -> Iterator[Entry]:
-    """Yield the entries of the ledger that tell of erasures, the oldest first."""
-    for (data,) in database.rows("ledger", "SELECT data FROM ledger ORDER BY seq"):
-        entry = read_entry(data)
-        if entry is not None and entry["kind"] == ERASED:
-            yield entry
+    """Return the entries of the ledger that tell of erasures, the oldest first."""
+    return (entry for entry in walk_entries(database) if entry["kind"] == ERASED)
 
 
 def find_erasure_faults(database: Reader, keys: Keys) -> Iterator[dict[str, Any]]:
@@ -164,7 +165,7 @@ def _check_erasable(store: DatabaseRunStore, run: str) -> None:
 
 
 def _destroy_keys(
-    store: DatabaseRunStore, subjects: Sequence[str], runs: Sequence[str], erasure: Erasure, keys: Keys | None
+    store: DatabaseRunStore, subjects: Sequence[str], runs: Sequence[str], request: ErasureRequest, keys: Keys | None
 ) -> str:
     """Destroy keys of contents, and replace those that have wrapped them; gives what is left to the operator."""
     database = store.database
@@ -172,9 +173,9 @@ def _destroy_keys(
         with database.writing() as db:
             database.lock(db, SUBJECT)
             for subject in (*subjects, ANSWERS):
-                db.execute(_FORGET if subject in runs else _FORGET_WORDS, (subject,))
+                db.execute(_FORGET if subject in runs else _FORGET_SUBJECT, (subject,))
             for run in runs:
-                enter_erasure(database, db, run, partial(_complete, erasure=erasure, keys=keys))
+                enter_erasure(database, db, run, partial(_complete, request=request, keys=keys))
                 _clear(db, run)
             _renew(store, db)
         _clear_answers(store)
@@ -209,10 +210,10 @@ def _renew(store: DatabaseRunStore, db: Transaction) -> None:
     db.execute("DELETE FROM store_keys WHERE n <= ?", (n,))
 
 
-def _delete(store: DatabaseRunStore, run: str, erasure: Erasure, keys: Keys | None) -> None:
+def _delete(store: DatabaseRunStore, run: str, request: ErasureRequest, keys: Keys | None) -> None:
     """Delete the records of a run; the ledger keeps its head."""
     with store.database.writing(f"entry {run}") as db:
-        enter_erasure(store.database, db, run, partial(_complete, erasure=erasure, keys=keys))
+        enter_erasure(store.database, db, run, partial(_complete, request=request, keys=keys))
     store.forget(run)
 
 
@@ -229,9 +230,9 @@ def _clear_answers(store: DatabaseRunStore) -> None:
             db.execute("DELETE FROM kept_answers")
 
 
-def _complete(entry: Entry, erasure: Erasure, keys: Keys | None) -> Entry:
+def _complete(entry: Entry, request: ErasureRequest, keys: Keys | None) -> Entry:
     """Return the entry of an erasure: who, why, and a signature over all of it, where there is a key."""
-    entry = {**entry, "by": erasure.by, "why": erasure.why, "at": erasure.at}
+    entry = {**entry, "by": request.by, "why": request.why, "at": request.at}
     if keys is None or not keys.signer:
         return entry
     kid, code = keys.sign_note(_message_of(entry))

@@ -13,7 +13,7 @@ before it, bytes of the entry); the chain starts from SHA-256("ledger").
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
     AND n = (SELECT max(n) FROM rows WHERE run = one.run AND strand = one.strand)"""
 """The last row of each strand of a run."""
 _SEAL: Final = f"SELECT data FROM rows WHERE run = ? AND strand = '{SEAL}' ORDER BY n DESC LIMIT 1"
+_PAGE: Final = "SELECT seq, data FROM ledger WHERE seq > ? ORDER BY seq LIMIT 1000"
 _LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 Entry = Mapping[str, Any]
 
@@ -155,6 +156,14 @@ def read_entry(data: object) -> Entry | None:
         case _:
             is_entry = False
     return entry if is_entry else None
+
+
+def walk_entries(database: Reader) -> Iterator[Entry]:
+    """Yield the entries of a ledger, the oldest first, a page in memory at a time; `prove_store` says what is none."""
+    last = 0
+    while page := database.rows("ledger", _PAGE, last):
+        last = page[-1][0]
+        yield from (entry for _, data in page if (entry := read_entry(data)) is not None)
 
 
 def find_head(ends: Iterable[Sequence[Any]]) -> tuple[str, int]:

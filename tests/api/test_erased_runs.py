@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.encryption.operator_key import make_operator_file
 from engine_shim.store import content_keys
-from engine_shim.store.erase import Erasure, erase_runs
+from engine_shim.store.erase import ErasureRequest, erase_runs
 from support.optional import needs
 from support.served_host import served
 
@@ -19,7 +19,7 @@ def test_what_cannot_be_read_is_a_conflict_and_verifies(tmp_path: Path, monkeypa
     monkeypatch.setenv(VARIABLE, str(key))
     with served(tmp_path, encrypt=True) as host:
         gone, stays = (host.submit("desk", message="MARIGOLD")["run_id"] for _ in range(2))
-        erase_runs(host.store, [gone], Erasure("desk", "2026-11-29T12:00:00+00:00"), None)
+        erase_runs(host.store, [gone], ErasureRequest("desk", "2026-11-29T12:00:00+00:00"), None)
 
         def check(run: str, why: str, contents: str, outcome: str) -> None:
             for path in ("journal", "events"):

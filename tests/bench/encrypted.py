@@ -63,7 +63,7 @@ def main(rounds: int = ROUNDS, steps: int = STEPS) -> None:
             pairs = [(drive(plain, f"r{n}", steps), drive(encrypted, f"r{n}", steps)) for n in range(rounds)]
             ratio = median(two / one for one, two in pairs)
             each = [1e6 * median(times) / steps for times in zip(*pairs, strict=True)]
-            print(f"a step, encrypted : plain   {ratio:.2f} ({each[1]:.0f} : {each[0]:.0f} us of CPU)")
+            print(f"a step, encrypted : plain   {ratio:.3f} ({each[1]:.0f} : {each[0]:.0f} us of CPU)")
             size = "SELECT sum(length(data)) FROM rows WHERE run = 'r0'"
             sizes = [store.database.rows("rows", size)[0][0] for store in (plain, encrypted)]
             print(f"bytes of records            {sizes[1] / sizes[0]:.2f}")

@@ -35,7 +35,7 @@ from engine_shim.store import content_keys
 from engine_shim.store.callbacks import RunCallback, read_callback, save_callback
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunFilter
-from engine_shim.store.erase import Erasure, erase_runs, find_erasure_faults, list_erasures, renew_keys
+from engine_shim.store.erase import ErasureRequest, erase_runs, find_erasure_faults, list_erasures, renew_keys
 from engine_shim.store.excerpts import write_excerpt
 from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.open import cipher_of, open_store
@@ -51,7 +51,7 @@ from utools.context.store_memory import MemoryContextStore
 pytestmark = needs("cryptography")
 VARIABLE = "AGENT_CORE_ENCRYPTION_KEY"
 POSTGRES = pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))
-ERASURE = Erasure("desk", "2026-11-29T12:00:00+00:00", "request 71")
+REQUEST = ErasureRequest("desk", "2026-11-29T12:00:00+00:00", "request 71")
 SECRET = "MARIGOLD"
 """What only runs say; a test that looks for it in all files of a server has one of its own."""
 CONFIG: dict[str, Any] = {
@@ -325,7 +325,7 @@ def test_conversations_and_kept_answers_are_encrypted(store: DatabaseRunStore) -
         await answers.put("k", "MARIGOLD", 60)
         assert await answers.get("k") == "MARIGOLD"
         assert "MARIGOLD" not in str(await calls.get("k"))
-        erase_runs(store, [], ERASURE, None, [subject_of("anna")])
+        erase_runs(store, [], REQUEST, None, [subject_of("anna")])
         assert await turns.turns("anna") == []
         assert await answers.get("k") is None  # it may be what the erased have read
         await answers.put("k", "MARIGOLD again", 60)
@@ -352,7 +352,7 @@ def test_what_is_erased_is_in_no_file_and_everything_verifies(
     before, own, operators = verify(store.journal, run_id="gone"), store.contents.find("gone"), key.read_text()
     wrapped = [bytes(each) for (each,) in store.database.rows("store_keys", "SELECT wrapped FROM store_keys")]
     kept = [bytes(each) for (each,) in store.database.rows("content_keys", "SELECT wrapped FROM content_keys")]
-    assert erase_runs(store, ["gone"], ERASURE, signed).runs == ["gone"]
+    assert erase_runs(store, ["gone"], REQUEST, signed).runs == ["gone"]
     found = read_files()
     assert not held(mark, found)
     assert own not in found
@@ -392,16 +392,34 @@ def test_conversations_that_remember_what_was_erased_are_named(store: DatabaseRu
     with store.database.writing() as db:
         for run in ("one", "two"):
             db.execute("INSERT INTO run_turns (run, agent, conversation) VALUES (?, 'helper', 'anna')", (run,))
-    left = erase_runs(store, ["one"], ERASURE, None).left
+    left = erase_runs(store, ["one"], REQUEST, None).left
     assert left == "the conversations anna remember what was said there: --conversation erases it"
-    assert erase_runs(store, ["two"], ERASURE, None, [subject_of("anna")]).left == ""
+    assert erase_runs(store, ["two"], REQUEST, None, [subject_of("anna")]).left == ""
+
+
+def test_what_is_beside_the_records_goes_with_them(store: DatabaseRunStore, key: Path) -> None:
+    """Also what the operator's file held before, for whoever reads its disk."""
+    run_some(store, "gone", "stays")
+    for run in ("gone", "stays"):
+        save_callback(store.contents, run, RunCallback("https://hooks.example/1", False))
+        PassingEvents(store).write([(run, Passing("flow", 1, [Piece("answer", "It is")]))])
+        with store.database.writing() as db:
+            db.execute("INSERT INTO run_turns VALUES (?, 'guide', 'anna')", (run,))
+    os.link(key, key.with_name("before"))
+    erase_runs(store, ["gone"], REQUEST, None)
+    for table in ("run_callbacks", "passing_events"):
+        assert store.database.rows(table, f"SELECT run FROM {table}") == [("stays",)]
+    turns = store.database.rows("run_turns", "SELECT run, conversation FROM run_turns ORDER BY run")
+    assert [tuple(turn) for turn in turns] == [("gone", None), ("stays", "anna")]
+    assert len(store.database.rows("store_keys", "SELECT n FROM store_keys")) == 1
+    assert set(key.with_name("before").read_bytes()) == {0}
 
 
 def test_nothing_is_erased_of_a_run_that_goes_on(store: DatabaseRunStore) -> None:
     run_some(store, "r")
     run_some(store, "w", flow=WAITS)
     with pytest.raises(DefinitionError, match="'w' has not ended: it is waiting"):
-        erase_runs(store, ["r", "w"], ERASURE, None)
+        erase_runs(store, ["r", "w"], REQUEST, None)
     assert verify(store.journal, run_id="r").contents == "read"
 
 
@@ -418,9 +436,9 @@ def test_an_erasure_that_was_interrupted_is_finished_when_it_is_done_again(
     with monkeypatch.context() as patched:
         patched.setattr(FileKey, at, die)
         with pytest.raises(KeyboardInterrupt):
-            erase_runs(store, ["gone"], ERASURE, None)
+            erase_runs(store, ["gone"], REQUEST, None)
     assert verify(reopen().journal, run_id="stays").contents == "read"
-    erase_runs(reopen(), ["gone"], ERASURE, None)
+    erase_runs(reopen(), ["gone"], REQUEST, None)
     again = reopen()
     assert verify(again.journal, run_id="gone").contents == "erased"
     assert verify(again.journal, run_id="stays").contents == "read"
@@ -444,9 +462,9 @@ def test_no_key_is_dropped_that_the_store_is_still_wrapped_by(
         with monkeypatch.context() as patched:
             patched.setattr(FileKey, "wrap", _die)
             with pytest.raises(KeyboardInterrupt):
-                erase_runs(store, ["gone"], ERASURE, None)
+                erase_runs(store, ["gone"], REQUEST, None)
         assert len(key.read_text().splitlines()) == 3
-    assert erase_runs(store, [], ERASURE, None).left == ""
+    assert erase_runs(store, [], REQUEST, None).left == ""
     again = reopen()
     content_keys._OPENED.clear()
     found = verify(again.journal, run_id="stays")
@@ -472,7 +490,7 @@ def test_two_erasures_at_once_each_have_a_key_of_their_own(
     second = threading.Event()
     monkeypatch.setattr(FileKey, "renew", renew_slowly)
     with ThreadPoolExecutor(2) as both:
-        list(both.map(lambda of, run: erase_runs(of, [run], ERASURE, None), (store, other), ("one", "two")))
+        list(both.map(lambda of, run: erase_runs(of, [run], REQUEST, None), (store, other), ("one", "two")))
     assert len(set(seen)) == 2
     operator = FileKey(key, _id_of(store))
     for wrapped in seen:
@@ -503,12 +521,12 @@ def test_an_erasure_of_a_plain_run_that_was_interrupted_is_finished(
     with monkeypatch.context() as patched:
         patched.setattr(DatabaseRunStore, "forget", _die)
         with pytest.raises(KeyboardInterrupt):
-            erase_runs(store, ["gone"], ERASURE, None)
-    assert erase_runs(store, ["gone"], ERASURE, None).before == ["gone"]
+            erase_runs(store, ["gone"], REQUEST, None)
+    assert erase_runs(store, ["gone"], REQUEST, None).before == ["gone"]
     assert store.journal.load("gone") == {}
     assert len(list(list_erasures(store.database))) == 1
     run_some(store, "gone")  # another one, which took its id
-    assert erase_runs(store, ["gone"], ERASURE, None).runs == ["gone"]
+    assert erase_runs(store, ["gone"], REQUEST, None).runs == ["gone"]
     assert store.journal.load("gone") == {}
 
 
@@ -516,14 +534,14 @@ def test_a_plain_store_deletes_keeps_the_head_and_says_what_it_cannot_promise(re
     store = reopen()
     run_some(store, "gone", "stays")
     head = verify(store.journal, run_id="gone").head
-    erased = erase_runs(store, ["gone"], ERASURE, signed)
+    erased = erase_runs(store, ["gone"], REQUEST, signed)
     assert "backups of the store may still have them" in erased.left
     assert store.journal.load("gone") == {}
     (entry,) = list_erasures(store.database)
     assert (entry["run"], entry["head"], entry["count"] > 0) == ("gone", head, True)
     assert list(find_erasure_faults(store.database, signed)) == []
     assert prove_store(store.database).ok
-    assert erase_runs(store, ["gone"], ERASURE, signed).before == ["gone"]
+    assert erase_runs(store, ["gone"], REQUEST, signed).before == ["gone"]
 
 
 # ── the operator's key ───────────────────────────────────────────────────────────────────────────
@@ -547,7 +565,7 @@ def test_a_link_to_a_key_stays_one_and_what_a_dead_writer_left_is_destroyed(
     run_some(store, "gone", "stays")
     left = key.with_name(f".{key.name}.4711")
     left.write_bytes(key.read_bytes())
-    erase_runs(store, ["gone"], ERASURE, None)
+    erase_runs(store, ["gone"], REQUEST, None)
     assert link.is_symlink()
     assert not left.exists()
     monkeypatch.setenv(VARIABLE, str(key))
@@ -564,7 +582,7 @@ def test_a_key_file_that_cannot_be_written_is_explained_and_nothing_is_erased(
 
     monkeypatch.setattr("agent_core.encryption.operator_key.replace_text", refuse)
     with pytest.raises(DefinitionError, match="cannot be written: No space left on device"):
-        erase_runs(store, ["r"], ERASURE, None)
+        erase_runs(store, ["r"], REQUEST, None)
     assert verify(store.journal, run_id="r").contents == "read"
 
 
@@ -572,7 +590,7 @@ def test_who_erases_leaves_the_key_to_its_owner(store: DatabaseRunStore, key: Pa
     run_some(store, "gone", "stays")
     owner = 65534 if os.geteuid() == 0 else os.geteuid()  # only root can give files away
     os.chown(key, owner, -1)
-    erase_runs(store, ["gone"], ERASURE, None)
+    erase_runs(store, ["gone"], REQUEST, None)
     assert (key.stat().st_uid, stat.S_IMODE(key.stat().st_mode)) == (owner, 0o600)
 
 
@@ -583,10 +601,10 @@ def test_keys_in_a_variable_are_replaced_by_the_operator(reopen: Open, monkeypat
     store.contents.want()
     run_some(store, "gone", "stays")
     with pytest.raises(DefinitionError, match="to erase, a newer key is needed in front of this one"):
-        erase_runs(store, ["gone"], ERASURE, None)
+        erase_runs(store, ["gone"], REQUEST, None)
     assert verify(store.journal, run_id="gone").contents == "read"
     monkeypatch.setenv(VARIABLE, f"{new},{old}")
-    assert f"remove from {VARIABLE}, and" in erase_runs(store, ["gone"], ERASURE, None).left
+    assert f"remove from {VARIABLE}, and" in erase_runs(store, ["gone"], REQUEST, None).left
     monkeypatch.setenv(VARIABLE, new)
     assert [verify(reopen().journal, run_id=run).contents for run in ("gone", "stays")] == ["erased", "read"]
 
@@ -620,7 +638,7 @@ def test_a_command_keeps_the_key_where_nobody_reads_it(
     run_some(store, "gone", "stays")
     (module,) = tmp_path.glob("module*")
     old = module.read_text()
-    erase_runs(store, ["gone"], ERASURE, None)
+    erase_runs(store, ["gone"], REQUEST, None)
     assert old not in module.read_text()
     assert [verify(reopen().journal, run_id=run).contents for run in ("gone", "stays")] == ["erased", "read"]
 
@@ -689,7 +707,7 @@ def test_records_of_an_encrypted_run_are_shown_alone(
     assert base64.b64encode(own).decode() not in text
     for part in (own, derive_salt(own)):
         assert part not in b"".join(bytes(row[0]) for row in store.database.rows("rows", "SELECT data FROM rows"))
-    erase_runs(store, ["r"], ERASURE, keys)
+    erase_runs(store, ["r"], REQUEST, keys)
     with pytest.raises(Unreadable):
         write_excerpt("r", tape, ["flow:0"], store, keys.keyring.signer())
     assert verify_excerpt(text, keys).ok

@@ -1,9 +1,7 @@
 """The command export --records: some records of a run, with what proves them to a stranger."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import typer
 
@@ -11,7 +9,7 @@ from agent_core.audit.verify import verify
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.evidence.ed25519 import check_installed
 from agent_core.journal.record import Tape
-from engine_shim.cli import output, terminal
+from engine_shim.cli import output
 from engine_shim.cli.evidence.ledger import find_signer
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.store.excerpts import WANTED, write_excerpt
@@ -32,29 +30,13 @@ def export_excerpt(
         if error.where == WANTED:
             raise typer.BadParameter(f"--records {error.value}: {error.message}") from None
         raise
-    told = {"records": len(json.loads(text)["records"])}
+    told = {"run": name, "records": len(json.loads(text)["records"])}
     if as_html:
         from engine_shim.web.run_page import write_excerpt_page  # which JSON does without
 
         text = write_excerpt_page(name, text)
     usual = f"{name}.excerpt.html" if as_html else f"{name}.json"  # the page of the whole run is `name.html`
-    return write_file(name, text, target or usual, as_json=as_json, told=told)
-
-
-def write_file(run: str, text: str, path: str, *, as_json: bool, told: Mapping[str, Any] | None = None) -> int:
-    """Write what is given to others of a run, and say where it is. BadParameter for a place that cannot be written."""
-    if path == "-":
-        terminal.out().write(text)
-        return output.OK
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
-    if as_json:
-        output.document({"run": run, "path": path, **(told or {})})
-    else:
-        output.line(path)
-    return output.OK
+    return output.write_file(text, target or usual, as_json=as_json, told=told)
 
 
 def load_sound(recorded: Recorded) -> tuple[str, Tape]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from agent_core.audit.foreign import make_receipts, make_statement, sign_statement
 from agent_core.evidence.ed25519 import check_installed
-from engine_shim.cli.evidence.excerpt import load_sound, write_file
+from engine_shim.cli import output
+from engine_shim.cli.evidence.excerpt import load_sound
 from engine_shim.cli.evidence.ledger import find_signer
 from engine_shim.cli.records.recorded import find_recorded
 from utools.databases.store_address import StoreAddress
@@ -19,7 +20,7 @@ def export_statement(run: str, address: StoreAddress | None, target: str | None,
     check_installed("--in-toto")
     name, tape = load_sound(find_recorded(run, address))
     envelope = sign_statement(make_statement(name, tape), find_signer())
-    return write_file(name, _encode(envelope), target or f"{name}.intoto.json", as_json=as_json)
+    return output.write_file(_encode(envelope), target or f"{name}.intoto.json", as_json=as_json, told={"run": name})
 
 
 def export_receipts(run: str, address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
@@ -29,7 +30,7 @@ def export_receipts(run: str, address: StoreAddress | None, target: str | None, 
     name, tape = load_sound(recorded)
     by = None if recorded.store is None else recorded.store.submitter(name)
     receipts = make_receipts(name, tape, find_signer(), NOBODY if by is None else f"{NOBODY}:{by}")
-    return write_file(name, _encode(receipts), target or f"{name}.receipts.json", as_json=as_json)
+    return output.write_file(_encode(receipts), target or f"{name}.receipts.json", as_json=as_json, told={"run": name})
 
 
 def _encode(document: Any) -> str:

@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from engine_shim.cli import output, terminal
+from engine_shim.cli import output
 from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import find_host_config
@@ -19,8 +17,6 @@ from engine_shim.report.report import Report, Table
 from engine_shim.store.entries import RunFilter
 from engine_shim.web.report_layout import TableLayout, find_command, list_head, read_layout, write_cell
 from utools.databases.store_address import StoreAddress, describe_address
-
-STDOUT = "-"
 
 
 def show_report(
@@ -49,17 +45,8 @@ def show_report(
 def _write_page(report: Report, to: str | None) -> int:
     from engine_shim.web.report_page import write_report_page
 
-    page = write_report_page(report)
-    path = to or f"report-{datetime.now(UTC).date().isoformat()}.html"
-    if path == STDOUT:
-        terminal.out().write(page)
-        return output.OK
-    try:
-        Path(path).write_text(page, "utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
-    output.line(path)
-    return output.OK
+    usual = f"report-{datetime.now(UTC).date().isoformat()}.html"
+    return output.write_file(write_report_page(report), to or usual, as_json=False)
 
 
 def _write_lines(report: Report) -> Iterator[str]:

@@ -12,7 +12,7 @@ from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.erase import Erased, Erasure, erase_runs, find_runs, plan_erasure, was_erased
+from engine_shim.store.erase import Erased, ErasureRequest, erase_runs, find_runs, plan_erasure, was_erased
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store_encrypted import subject_of
@@ -43,8 +43,8 @@ def erase_named(
             erased = plan_erasure(store, found)
         else:
             subjects = [] if conversation is None else [subject_of(conversation)]
-            erasure = Erasure(output.user(), now(), why)
-            erased = erase_runs(store, found, erasure, signing_keys(), subjects)
+            request = ErasureRequest(output.user(), now(), why)
+            erased = erase_runs(store, found, request, signing_keys(), subjects)
             if conversation is not None:
                 _clear_conversation(store, conversation)
     finally:

@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-import typer
-
 from agent_core.journal.jsonl_format import write_line
-from engine_shim.cli import output, terminal
+from engine_shim.cli import output
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.timeline import in_time
 from engine_shim.web.run_page import write_run_page
 from utools.databases.store_address import StoreAddress
-
-STDOUT = "-"
 
 
 def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: str | None, as_json: bool) -> int:
@@ -19,18 +15,7 @@ def export_run(run: str, store: StoreAddress | None, *, as_html: bool, target: s
     found, journal = _read_journal(find_recorded(run, store))
     content = write_run_page(found, journal).encode() if as_html else journal
     path = target or f"{found}.{'html' if as_html else 'jsonl'}"
-    if path == STDOUT:
-        terminal.out().write(content.decode())
-        return output.OK
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
-    if as_json:
-        output.document({"run": found, "path": path, "bytes": len(content)})
-    else:
-        output.line(path)
-    return output.OK
+    return output.write_file(content, path, as_json=as_json, told={"run": found, "bytes": len(content)})
 
 
 def _read_journal(recorded: Recorded) -> tuple[str, bytes]:
