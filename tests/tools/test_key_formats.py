@@ -1,6 +1,7 @@
 """Keys that are told by how they look: all of them are masked, and ordinary text is left alone; both are counted."""
 
 import base64
+import json
 import re
 import string
 from hashlib import sha256
@@ -261,6 +262,33 @@ def test_a_redactor_masks_formats_only_where_it_is_told_to() -> None:
     assert [("aws" in rule["formats"], rule["replacement"]) for rule in told.rules] == [(True, "[redacted:FORMAT]")]
     value = {"k": ["nothing here", 1]}
     assert told.value(value) is value
+
+
+def test_addresses_without_a_password_are_no_reason_to_look_at_each_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, looked = Redactor({}, formats=NAMES), list[str]()
+    monkeypatch.setattr(Redactor, "text", lambda _, text: looked.append(text) or text)
+    value = {"found": ["http://127.0.0.1:8080/v1?a=b@c", "https://example.com/a:b@c/d"], "by": "http://user@host:80/"}
+    assert told.value(value) is value
+    assert looked == []
+
+
+LOGINS = st.tuples(
+    st.sampled_from(["", "see https", '{"u": "', "\n"]),
+    st.sampled_from(["://", ":\\/\\/", ":\\u002f/"]),
+    st.sampled_from(["ann", "a.b~c", "%41nn"]),
+    st.sampled_from([":", "\\u003a", "/"]),
+    st.sampled_from(["p.w-1", "$(x)", "8080", "p\\u0061ss", "<pw>"]),
+    st.sampled_from(["@", "\\u0040", "/@"]),
+    st.sampled_from(["host", "[::1]", '"']),
+).map("".join)
+
+
+@given(LOGINS, st.integers(0, 2))
+def test_a_look_at_all_of_a_value_misses_nothing_that_is_in_its_texts(text: str, depth: int) -> None:
+    for _ in range(depth):
+        text = json.dumps([text])
+    told = Redactor({}, formats=NAMES)
+    assert told.value({"k": [text]}) == {"k": [told.text(text)]}
 
 
 @pytest.mark.parametrize("text", ["/" * 200_000 + "\n:_authToken=", "sk-" * 70_000 + " T3BlbkFJ", "eyJ" * 70_000 + "."])
