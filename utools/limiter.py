@@ -56,7 +56,11 @@ class Limiter:
         """Wait for a slot in a line; returns its number."""
         from asyncio import get_running_loop
 
-        number, granted = next(self._numbers), get_running_loop().create_future()
+        number = next(self._numbers)
+        self._change(lambda: self._take(number))
+        if number in self._taken:
+            return number
+        granted = get_running_loop().create_future()
         try:
             self._change(lambda: self._queue(line, number, granted))
             if number not in self._taken:
@@ -80,7 +84,15 @@ class Limiter:
             finally:
                 self._changing.release()
 
+    def _take(self, number: int) -> None:
+        """Take a free slot for which nobody waits: no loop need be woken for it."""
+        if not self._lines and not self.is_full:
+            self._taken.add(number)
+
     def _queue(self, line: Hashable, number: int, granted: "asyncio.Future[None]") -> None:
+        if number in self._taken:  # a change that another thread has made since
+            settle(granted, None)
+            return
         self._lines.setdefault(line, {})[number] = granted
         self._line_of[number] = line
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -114,14 +114,14 @@ ALL = RunFilter()
 def save_entry(db: "Transaction", entry: RunEntry) -> bool:
     """Add the entry, or replace the run's older one; whether it was done. The status of a run that has ended stays:
     another one was meant for before that."""
-    *columns, records, host, agent, conversation, submitter = astuple(entry)
+    columns = (entry.run, entry.workflow, entry.version, entry.status, entry.started_at, entry.base)
     if not db.execute(_SAVE, columns).rowcount:
         return False
-    db.execute(_SAVE_HOST, (entry.run, records, host))
-    if agent:
-        db.execute(_SAVE_TURN, (entry.run, agent, conversation))
-    if submitter is not None:
-        db.execute(_SAVE_SUBMISSION, (entry.run, submitter))
+    db.execute(_SAVE_HOST, (entry.run, entry.records, entry.host))
+    if entry.agent:
+        db.execute(_SAVE_TURN, (entry.run, entry.agent, entry.conversation))
+    if entry.submitter is not None:
+        db.execute(_SAVE_SUBMISSION, (entry.run, entry.submitter))
     return True
 
 

@@ -3,7 +3,6 @@
 `jsonschema` (Draft 2020-12) alone decides. Nothing is coerced and nothing is fetched.
 """
 
-import copy
 import json
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
@@ -93,7 +92,7 @@ def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
     definitions, where nothing that is left refers to one.
     """
     gone = frozenset(hidden)
-    shown = copy.deepcopy(schema)
+    shown: Schema = _copy_unshared(schema)
     shown.pop("examples", None)
     if "properties" in shown:
         shown["properties"] = {name: each for name, each in shown["properties"].items() if name not in gone}
