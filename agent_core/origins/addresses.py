@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import idna
@@ -136,18 +137,25 @@ def find_hosts(text: str) -> Found:
             yield start, host
 
 
-def find_urls(text: str) -> Found:
-    """Return every URL, as `read_url` gives it; one that is written without a scheme is of https."""
-    for found in _URL.finditer(text):
-        url = read_url(_trim_url(found[0], text[found.start() - 1 : found.start()]))
-        if url is not None:
-            yield found.start(), url
+def find_url_spans(text: str) -> list[tuple[int, int]]:
+    """Return where every URL with a scheme is, perhaps with the end of the sentence around it."""
+    return [found.span() for found in _URL.finditer(text)]
+
+
+def read_url_at(text: str, start: int, end: int) -> Url | None:
+    """Return the URL that is there."""
+    return read_url(_trim_url(text[start:end], text[start - 1 : start]))
+
+
+def find_bare_urls(text: str) -> Iterator[tuple[int, Url]]:
+    """Return every URL that is written without a scheme: it is of https."""
     for start, bare in _find_bare(_without_urls(text)):
         url = read_url(f"https://{bare}")
         if url is not None:
             yield start, url
 
 
+@lru_cache(4096)
 def read_url(text: str) -> Url | None:
     """Return a URL as `Url` has it; of a `mailto:` or a broken one None."""
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) or re.search(r"[\s\\\x00-\x1f\x7f]", text):
@@ -189,10 +197,10 @@ def _find_bare(text: str) -> Iterator[tuple[int, str]]:
 def _trim_url(text: str, before: str) -> str:
     """Without the sentence around it: its last punctuation, a bracket that it does not open, Chinese after a word."""
     marks = _TRAILING + before if before and before in _EMPHASIS else _TRAILING
-    cut = next((found.start() + 1 for found in _CHINESE_AFTER.finditer(text)), len(text))
-    trimmed = text[:cut].rstrip(marks)
+    chinese = None if text.isascii() else _CHINESE_AFTER.search(text)
+    trimmed = (text[: chinese.start() + 1] if chinese else text).rstrip(marks)
     for opening, closing in ("()", "[]", "{}"):
-        over = trimmed.count(closing) - trimmed.count(opening)
+        over = trimmed.count(closing) - trimmed.count(opening) if trimmed.endswith(closing) else 0
         while over > 0 and trimmed.endswith(closing):
             trimmed, over = trimmed[:-1].rstrip(marks), over - 1
     return trimmed

@@ -1,7 +1,7 @@
 """Dates and times in a text, in English, in Chinese and in figures. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -34,14 +34,24 @@ _START, _END = f"(?<!{_WORD})", f"(?!{_WORD})"
 
 
 class _Pattern:
-    """A pattern that is compiled for the first text with its hint: that takes long, and most texts have none."""
+    """A pattern that is compiled for the first text with its hint: that takes long, and most texts have none.
 
-    def __init__(self, pattern: str, *, hint: str) -> None:
-        self._pattern, self.hint = pattern, re.compile(hint, re.IGNORECASE)
+    All that it matches holds the `hint`, or one of the `words`, which are in small letters.
+    """
+
+    def __init__(self, pattern: str, *, hint: str, words: Sequence[str] = ()) -> None:
+        self._pattern, self._hint, self._words = pattern, lazy_compile(hint, re.IGNORECASE), words
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self._pattern, re.IGNORECASE)
+
+    def may_match(self, text: str) -> bool:
+        """Return whether the text has what all matches have."""
+        if self._hint.search(text):
+            return True
+        small = text.casefold() if self._words else ""
+        return any(word in small for word in self._words)
 
 
 _DATE = _Pattern(
@@ -51,7 +61,8 @@ _DATE = _Pattern(
     r"|(?<![.-])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})"
     rf"|(?<![./-])(?P<a6>\d{{1,2}})/(?P<b6>\d{{1,2}})/(?P<y6>\d{{4}})(?!/)){_END})"
     r"|(?:(?P<y4>\d{4}) ?年 ?|(?<![^今]年)(?<![^今]年 ))(?<!\d)(?P<m4>\d{1,2}) ?月 ?(?P<d4>\d{1,2}) ?[日号號]?(?!\d)",
-    hint=rf"\d[-/.]\d|月|{'|'.join(name[:3] for name in _NAMES)}",
+    hint=r"\d[-/.]\d|月",
+    words=[name[:3] for name in _NAMES],
 )
 _YEAR_BEFORE = lazy_compile(r"(?<!\d)(\d{4})[ ,-]{1,2}\Z")
 _YEAR_AFTER = lazy_compile(r",? ?['’]\d\d(?!\d)|,? (?:of|in) \d{4}(?!\d)|[-/.]\d{4}(?!\d)| \(\d{4}\)")
@@ -64,7 +75,7 @@ _TIME = _Pattern(
     r"(?: ?(?P<i3>\d{1,2}) ?分?|(?P<half>半)|(?![一二三四五六七八九十过]))",
     hint=r"\d:\d|\d ?[ap]\.?m|\d ?[点點时時]",
 )
-_ISO_T = lazy_compile(r"(?<=\d)T(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
+_ISO_T = lazy_compile(r"T(?<=\dT)(\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)([+−-]\d\d:?\d\d)?")
 _PHONE = _Pattern(rf"{_START}(?<!\.)\+?\d{{1,4}}(?:[ -]\d{{2,}}){{2,}}{_END}", hint=r"\d[ -]\d")
 _GROUPS = _Pattern(rf"{_START}(?<![.,])\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}})+{_END}", hint=r"\d[ \u00a0\u202f]\d")
 NEAR = 24
@@ -83,7 +94,7 @@ class Date(NamedTuple):
 def find_dates(text: str) -> Found:
     """Return every date. 5/6/2026 may be one of two, so it is none."""
     plain = _without_zones(text)
-    for found in _search(_DATE, plain):
+    for found in _search(plain, _DATE):
         date = _date(found.groupdict())
         if date is not None and date.year is None:
             date = _of_year(date, plain, *found.span())
@@ -93,7 +104,7 @@ def find_dates(text: str) -> Found:
 
 def find_times(text: str) -> Found:
     """Return every time of day as (hour, minute, second)."""
-    for found in _search(_TIME, _without_zones(text)):
+    for found in _search(_without_zones(text), _TIME):
         time = _time(found.groupdict())
         if time is not None:
             yield found.start(), time
@@ -101,16 +112,18 @@ def find_times(text: str) -> Found:
 
 def find_spans(text: str) -> list[tuple[int, int]]:
     """Return where dates, times and numbers in groups are, of which no figure stands alone."""
-    plain = _without_zones(text)
-    return [found.span() for pattern in (_DATE, _TIME, _PHONE, _GROUPS) for found in _search(pattern, plain)]
+    return [found.span() for found in _search(_without_zones(text), _DATE, _TIME, _PHONE, _GROUPS)]
 
 
-def _search(pattern: _Pattern, text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that has a figure, looked for near figures alone, which takes less time."""
-    if pattern.hint.search(text) is None:
-        return
-    for near in _FIGURES.finditer(text):
-        yield from pattern.compiled.finditer(text, max(0, near.start() - NEAR), near.end() + NEAR)
+def _search(text: str, *patterns: _Pattern) -> Iterator[re.Match[str]]:
+    """Yield the matches of patterns that have a figure, looked for near figures alone, which takes less time."""
+    present = [pattern for pattern in patterns if pattern.may_match(text)]
+    figures = [found.span() for found in _FIGURES.finditer(text)] if present else []
+    for pattern in present:
+        for start, end in figures:
+            begin, end = max(0, start - NEAR), end + NEAR
+            if pattern.may_match(text[begin:end]):
+                yield from pattern.compiled.finditer(text, begin, end)
 
 
 def _without_zones(text: str) -> str:

@@ -7,25 +7,24 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from agent_core.origins.addresses import find_emails, find_hosts, find_urls, read_email, read_host, read_url
+from agent_core.origins.addresses import find_emails, find_hosts, read_email, read_host, read_url
 from agent_core.origins.amounts import find_ibans, find_numbers, read_iban, read_number
 from agent_core.origins.dates import Date, find_dates, find_times, read_date, read_moment, read_time
 from agent_core.origins.whole import compose, lower
 from utools.lazy_pattern import lazy_compile
 
 Kind = Literal["text", "exact", "boolean", "number", "email", "uri", "hostname", "iban", "date", "time"]
-UpTo = Literal["host", "path"]
 
 READERS: Final[Mapping[Kind, Callable[[str], Iterator[tuple[int, object]]]]] = {
     "number": find_numbers,
     "email": find_emails,
-    "uri": find_urls,
     "hostname": find_hosts,
     "iban": find_ibans,
     "date": find_dates,
     "time": find_times,
 }
-"""How the values of a kind are read out of a text: where each begins, and its canonical form."""
+"""How the values of a kind are read out of a text: where each begins, and its canonical form. Of URLs, only those are
+read that are looked for (`Urls`)."""
 
 FORMATS: Final[Mapping[str, Kind]] = {
     "email": "email", "idn-email": "email",
@@ -173,8 +172,3 @@ def is_spelled(words: str, found: str) -> bool:
     return words == found or all(
         word[0] == found[word.start() : word.end()] for word in _WORD.finditer(words) if _LITERAL.search(word[0])
     )
-
-
-def cut_url(url: object, up_to: UpTo) -> object:
-    """Return the part of a URL that has to be proven: its host, or its path as well."""
-    return url[: 4 if up_to == "host" else 5] if isinstance(url, tuple) else url

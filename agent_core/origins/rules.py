@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from agent_core.origins.kinds import UpTo
 from agent_core.origins.source import OPENED, Origin
+from agent_core.origins.urls import UpTo
 from agent_core.outputs import Json
 from utools.schema.pointer import unescape
 

@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import orjson
 
 from agent_core.inherited import OriginKind
+from agent_core.origins.addresses import Url
 from agent_core.origins.amounts import read_number
 from agent_core.origins.dates import find_spans
-from agent_core.origins.kinds import READERS, Kind, Probe, UpTo, cut_url, is_spelled
+from agent_core.origins.kinds import READERS, Kind, Probe, is_spelled
+from agent_core.origins.urls import UpTo, Urls
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
 from agent_core.outputs import Json
 from utools.lazy_pattern import lazy_compile
@@ -47,17 +49,15 @@ class Source:
         self.value = value
         self.at = at
         self._rough: str | None = None
-        self._found: dict[tuple[Kind, UpTo | None], dict[object, list[int]]] = {}
+        self._found: dict[Kind, dict[object, list[int]]] = {}
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
         """Yield the pointers of the places where a value stands whole; the empty text in a text."""
         if probe.kind == "boolean":
             yield from (at for at, value in self._parts.leaves if value is probe.wanted)
             return
-        if probe.kind == "number" and probe.wanted is not None:
-            for at, value in self._parts.leaves:
-                if read_number(value) == probe.wanted:
-                    yield at
+        if probe.kind == "number":
+            yield from self._numbers.get(probe.wanted, ())
         last = -1
         for start in self._starts(probe, up_to):
             index = bisect_right(self._parts.offsets, start) - 1
@@ -66,10 +66,13 @@ class Source:
             last = index
 
     def _starts(self, probe: Probe, up_to: UpTo | None) -> Iterator[int]:
+        if probe.kind == "uri":
+            yield from self._urls.find(cast(Url, probe.wanted), up_to, probe.hint)
+            return
         if probe.kind in READERS:
-            index = self._index(probe.kind, up_to if probe.kind == "uri" else None)
+            index = self._index(probe.kind)
             for form in probe.forms():
-                yield from index.get(cut_url(form, up_to) if up_to and probe.kind == "uri" else form, ())
+                yield from index.get(form, ())
             return
         needle = str(probe.wanted)
         if BETWEEN in needle:
@@ -85,6 +88,19 @@ class Source:
             if after == start and self._is_value(probe, start, end):
                 yield start
                 after = self._end_of_text(start)
+
+    @cached_property
+    def _numbers(self) -> dict[object, list[str]]:
+        """Where each number stands that is one in JSON."""
+        found: dict[object, list[str]] = {}
+        for at, value in self._parts.leaves:
+            if (number := read_number(value)) is not None:
+                found.setdefault(number, []).append(at)
+        return found
+
+    @cached_property
+    def _urls(self) -> Urls:
+        return Urls(self._parts.text, self._parts.folded)
 
     def _is_value(self, probe: Probe, start: int, end: int) -> bool:
         """Return whether what stands whole here is the text that is looked for."""
@@ -102,13 +118,13 @@ class Source:
             end == len(self._parts.text) or self._parts.text.startswith(BETWEEN, end)
         )
 
-    def _index(self, kind: Kind, up_to: UpTo | None) -> dict[object, list[int]]:
+    def _index(self, kind: Kind) -> dict[object, list[int]]:
         """Return where each value of a kind begins, by its canonical form."""
-        index = self._found.get((kind, up_to))
+        index = self._found.get(kind)
         if index is None:
-            index = self._found[kind, up_to] = {}
+            index = self._found[kind] = {}
             for start, value in READERS[kind](self._parts.text):
-                index.setdefault(cut_url(value, up_to) if up_to else value, []).append(start)
+                index.setdefault(value, []).append(start)
         return index
 
     def _cut_until(self, start: int, end: int) -> int:

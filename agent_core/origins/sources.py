@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 from agent_core.inherited import Inherited, SourceRecord
 from agent_core.origins.arguments import Leaf, Place, leaves_of_arguments
-from agent_core.origins.kinds import Probe, UpTo, probes_of
+from agent_core.origins.kinds import Probe, probes_of
 from agent_core.origins.rules import Rule, find_rule
 from agent_core.origins.shelf import Shelves
 from agent_core.origins.source import OPENED, Origin, Source
+from agent_core.origins.urls import UpTo
 from agent_core.outputs import Json
 from agent_core.rules import CURRENT
 from agent_core.tool_policy import ToolPolicy

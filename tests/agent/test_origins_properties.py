@@ -8,6 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent_core.origins import dates, whole
+from agent_core.origins.addresses import find_bare_urls, find_url_spans, read_url_at
+from agent_core.origins.kinds import probes_of
+from agent_core.origins.urls import Urls
+from agent_core.origins.whole import compose, lower
 from support.rule_cases import stands
 
 MAILBOX = st.from_regex(r"[a-z][a-z0-9]{1,6}([._+'-][a-z0-9]{1,5})?", fullmatch=True)
@@ -120,20 +124,46 @@ def test_a_date_is_found_in_words_and_in_figures(date: object, text: str) -> Non
         assert not written or stands(str(day), text.format(written)), written
 
 
-WORDS = ["2026", "\u202f", "\u00a0", "st", "of ", "June", "may", "SEPT", "am", "p.m.", "PM", "下午"]
+WORDS = ["2026", "\u202f", "\u00a0", "st", "of ", "June", "may", "SEPT", "\u017fep", "am", "p.m.", "PM", "下午"]
 PATTERNS = (dates._DATE, dates._TIME, dates._PHONE, dates._GROUPS)
 PIECES = st.sampled_from([*"12-/.:T+Zx张,٣月日年点點时時 ", *WORDS])
 
 
 @given(st.lists(PIECES, max_size=9).map("".join))
 def test_what_is_skipped_at_once_holds_no_date_and_no_time(text: str) -> None:
-    found = {pattern: [*dates._search(pattern, text)] for pattern in PATTERNS}
+    found = {pattern: [*dates._search(text, pattern)] for pattern in PATTERNS}
     for pattern, matches in found.items():
         assert [each.span() for each in matches] == [
             each.span()
             for near in dates._FIGURES.finditer(text)
             for each in pattern.compiled.finditer(text, max(0, near.start() - dates.NEAR), near.end() + dates.NEAR)
         ]
+
+
+HOSTS = ["example.org", "EXAMPLE.org", "sub.example.org", "example.org.uk", "b\u00fccher.example", "127.0.0.1", "[::1]"]
+URL_TEXTS = st.tuples(
+    st.sampled_from(["https://", "HTTP://", "http://ann@", "ftp://", "", "(https://", "*", "见https://"]),
+    st.sampled_from(HOSTS),
+    st.sampled_from(["", ":443", ":80", ":8080", ":"]),
+    st.sampled_from(["", "/", "/a/b", "/A/b", "/a_(b)", "/a/b/", "/a%20b"]),
+    st.sampled_from(["", "?q=1", "?q=1#top", "#top", "?"]),
+    st.sampled_from(["", ".", ")", "*", "，", " 张", "'"]),
+).map("".join)
+
+
+@given(st.lists(URL_TEXTS, min_size=1, max_size=6), URL_TEXTS, st.sampled_from([" ", "\n", ", ", "](", '"']))
+def test_what_is_skipped_at_once_holds_no_url(texts: list[str], asked: str, between: str) -> None:
+    text = compose(between.join(texts))
+    for value in (asked, *texts):
+        for probe in probes_of(value.strip("(*.,)，张'见 "), "uri", "url"):
+            for up_to in (None, "path", "host") if probe.kind == "uri" else ():
+                cut = {None: 6, "path": 5, "host": 4}[up_to]
+                read = [
+                    *((start, read_url_at(text, start, end)) for start, end in find_url_spans(text)),
+                    *find_bare_urls(text),
+                ]
+                expected = [start for start, url in read if url and url[:cut] == probe.wanted[:cut]]  # type: ignore[index]
+                assert [*Urls(text, lower(text)).find(probe.wanted, up_to, probe.hint)] == expected  # type: ignore[arg-type]
 
 
 LONG = [
