@@ -13,7 +13,8 @@ from agent_core.inherited import OriginKind
 from agent_core.origins.addresses import Url
 from agent_core.origins.amounts import read_number
 from agent_core.origins.dates import find_spans
-from agent_core.origins.kinds import READERS, Kind, Probe, is_spelled
+from agent_core.origins.kinds import READERS, Probe, is_spelled
+from agent_core.origins.lines import Lines
 from agent_core.origins.urls import UpTo, Urls
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
 from agent_core.outputs import Json
@@ -49,7 +50,6 @@ class Source:
         self.value = value
         self.at = at
         self._rough: str | None = None
-        self._found: dict[Kind, dict[object, list[int]]] = {}
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
         """Yield the pointers of the places where a value stands whole; the empty text in a text."""
@@ -70,9 +70,7 @@ class Source:
             yield from self._urls.find(cast(Url, probe.wanted), up_to, probe.hint)
             return
         if probe.kind in READERS:
-            index = self._index(probe.kind)
-            for form in probe.forms():
-                yield from index.get(form, ())
+            yield from self._lines.find(probe)
             return
         needle = str(probe.wanted)
         if BETWEEN in needle:
@@ -99,6 +97,10 @@ class Source:
         return found
 
     @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._parts.text, self._parts.folded)
+
+    @cached_property
     def _urls(self) -> Urls:
         return Urls(self._parts.text, self._parts.folded)
 
@@ -117,15 +119,6 @@ class Source:
         return (not start or self._parts.text.endswith(BETWEEN, 0, start)) and (
             end == len(self._parts.text) or self._parts.text.startswith(BETWEEN, end)
         )
-
-    def _index(self, kind: Kind) -> dict[object, list[int]]:
-        """Return where each value of a kind begins, by its canonical form."""
-        index = self._found.get(kind)
-        if index is None:
-            index = self._found[kind] = {}
-            for start, value in READERS[kind](self._parts.text):
-                index.setdefault(value, []).append(start)
-        return index
 
     def _cut_until(self, start: int, end: int) -> int:
         """Return the end of the date, time or telephone number of which this part of the text is less; else its

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from agent_core.origins import dates, whole
 from agent_core.origins.addresses import find_bare_urls, find_url_spans, read_url_at
-from agent_core.origins.kinds import probes_of
+from agent_core.origins.kinds import READERS, probes_of
+from agent_core.origins.lines import Lines
 from agent_core.origins.urls import Urls
 from agent_core.origins.whole import compose, lower
 from support.rule_cases import stands
@@ -138,6 +139,28 @@ def test_what_is_skipped_at_once_holds_no_date_and_no_time(text: str) -> None:
             for near in dates._FIGURES.finditer(text)
             for each in pattern.compiled.finditer(text, max(0, near.start() - dates.NEAR), near.end() + dates.NEAR)
         ]
+
+
+VALUES = ["12", "3", "2026", "1,000", "-5", "5 million", "two dozen", "3 dozen", "3万5千", "1e3", "٣", "10:30", "5pm"]
+VALUES += ["May 3, 2026", "3 May", "2026-05-03", "5月3日", "ann@example.org", "example.org", "DE89370400440532013000"]
+JOINTS = [" ", "\n", "\n", "-", "(", ".", ",", ": ", "x", '"', "\r\n", "€", "\n\0\n"]
+ASKED = [(12, None), (36, None), (35000, None), (-5, None), (1000.0, None), (3, None), ("2026-05-03", "date")]
+ASKED += [("10:30", "time"), ("ann@example.org", "email"), ("example.org", "hostname"), (VALUES[-1], "iban")]
+
+
+@given(st.lists(st.one_of(st.sampled_from(VALUES), st.sampled_from(JOINTS)), max_size=16).map("".join))
+def test_what_is_read_by_lines_is_what_is_read_at_once(text: str) -> None:
+    text = compose(text)
+    lines = Lines(text, lower(text))
+    figures = "".join(str(int(char)) for char in text if char.isdecimal())
+    for value, form in ASKED:
+        for probe in probes_of(value, form, "x"):
+            if (probe.hint is None or probe.hint in lower(text)) and (
+                probe.figures is None or probe.figures in figures
+            ):
+                read = list(READERS[probe.kind](text))
+                expected = [start for wanted in probe.forms() for start, found in read if found == wanted]
+                assert [*lines.find(probe)] == expected
 
 
 HOSTS = ["example.org", "EXAMPLE.org", "sub.example.org", "example.org.uk", "b\u00fccher.example", "127.0.0.1", "[::1]"]
