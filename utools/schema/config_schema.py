@@ -86,19 +86,18 @@ class Narrowing:
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:
-    """Return a copy of `schema` without the top-level properties `hidden`, which are not required either.
+    """Return `schema` without the top-level properties `hidden`, which are not required either; the rest is shared.
 
     Whole examples are left out too: they may have hidden properties, and prompts are made from them. So are the
     definitions, where nothing that is left refers to one.
     """
     gone = frozenset(hidden)
-    shown: Schema = _copy_unshared(schema)
-    shown.pop("examples", None)
+    shown = {name: each for name, each in schema.items() if name not in ("examples", "$defs")}
     if "properties" in shown:
         shown["properties"] = {name: each for name, each in shown["properties"].items() if name not in gone}
     if "required" in shown:
         shown["required"] = [name for name in shown["required"] if name not in gone]
-    definitions = shown.pop("$defs", None)
+    definitions = schema.get("$defs")
     return {**shown, "$defs": definitions} if definitions is not None and "$ref" in str(shown) else shown
 
 
