@@ -24,8 +24,8 @@ _UNIT = lazy_compile(
     rf"(?:{_GAP}|-)?(千(?![克米瓦卡赫])|[十百万萬亿億]|(?:{'|'.join(filter(str.isascii, _UNITS))})(?![^\W_]))",
     re.IGNORECASE,
 )
-COUNTED = lazy_compile(rf"\d(?:{_UNIT.pattern})", re.IGNORECASE)
-"""A number with a unit: its figures need not be those of its value."""
+COUNTED = lazy_compile(rf"\d(?:[eE][+-]?\d|{_UNIT.pattern})", re.IGNORECASE)
+"""A number with an exponent or a unit: its figures need not be those of its value."""
 _CHINESE_FIGURES = "零〇一二两三四五六七八九半多几"
 _SIGN = lazy_compile(r"(?:^|[\s(\[:=,，：（$€£¥])([-−–+])[$€£¥]?\Z")
 _URLS = lazy_compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://\S+")

@@ -43,6 +43,8 @@ TIMES = 5
 """A count that depends on which thread is first is the lower median of so many."""
 STEP = {"type": "action", "tool": "echo", "args": {"text": "The quick brown fox"}}
 FINAL = {"type": "final", "answer": "done"}
+LINKS = 60
+"""Links on a page that a tool gives."""
 INPUTS = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
 AGENT = {"model": "scripted:../replies.json", "max_steps": 3, "allowed_tools": ["echo"]}
 ASKED = {**AGENT, "prompt": "{{external.question}}"}
@@ -133,32 +135,51 @@ async def echo(text: str) -> str:
     return text
 
 
-def count_steps(new_journal: Callable[[], Journal]) -> int:
-    """The calls of a step of an agent."""
+async def fetch(url: str, most: int) -> dict[str, object]:
+    """Read a page.
+
+    Args:
+        url: Where it is.
+        most: How many links to give.
+    """
+    links = [f"https://shop.example/{number}/lamp?from={url[-1]}" for number in range(most)]
+    rows = [f"Lamp {number}, {number * 3}.50 euros, since 3 May 2026" for number in range(most)]
+    return {"url": url, "links": links, "text": "\n".join(rows)}
+
+
+def count_steps(new_journal: Callable[[], Journal], *, of_pages: bool = False) -> int:
+    """The calls of a step of an agent, whose tool gives a text back or a page with links and prices."""
 
     def run(steps: int) -> int:
         found: list[tuple[int, int, int]] = []
         for _ in range(2):
             journal, runs = new_journal(), asyncio.Runner()
             with runs, counted(found):
-                runs.run(run_steps(steps, journal))
+                runs.run(run_steps(steps, journal, of_pages=of_pages))
         return found[-1][0]
 
     return round((run(MANY) - run(FEW)) / (MANY - FEW))
 
 
-async def run_steps(steps: int, journal: Journal) -> None:
+async def run_steps(steps: int, journal: Journal, *, of_pages: bool = False) -> None:
     config = {
         "model": "scripted",
         "max_steps": steps,
         "max_tool_calls": 0,
-        "allowed_tools": ["echo"],
+        "allowed_tools": ["echo", "fetch"] if of_pages else ["echo"],
         "prompt": "Echo the text a few times and then say done.",
     }
-    model = ScriptedModel([*([json.dumps(STEP)] * (steps - 1)), json.dumps(FINAL)])
-    registry = ToolRegistry([tool(effect="read", code="echo")(echo)])
+    replies = [_read_page(step) if of_pages else STEP for step in range(steps - 1)]
+    model = ScriptedModel([*map(json.dumps, replies), json.dumps(FINAL)])
+    registry = ToolRegistry([tool(effect="read", code=each.__name__)(each) for each in (echo, fetch)])
     output = await run_agent(config, registry=registry, model=model, journal=journal, run_id="counted")
     assert (output.finish_reason, len(output.trace)) == ("final", steps), output.error
+
+
+def _read_page(step: int) -> dict[str, object]:
+    """A step that reads a page of which a page before has told."""
+    args = {"url": f"https://shop.example/{step}/lamp?from={step % 7}", "most": LINKS}
+    return {"type": "action", "tool": "fetch", "args": args}
 
 
 def count_replayed_steps(folder: Path) -> int:
@@ -331,6 +352,7 @@ def measure() -> dict[str, int]:
         figures = {
             "a step in memory: calls": count_steps(MemoryJournal),
             "a step in SQLite: calls": count_steps(lambda: SqliteJournal(folder / f"steps-{next(files)}.db")),
+            "a step that reads a page: calls": count_steps(MemoryJournal, of_pages=True),
             "a replayed step: calls": count_replayed_steps(folder),
             "an event for one follower: calls": asyncio.run(count_events(folder)),
             "a workflow file to its first event: calls": first[0],
