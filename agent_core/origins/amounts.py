@@ -46,7 +46,7 @@ def find_numbers(text: str) -> Found:
         sign = _SIGN.search(text, max(0, start - 3), start)
         begin = sign.start(1) if sign else start
         if number is not None and not _is_joined(text, begin, -1) and not _is_joined(text, end, 1):
-            yield begin, -number if sign and sign[1] != "+" else number
+            yield begin, number.copy_negate() if sign and sign[1] != "+" else number  # of any size
 
 
 def _amount_at(text: str, found: re.Match[str]) -> tuple[Decimal | None, int]:

@@ -90,7 +90,7 @@ class Lines:
 @lru_cache(1024)
 def _of_number(number: Decimal) -> re.Pattern[str] | None:
     """Return what is in a text that shows the figures of a number; None for more figures than are read as one."""
-    whole, _, fraction = format(abs(number), "f").partition(".")
+    whole, _, fraction = format(number.copy_abs(), "f").partition(".")
     fraction = fraction.rstrip("0")
     if not number.is_finite() or len(whole) + len(fraction) > LONGEST_NUMBER:
         return None

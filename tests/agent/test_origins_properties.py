@@ -142,28 +142,10 @@ def test_what_is_skipped_at_once_holds_no_date_and_no_time(text: str) -> None:
         ]
 
 
-NUMBERS = [
-    "0",
-    "0.05",
-    "0,050",
-    "1e300",
-    "1000.00",
-    "007",
-    "12",
-    "3",
-    "2026",
-    "1,000",
-    "-5",
-    "5 million",
-    "two dozen",
-    "3 dozen",
-    "3万5千",
-    "1e3",
-    "٣",
-]
-MOMENTS = ["10:30", "5pm", "May 3, 2026", "3 May", "2026-05-03", "5月3日"]
+NUMBERS = "0|0.05|0,050|1e300|1000.00|007|12|3|2026|1,000|-5|-1e3002026|5 million|two dozen|3 dozen|3万5千|1e3|٣"
+MOMENTS = "10:30|5pm|May 3, 2026|3 May|2026-05-03|5月3日"
 IBAN = "DE89370400440532013000"
-TEXTS = [*NUMBERS, *MOMENTS, "ann@example.org", "example.org", IBAN]
+TEXTS = [*NUMBERS.split("|"), *MOMENTS.split("|"), "ann@example.org", "example.org", IBAN]
 JOINTS = [" ", "\n", "\n", "-", "(", ".", ",", ": ", "x", '"', "\r\n", "€", "\n\0\n"]
 ASKED: dict[str | None, list[object]] = {
     None: [10**80, 1e300, 0, 0.05, 12, 36, 35000, -5, 1000.0, 3],
