@@ -153,6 +153,7 @@ def _environment(home: Path, url: str) -> dict[str, str]:
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
         "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # the files stay as they are
         "USAGE_DATA_COLLECTION__ENABLED": "False",
     }
     return {
