@@ -27,8 +27,7 @@ class Lines:
 
     def __init__(self, text: str, small: str) -> None:
         self._text, self._small = text, small
-        self._lines = text.split("\n")
-        self._starts = [*accumulate([len(line) + 1 for line in self._lines], initial=0)][:-1]
+        self._starts = [*accumulate([len(line) + 1 for line in text.split("\n")], initial=0)]
         self._found: dict[tuple[Kind, int | None], Values] = {}
 
     def find(self, probe: Probe) -> Iterator[int]:
@@ -52,29 +51,33 @@ class Lines:
 
     def _is_most(self, lines: Sequence[int | None]) -> bool:
         """Return whether it is quicker to read all of the text."""
-        return sum([len(self._lines[each]) + A_LINE for each in lines if each is not None]) > len(self._text)
+        starts = self._starts
+        return sum([starts[each + 1] - starts[each] + A_LINE for each in lines if each is not None]) > len(self._text)
 
     def _with_figures(self, figures: re.Pattern[str]) -> Iterator[int]:
         end = 0
         while found := figures.search(self._in_ascii, end):
             line = bisect_right(self._starts, found.start()) - 1
             yield line
-            end = self._starts[line] + len(self._lines[line])
+            end = self._starts[line + 1] - 1
 
     def _with_hint(self, hint: str) -> Iterator[int]:
         at = self._small.find(hint)
         while at >= 0:
-            number = bisect_right(self._starts, at) - 1
-            yield number
-            at = self._small.find(hint, self._starts[number] + len(self._lines[number]))
+            line = bisect_right(self._starts, at) - 1
+            yield line
+            at = self._small.find(hint, self._starts[line + 1] - 1)
 
     def _read(self, kind: Kind, line: int | None) -> Values:
         found = self._found.get((kind, line))
         if found is None:
             found = self._found[kind, line] = {}
-            for start, value in READERS[kind](self._text if line is None else self._lines[line]):
+            for start, value in READERS[kind](self._text if line is None else self._line(line)):
                 found.setdefault(value, []).append(start)
         return found
+
+    def _line(self, line: int) -> str:
+        return self._text[self._starts[line] : self._starts[line + 1] - 1]
 
     @cached_property
     def _in_ascii(self) -> str:
