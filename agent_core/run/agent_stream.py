@@ -48,7 +48,7 @@ def stream_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AsyncGenerator[Event | StreamResult[AgentOutput[Any]], None]: ...
+) -> AsyncGenerator[Event | StreamResult[AgentOutput], None]: ...
 def stream_agent(
     config: Mapping[str, Any] | AgentConfig,
     *,
@@ -62,7 +62,7 @@ def stream_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AsyncGenerator[Event | StreamResult[AgentOutput[Any]], None]:
+) -> AsyncGenerator[Event | StreamResult[AgentOutput], None]:
     """Yield the events of `run_agent` as they happen, and last `{"event": "result", "result": …}` with its output.
 
     The run begins with the iteration and never waits for it. To stop iterating cancels the run; `contextlib.aclosing`

@@ -66,7 +66,7 @@ class AnswerReader:
         if other is not None and other != self.schema:
             raise DefinitionError("is given twice: in the config, and beside it", where="config/answer_schema")
 
-    def read(self, output: AgentOutput[Any]) -> AgentOutput[Any]:
+    def read(self, output: AgentOutput) -> AgentOutput:
         """Return the output with its answer as an object, where it has one. Raises what `make` does."""
         if self.adapter is None or output.finish_reason != "final":
             return output

@@ -53,7 +53,7 @@ async def run_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Any]: ...
+) -> AgentOutput: ...
 async def run_agent(
     config: Mapping[str, Any] | AgentConfig,
     *,
@@ -68,7 +68,7 @@ async def run_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Any]:
+) -> AgentOutput:
     """Run one agent to its outcome, or on from where its journal ends.
 
     A cancelled caller cancels the run, whose journal then ends as any other's.
@@ -178,7 +178,7 @@ def run_agent_sync(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Any]: ...
+) -> AgentOutput: ...
 def run_agent_sync(
     config: Mapping[str, Any] | AgentConfig,
     *,
@@ -193,7 +193,7 @@ def run_agent_sync(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Any]:
+) -> AgentOutput:
     """Do what `run_agent` does, for a caller without an event loop; inside one, in a thread of its own.
 
     It returns and raises what `run_agent` does.
