@@ -7,6 +7,7 @@ import orjson
 
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json, JsonValue
+from utools.schema.json_value import NotJson, as_json
 
 ROLES = ("system", "user", "assistant", "tool")
 OTHER_ROLES = {"developer": "system", "function": "tool"}
@@ -80,9 +81,7 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
         _tool_call(call, f"{where}/tool_calls/{i}")
     if not isinstance(message.get("trace_id", ""), str):
         raise DefinitionError("must be a text", where=f"{where}/trace_id", value=message["trace_id"])
-    if "quotes" in message:
-        _check_quotes(message, where)
-    return message
+    return {**message, "quotes": _read_quotes(message, where)} if "quotes" in message else message
 
 
 def _as_meant(given: Json, index: int, where: str) -> Json:
@@ -133,7 +132,8 @@ def _read_part(part: JsonValue, where: str) -> str:
     return text
 
 
-def _check_quotes(message: Json, where: str) -> None:
+def _read_quotes(message: Json, where: str) -> list[Json]:
+    """Return the messages that a summary stands for, each as it is meant."""
     quotes: JsonValue = message["quotes"]
     if message["role"] != "assistant" or not isinstance(quotes, list):
         raise DefinitionError("must be a list of messages, of an assistant", where=f"{where}/quotes", value=quotes)
@@ -141,7 +141,7 @@ def _check_quotes(message: Json, where: str) -> None:
     for i, quoted in enumerate(quotes):
         if not isinstance(quoted, dict) or quoted.get("role") not in ("user", "tool") or "quotes" in quoted:
             raise DefinitionError("must be a user's or a tool's message", where=f"{where}/quotes/{i}", value=quoted)
-        _message(quoted, i + 1, f"{where}/quotes/{i}", may_be_system=False)
+    return [_message(quoted, i + 1, f"{where}/quotes/{i}", may_be_system=False) for i, quoted in enumerate(quotes)]
 
 
 def as_read(messages: Sequence[Json]) -> list[Json]:
@@ -168,6 +168,10 @@ def _tool_call(call: JsonValue, where: str) -> None:
             where=f"{where}/function/arguments",
             value=function.get("arguments"),
         )
+    try:
+        as_json(arguments)
+    except NotJson as error:
+        raise DefinitionError(f"cannot be taken: {error}", where=f"{where}/function/arguments") from None
 
 
 def last_turns(messages: list[Json], limit: int | None) -> list[Json]:
