@@ -386,6 +386,14 @@ async def test_a_stream_that_breaks_begins_anew(broken: Reply) -> None:
     assert len(server.requests) == 2
 
 
+async def test_what_was_shown_is_void_where_the_reply_that_comes_after_has_no_text() -> None:
+    calls = events(piece(tool_calls=[call(0, "c1", "look", "{}")]), piece(finish_reason="tool_calls"))
+    async with endpoint(then(BEGUN, hang_up), calls) as (model, _):
+        deltas, completion = await told(model)
+    assert (completion.content, len(completion.calls)) == ("", 1)
+    assert deltas == [Delta("no, "), Delta("", anew=True)]
+
+
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 async def test_a_stream_that_always_breaks_is_an_error_after_three_attempts(broken: Reply) -> None:
     error = await stream_failed(then(broken, hang_up) if isinstance(broken, bytes) else broken)
