@@ -276,6 +276,11 @@ CALLS: dict[str, list[Any]] = {
         [call(0, "c1", "ok", '{"q":'), call(1, None, "ook", '{"q":')],
         [call(0, "c1", "look", "1}"), call(1, "c2", "look", "2}")],
     ],
+    "an empty object before the arguments": [
+        [call(0, "c1", "look", "{}"), call(1, "c2", "look", "{}")],
+        [call(0, None, None, '{"q":'), call(1, None, None, '{"q":2}')],
+        [call(0, None, None, "1}")],
+    ],
     "arguments as an object": [[call(0, "c1", "look", {"q": 1})], [call(1, "c2", "look", {"q": 2})]],
 }
 
