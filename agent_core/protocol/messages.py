@@ -19,6 +19,8 @@ UNREAD = frozenset({"quotes", "trace_id"})
 TEXT_PARTS = ("text", "input_text", "output_text")
 THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Parts that no later question needs."""
+CALL_PARTS = ("tool_use", "tool_result", "tool-call", "tool-result")
+"""Parts in which Anthropic and Vercel have calls and what they gave."""
 EMPTY: tuple[Any, ...] = ("", [], {})
 
 
@@ -128,7 +130,10 @@ def _read_part(part: JsonValue, where: str) -> str:
         return ""
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
-        raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
+        message = f"a part of type {kind!r} cannot be taken: a message is read as text"
+        if kind in CALL_PARTS:
+            message += "; calls are the tool_calls of an assistant, each result a message of the role tool"
+        raise DefinitionError(message, where=where)
     return text
 
 

@@ -275,7 +275,11 @@ def test_a_version_and_a_summary_without_quotes_are_read(tmp_path: Path) -> None
 
 
 BAD: dict[str, tuple[str, str, str]] = {
-    "version": ("openapi: 3.0.3", "swagger: '2.0'", "shop.yaml:1: openapi: must be an OpenAPI document of version 3"),
+    "version": (
+        "openapi: 3.0.3",
+        "swagger: '2.0'",
+        "openapi: must be an OpenAPI document of version 3.0 or 3.1; convert",
+    ),
     "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "only references inside the document"),
     "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
     "path": ("in: path, required", "in: query, required", "no parameter describes this part of the path"),

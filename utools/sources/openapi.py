@@ -84,7 +84,8 @@ def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
     data = document.data
     version = data.get("openapi", data.get("swagger")) if isinstance(data, dict) else None
     if not str(version).startswith(("3.0", "3.1")):  # 3.1 without quotes is a number in YAML
-        raise document.error("must be an OpenAPI document of version 3.0 or 3.1", ("openapi",), value=version)
+        fault = "must be an OpenAPI document of version 3.0 or 3.1; convert one of Swagger 2.0 first"
+        raise document.error(fault, ("openapi",), value=version)
     loaded, found = Loaded(), dict[str, _Found]()
     for each in _find_operations(document, name, loaded):
         if not _is_taken(each.name, config.operations):
