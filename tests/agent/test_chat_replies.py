@@ -181,6 +181,7 @@ UNUSABLE = {
     "a choice without message": (http(200, {"choices": [{"index": 0}]}), "no message"),
     "a choice that is null": (http(200, {"choices": [None]}), "no message"),
     "content of another type": (chat(5), "no message"),
+    "calls that are no list": (chat(None, tool_calls={"id": "c1", "function": {"name": "look"}}), "no message: {"),
     "a number": (http(200, b"17"), "no chat completion"),
     "a redirect": (http(307, b"", location="https://evil.example/take?t=secret"), "a redirect to evil.example;"),
     "a redirect to nowhere": (http(302, b"", location="http://[bad"), "a redirect; redirects"),

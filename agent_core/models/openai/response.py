@@ -84,7 +84,9 @@ def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None
     tool_calls = message.get("tool_calls")
     if not tool_calls and isinstance(older := message.get("function_call"), dict) and older.get("name"):
         tool_calls = [{"function": older}]
-    for call in tool_calls if isinstance(tool_calls, list) else ():
+    if tool_calls and not isinstance(tool_calls, list):
+        return None
+    for call in tool_calls or ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             return None
