@@ -128,12 +128,15 @@ def _read_part(part: JsonValue, where: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in THINKING_PARTS:
         return ""
+    if kind in CALL_PARTS:
+        raise DefinitionError(
+            f"a part of type {kind!r} cannot be taken: calls are the tool_calls of an assistant, and each result is a "
+            "message of the role tool",
+            where=where,
+        )
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
-        message = f"a part of type {kind!r} cannot be taken: a message is read as text"
-        if kind in CALL_PARTS:
-            message += "; calls are the tool_calls of an assistant, each result a message of the role tool"
-        raise DefinitionError(message, where=where)
+        raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
     return text
 
 
