@@ -53,7 +53,7 @@ class RecordedRules(TypedDict):
 
 CURRENT: Final[RuleVersions] = {
     "cuts": 5,
-    "texts": 6,
+    "texts": 7,
     "comparison": 3,
     "prompts": 7,
     "flow": 4,
@@ -71,7 +71,8 @@ later one was cut again, and nothing of it was in a vendor's cache.
 texts 1: English under every language, and without some values (agent_core/words/earlier.py). texts 2: without those of
 the second comparison. texts 3: without those of plan mode. texts 4: in plan mode errors asked for an action, and calls
 of earlier turns were shown as actions. texts 5: without those of calls with something masked, left in a text, or
-refused by a vendor.
+refused by a vendor. texts 6: arguments of a native call, or an answer with a schema, that were no JSON were asked for
+as an action or a final.
 prompts 1: nothing told how to read on in what was cut. prompts 2: a small model's observations did not
 repeat the request. prompts 3: none of plan mode. prompts 4: plan mode had no examples. prompts 5: first
 sentences alone were told of tools, and examples were made up from their schemas. prompts 6: small models read examples

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.lazy_pattern import lazy_compile
-from utools.schema.json_value import NotJson, as_json
+from utools.schema.json_value import NotJson, as_json, round_integers
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 
 try:
@@ -77,10 +77,11 @@ class Document:
         return DefinitionError("\n".join([first.message, *map(str, others)]), where=first.where)
 
 
-def read_document(path: Path, what: str) -> Document:
+def read_document(path: Path, what: str, *, foreign: bool = False) -> Document:
     """Return the values in a file, which no tool writes from then on.
 
-    DefinitionError, with `what` the file is and where, when it cannot be read.
+    In a `foreign` one, integers that no journal holds are rounded. DefinitionError, with `what` the file is and where,
+    when it cannot be read.
     """
     if path.exists():  # else everybody who asks for a name would leave it here
         protect(path)
@@ -89,15 +90,15 @@ def read_document(path: Path, what: str) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise DefinitionError(f"{what} cannot be read: {reason}", where=str(path)) from None
-    return parse_document(text, path)
+    return parse_document(text, path, foreign=foreign)
 
 
-def parse_document(text: str, path: Path) -> Document:
+def parse_document(text: str, path: Path, *, foreign: bool = False) -> Document:
     """Return the values in a text: in JSON where the path ends so, else in YAML. DefinitionError says where it is
     neither."""
     try:
         data, lines = _read_json(text, path) if path.suffix == ".json" else _read_yaml(text, path)
-        return Document(path, as_json(data), lines)
+        return Document(path, as_json(round_integers(data) if foreign else data), lines)
     except NotJson as error:
         raise DefinitionError(f"a value is not JSON: {error}", where=str(path)) from None
     except RecursionError:

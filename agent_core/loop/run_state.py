@@ -321,7 +321,7 @@ def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
     config, rules = started["config"], rules_of(started)
     codes = [*started["tools"], *([READ_OBSERVATION] if started.get("reading") and rules["replies"] > 1 else [])]
     if config["protocol"] == "tools":
-        return ToolsDialect(feedback, codes_by_name(codes), rules["replies"])
+        return ToolsDialect(feedback, codes_by_name(codes), rules["replies"], rules["texts"])
     has_plans = config.get("mode") == "plan" and rules["texts"] >= 5
     dialect = PlanDialect if has_plans else JsonDialect
     return dialect(feedback, codes, rules["replies"])

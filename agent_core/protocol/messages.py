@@ -7,6 +7,7 @@ import orjson
 
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json, JsonValue
+from utools.schema.json_value import NotJson, as_json
 
 ROLES = ("system", "user", "assistant", "tool")
 OTHER_ROLES = {"developer": "system", "function": "tool"}
@@ -18,6 +19,8 @@ UNREAD = frozenset({"quotes", "trace_id"})
 TEXT_PARTS = ("text", "input_text", "output_text")
 THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Parts that no later question needs."""
+CALL_PARTS = ("tool_use", "tool_result", "tool-call", "tool-result")
+"""Parts in which Anthropic and Vercel have calls and what they gave."""
 EMPTY: tuple[Any, ...] = ("", [], {})
 
 
@@ -80,9 +83,7 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
         _tool_call(call, f"{where}/tool_calls/{i}")
     if not isinstance(message.get("trace_id", ""), str):
         raise DefinitionError("must be a text", where=f"{where}/trace_id", value=message["trace_id"])
-    if "quotes" in message:
-        _check_quotes(message, where)
-    return message
+    return {**message, "quotes": _read_quotes(message, where)} if "quotes" in message else message
 
 
 def _as_meant(given: Json, index: int, where: str) -> Json:
@@ -127,13 +128,20 @@ def _read_part(part: JsonValue, where: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in THINKING_PARTS:
         return ""
+    if kind in CALL_PARTS:
+        raise DefinitionError(
+            f"a part of type {kind!r} cannot be taken: calls are the tool_calls of an assistant, and each result is a "
+            "message of the role tool",
+            where=where,
+        )
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
         raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
     return text
 
 
-def _check_quotes(message: Json, where: str) -> None:
+def _read_quotes(message: Json, where: str) -> list[Json]:
+    """Return the messages that a summary stands for, each as it is meant."""
     quotes: JsonValue = message["quotes"]
     if message["role"] != "assistant" or not isinstance(quotes, list):
         raise DefinitionError("must be a list of messages, of an assistant", where=f"{where}/quotes", value=quotes)
@@ -141,7 +149,7 @@ def _check_quotes(message: Json, where: str) -> None:
     for i, quoted in enumerate(quotes):
         if not isinstance(quoted, dict) or quoted.get("role") not in ("user", "tool") or "quotes" in quoted:
             raise DefinitionError("must be a user's or a tool's message", where=f"{where}/quotes/{i}", value=quoted)
-        _message(quoted, i + 1, f"{where}/quotes/{i}", may_be_system=False)
+    return [_message(quoted, i + 1, f"{where}/quotes/{i}", may_be_system=False) for i, quoted in enumerate(quotes)]
 
 
 def as_read(messages: Sequence[Json]) -> list[Json]:
@@ -168,6 +176,10 @@ def _tool_call(call: JsonValue, where: str) -> None:
             where=f"{where}/function/arguments",
             value=function.get("arguments"),
         )
+    try:
+        as_json(arguments)
+    except NotJson as error:
+        raise DefinitionError(f"cannot be taken: {error}", where=f"{where}/function/arguments") from None
 
 
 def last_turns(messages: list[Json], limit: int | None) -> list[Json]:

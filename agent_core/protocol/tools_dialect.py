@@ -24,7 +24,7 @@ from agent_core.protocol.reading import explain_odd_end, explain_refused_call, h
 from agent_core.protocol.text_calls import has_mark, is_call
 from agent_core.protocol.wrappings import unwrap
 from agent_core.rules import CURRENT
-from agent_core.words.catalogue import Words
+from agent_core.words.catalogue import Words, words_of_answers, words_of_arguments
 from utools.lazy_pattern import lazy_compile
 
 MAX_NAME = 64
@@ -60,11 +60,13 @@ def write_function(code: str, tool: Mapping[str, Any]) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class ToolsDialect:
-    """Function calling. `codes` leads from the name on the wire to the tool's code; `rules` are those for replies."""
+    """Function calling. `codes` leads from the name on the wire to the tool's code; `rules` are those for replies,
+    `texts` those for what is said of them."""
 
     feedback: Feedback
     codes: Mapping[str, str]
     rules: int = CURRENT["replies"]
+    texts: int = CURRENT["texts"]
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         return list(_entries(messages, self.feedback))
@@ -91,7 +93,8 @@ class ToolsDialect:
             return self._read_calls(reply)
         if self._is_call(reply.content):
             return ProtocolError("unknown_type", words.call_as_text)
-        return _read_answer(reply.content, mode, any_answer, words, self.rules)
+        of_answers = words_of_answers(words) if self.texts > 6 else words
+        return _read_answer(reply.content, mode, any_answer, of_answers, self.rules)
 
     def write_results(self, reply: ModelReply, thought: str | None, observations: Sequence[Observation]) -> Exchange:
         calls = [
@@ -136,10 +139,12 @@ class ToolsDialect:
         return {*self.codes, *self.codes.values()}
 
     def _read_calls(self, reply: ModelReply) -> Reading:
+        words = self.feedback.words
+        of_arguments = words_of_arguments(words) if self.texts > 6 else words
         actions: list[Action] = []
         for call in reply.calls:
             code = self.codes.get(call["name"], call["name"])
-            args = _read_args(code, call["arguments"], self.feedback.words)
+            args = _read_args(code, call["arguments"], of_arguments)
             if isinstance(args, ProtocolError):
                 return args
             actions.append(Action(code, args, reply.content or None))

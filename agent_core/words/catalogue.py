@@ -37,3 +37,15 @@ def words_of(started: Mapping[str, Any]) -> Words:
 def words_of_plans(words: Words) -> Words:
     """Return the texts where a plan is asked for in place of an action."""
     return replace_texts(words, words.in_a_plan)
+
+
+@cache
+def words_of_arguments(words: Words) -> Words:
+    """Return the texts for the arguments of a native call, which are sent again by a call."""
+    return replace_texts(words, words.of_arguments)
+
+
+@cache
+def words_of_answers(words: Words) -> Words:
+    """Return the texts for an answer that is the JSON of its schema alone."""
+    return replace_texts(words, words.of_answers)

@@ -20,7 +20,14 @@ pytestmark = pytest.mark.usefixtures("each_transport")
 # ── what is read ──────────────────────────────────────────────────────────────────────────────────────
 
 PARTS = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
-CONTENTS = {"text": ("Grüß", "Grüß"), "null": (None, ""), "parts": (PARTS, "ab"), "no parts": ([], "")}
+UNTYPED = [{"text": "a"}, {"type": "thinking", "text": "?"}, {"type": "output_text", "text": "b"}, "c"]
+CONTENTS = {
+    "text": ("Grüß", "Grüß"),
+    "null": (None, ""),
+    "parts": (PARTS, "ab"),
+    "parts of gateways": (UNTYPED, "abc"),
+    "no parts": ([], ""),
+}
 
 
 @pytest.mark.parametrize(("sent", "expected"), CONTENTS.values(), ids=CONTENTS)
@@ -80,6 +87,8 @@ COMPRESSED = {
     "deflate": zlib.compress(PLAIN),
     "deflate ": zlib.compress(PLAIN)[2:-4],  # without its head, as some servers send it
     "identity": PLAIN,
+    "none": PLAIN,  # as Next.js writes it
+    "gzip, ": gzip.compress(PLAIN[:9]) + gzip.compress(PLAIN[9:]),
 }
 
 
@@ -121,6 +130,14 @@ async def test_an_empty_refusal_is_none(refusal: Any) -> None:
     assert (await answered(chat("x", refusal=refusal))).content == "x"
 
 
+EMPTY_ERRORS = [None, False, "", {}, {"code": "", "message": "", "type": "", "param": None}]
+
+
+@pytest.mark.parametrize("error", EMPTY_ERRORS, ids=str)
+async def test_an_error_that_says_nothing_is_none(error: Any) -> None:
+    assert (await answered(chat("x", error=error, base_resp={"status_code": 0, "status_msg": ""}))).content == "x"
+
+
 # ── what fails at once ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -143,6 +160,17 @@ UNUSABLE = {
         http(400, {"error": {"message": "Provider returned error", "metadata": {"raw": "no such field"}}}),
         "answered 400: Provider returned error: no such field",
     ),
+    "a title with the reason beside it": (
+        http(400, {"status": 400, "error": "Bad Request", "message": "no such model"}),
+        "answered 400: Bad Request: no such model",
+    ),
+    "true with the reason beside it": (http(400, {"error": True, "msg": "no such model"}), "400: no such model"),
+    "a code and a text": (http(200, {"code": 404, "msg": "no such route"}), 'answered 404: {"code":404,"msg":"no such'),
+    "Baidu's": (http(200, {"error_code": 3, "error_msg": "no such method"}), "an error: {"),
+    "MiniMax's": (
+        http(200, {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}),
+        "answered 402: insufficient balance",
+    ),
     "error that is not JSON": (http(401, b"<html>Log in</html>"), "answered 401: <html>Log in</html>"),
     "HTML": (http(200, b"<html>Hello</html>"), "not JSON: <html>"),
     "truncated JSON": (http(200, b'{"choices":[{"mess'), "not JSON"),
@@ -153,15 +181,19 @@ UNUSABLE = {
     "a choice without message": (http(200, {"choices": [{"index": 0}]}), "no message"),
     "a choice that is null": (http(200, {"choices": [None]}), "no message"),
     "content of another type": (chat(5), "no message"),
+    "calls that are no list": (chat(None, tool_calls={"id": "c1", "function": {"name": "look"}}), "no message: {"),
     "a number": (http(200, b"17"), "no chat completion"),
     "a redirect": (http(307, b"", location="https://evil.example/take?t=secret"), "a redirect to evil.example;"),
     "a redirect to nowhere": (http(302, b"", location="http://[bad"), "a redirect; redirects"),
-    "bad gzip": (http(200, b"no gzip", content_encoding="gzip"), "gave no answer: its body is not gzip"),
-    "bad deflate": (http(200, b"\xff\xff", content_encoding="deflate"), "gave no answer: its body is not deflate"),
-    "half a gzip": (http(200, gzip.compress(chat("x"))[:-9], content_encoding="gzip"), "its body (gzip) was cut off"),
+    "bad gzip": (http(200, b"no gzip", content_encoding="gzip"), "gave no answer: its body (gzip) cannot be read"),
+    "bad deflate": (http(200, b"\xff\xff", content_encoding="deflate"), "its body (deflate) cannot be read"),
+    "half a gzip": (
+        http(200, gzip.compress(chat("x"))[:-9], content_encoding="gzip"),
+        "(gzip) cannot be read: it ends",
+    ),
     "an encoding that nobody asked for": (
         http(200, b"x", content_encoding="br"),
-        "its body is compressed as 'br', which was not asked for",
+        "its body (br) cannot be read: it is packed as br, which is not read here, and gzip was asked for",
     ),
 }
 

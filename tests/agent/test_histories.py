@@ -105,6 +105,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{"}}],
         "messages_json/0/tool_calls/0/function/arguments",
     ),
+    "arguments that nest too deep to be written again": (
+        [{"role": "assistant", "function_call": {"name": "look", "arguments": f'{{"a":{"[" * 300}{"]" * 300}}}'}}],
+        "messages_json/0/tool_calls/0/function/arguments",
+    ),
 }
 
 
@@ -112,6 +116,20 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 def test_what_cannot_be_taken_is_named_with_its_place(given: list[Any], where: str) -> None:
     with pytest.raises(DefinitionError, match=f"^{where}: "):
         read_messages(given)
+
+
+def test_calls_in_parts_are_told_where_they_belong() -> None:
+    with pytest.raises(DefinitionError, match=r"'tool_use' cannot be taken: calls are the tool_calls of an assistant"):
+        read_messages(
+            [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}]
+        )
+
+
+def test_what_a_summary_stands_for_is_taken_as_meant_too() -> None:
+    quotes = [{"role": "user", "content": [{"type": "text", "text": "A?"}]}, {"role": "tool", "tool_call_id": "c"}]
+    (message,) = read_messages([{"role": "assistant", "content": "They asked.", "quotes": quotes}])
+    assert [each["content"] for each in message["quotes"]] == ["A?", ""]
+    assert "content" not in quotes[1]
 
 
 def test_a_message_in_our_own_shape_is_not_touched() -> None:

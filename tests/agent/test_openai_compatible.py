@@ -212,6 +212,12 @@ async def test_a_wrong_value_is_an_error_not_left_out() -> None:
 # ── what is tried again ───────────────────────────────────────────────────────────────────────────────
 
 PASSING: dict[str, Reply] = {str(status): http(status, {"error": "busy"}) for status in (408, 409, 429, 500, 503, 529)}
+PASSING |= {
+    "429 in a 200": http(200, {"error": {"message": "Provider returned error", "code": 429}}),
+    "502 in a 200 as text": http(200, {"error": {"message": "Bad gateway", "http_code": "502"}}),
+    "a kind in a 200": http(200, {"error": {"message": "Sorry about that!", "type": "server_error", "code": None}}),
+    "a code of MiniMax": http(200, {"base_resp": {"status_code": 1002, "status_msg": "rate limit exceeded(RPM)"}}),
+}
 PASSING["a lost connection"] = hang_up
 PASSING["half a body"] = half
 

@@ -109,6 +109,7 @@ async def test_a_piece_is_told_before_the_next_is_written() -> None:
         assert await anext(pieces) == Delta("second")
 
 
+LINES = orjson.dumps(piece("ab", finish_reason="stop"), option=orjson.OPT_INDENT_2).replace(b"\n", b"\ndata:")
 SAME: dict[str, tuple[bytes, bytes]] = {
     "length": (streamed('{"type"', finish_reason="length"), chat('{"type"', finish_reason="length")),
     "content_filter": (streamed("a", finish_reason="content_filter"), chat("a", finish_reason="content_filter")),
@@ -157,6 +158,23 @@ SAME: dict[str, tuple[bytes, bytes]] = {
     ),
     "not asked for": (chat("a"), chat("a")),
     "empty data between": (events(b"", piece("a"), b"", b" ", piece("b"), USAGE), chat("ab")),
+    "without the last empty line": (
+        http(200, body_of(streamed("ab"))[:-1], content_type="text/event-stream"),
+        chat("ab"),
+    ),
+    "without the last line end": (
+        http(200, body_of(streamed("ab"))[:-2], content_type="text/event-stream"),
+        chat("ab"),
+    ),
+    "its end cut off": (
+        http(200, body_of(events(piece("ab", finish_reason="stop"), USAGE, done=False)) + b'data: {"ch'),
+        chat("ab"),
+    ),
+    "single line ends": (
+        http(200, body_of(streamed("a", "b")).replace(b"\n\n", b"\n"), content_type="text/event-stream"),
+        chat("ab"),
+    ),
+    "one JSON in several lines": (events(LINES, USAGE), chat("ab")),
     "a byte order mark": (http(200, BOM + body_of(streamed("ab")), content_type="text/event-stream"), chat("ab")),
     "labelled as JSON": (http(200, b": hello\n\n" + body_of(streamed("ab"))), chat("ab")),
     "labelled as text": (http(200, BOM + body_of(streamed("ab")), content_type="text/plain"), chat("ab")),
@@ -258,6 +276,11 @@ CALLS: dict[str, list[Any]] = {
         [call(0, "c1", "ok", '{"q":'), call(1, None, "ook", '{"q":')],
         [call(0, "c1", "look", "1}"), call(1, "c2", "look", "2}")],
     ],
+    "an empty object before the arguments": [
+        [call(0, "c1", "look", "{}"), call(1, "c2", "look", "{}")],
+        [call(0, None, None, '{"q":'), call(1, None, None, '{"q":2}')],
+        [call(0, None, None, "1}")],
+    ],
     "arguments as an object": [[call(0, "c1", "look", {"q": 1})], [call(1, "c2", "look", {"q": 2})]],
 }
 
@@ -344,6 +367,11 @@ BROKEN: dict[str, Reply] = {
     "lost in the middle": http(
         200, b"data: " + orjson.dumps(piece("no, ")) + b"\n\n", content_length="999", content_type="text/event-stream"
     ),
+    "cut off, null as a text": events(
+        {"choices": [{"delta": {"content": "no, "}, "finish_reason": "null"}]}, done=False, connection="close"
+    ),
+    "an error that may pass": events(piece("no, "), {"error": {"code": "502"}}, connection="close"),
+    "an error of a kind that may pass": events(piece("no, "), {"error": {"type": "server_error"}}, connection="close"),
     "lost before": hang_up,
     "half a head": half,
     "busy": http(503, {"error": "busy"}),
@@ -363,13 +391,34 @@ async def test_a_stream_that_breaks_begins_anew(broken: Reply) -> None:
     assert len(server.requests) == 2
 
 
+async def test_what_was_shown_is_void_where_the_reply_that_comes_after_has_no_text() -> None:
+    calls = events(piece(tool_calls=[call(0, "c1", "look", "{}")]), piece(finish_reason="tool_calls"))
+    async with endpoint(then(BEGUN, hang_up), calls) as (model, _):
+        deltas, completion = await told(model)
+    assert (completion.content, len(completion.calls)) == ("", 1)
+    assert deltas == [Delta("no, "), Delta("", anew=True)]
+
+
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 async def test_a_stream_that_always_breaks_is_an_error_after_three_attempts(broken: Reply) -> None:
     error = await stream_failed(then(broken, hang_up) if isinstance(broken, bytes) else broken)
     assert (error.kind, error.requests) == ("model_error", 3)
 
 
+NO_ROUTE = b'{"error":{"message":"no such route","code":404}}'
 UNUSABLE: dict[str, tuple[bytes, str]] = {
+    "an error in a field of its own": (
+        http(200, body_of(events(piece("a"), done=False)) + b"error: " + NO_ROUTE + b"\n\n"),
+        "answered 404: no such route",
+    ),
+    "an error without the form of an event": (
+        http(200, body_of(events(piece("a"), done=False)) + NO_ROUTE + b"\n"),
+        "answered 404: no such route",
+    ),
+    "an error without its empty line": (
+        http(200, body_of(events(piece("a"), done=False)) + b"data: " + NO_ROUTE),
+        "answered 404: no such route",
+    ),
     "an error": (events(piece("a"), {"error": {"message": "overloaded"}}), "answered with an error: overloaded"),
     "an error in a list": (events([{"error": {"message": "quota"}}]), "answered with an error: quota"),
     "an error beside choices": (events(piece("a") | {"error": "provider down"}), "provider down"),
@@ -394,6 +443,15 @@ async def test_an_unusable_stream_is_a_model_error_in_the_vendors_words(reply: b
     error = await stream_failed(reply)
     assert words in str(error)
     assert (error.kind, error.requests) == ("model_error", 1)
+
+
+async def test_what_a_proxy_writes_into_a_stream_is_told() -> None:
+    for more, said in ((b"<html>502</html>", ": <html>502</html>"), (b"dat", ""), (b"", "")):
+        reply = ChatWire().open_reader(HEAD, b"data:")
+        assert list(reply.feed(body_of(events(piece("a"), done=False)) + more)) == ["a"]
+        outcome = reply.end(NOW)
+        assert isinstance(outcome, Refusal)
+        assert (outcome.message, outcome.transient) == (f"ended its stream before the reply was whole{said}", True)
 
 
 async def test_a_line_without_end_is_not_read_to_the_end() -> None:

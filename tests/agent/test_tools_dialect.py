@@ -7,8 +7,20 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, Skip, replay, run_agent, verify
+from agent_core import (
+    Approve,
+    DefinitionError,
+    Deny,
+    Edit,
+    MemoryJournal,
+    ProtocolError,
+    Skip,
+    replay,
+    run_agent,
+    verify,
+)
 from agent_core.effects import Cancelled, Failed, Suspended
+from agent_core.loop.run_state import RunState
 from agent_core.models import ScriptedModel
 from agent_core.protocol.tools_dialect import function_name
 from support.by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
@@ -198,6 +210,32 @@ def test_what_cannot_be_read_is_told_and_nothing_is_run(reply: Any, kind: str) -
         (run.questions[1][-2].get("tool_calls") or [{"function": {"arguments": "{}"}}])[0]["function"]["arguments"]
     )
     assert native([reply], max_repairs=0).reason == "protocol_error"
+
+
+ANSWER = {"answer_schema": {"type": "object"}, "max_repairs": 2}
+TOLD: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "arguments": (one("{q:"), {}, "Make the call again, with exactly one JSON object as its arguments."),
+    "two arguments": (one('{"q":"x"}{"q":"y"}'), {}, "Make a call for each"),
+    "no object": (one("x"), {}, "They hold no JSON object. Make the call again"),
+    "an answer": (said('{"n":'), ANSWER, "Send the answer alone, as one JSON value."),
+    "words": (said("n is 1"), ANSWER, "The answer is not valid JSON. Send the answer alone"),
+    "two answers": (said("{}{}"), ANSWER, "Send the answer alone"),
+    "in Chinese": (one("{q:"), {"language": "zh"}, "请重新调用"),
+}
+
+
+@pytest.mark.parametrize(("reply", "config", "told"), TOLD.values(), ids=TOLD)
+def test_what_is_said_of_json_that_cannot_be_read_asks_for_what_this_dialect_has(
+    reply: Any, config: dict[str, Any], told: str
+) -> None:
+    run = native([reply, said("{}")], **config)
+    message = run.decided[0]["unreadable"]["message"]
+    assert told in message
+    assert "action" not in message
+    earlier: Any = {**run.started, "rules": {**run.started["rules"], "texts": 6}}
+    spoken_of = RunState(earlier).dialect.read_reply(reply, mode="strict", any_answer="answer_schema" in config)
+    assert isinstance(spoken_of, ProtocolError)
+    assert told not in spoken_of.message
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}"])

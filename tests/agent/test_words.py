@@ -95,10 +95,13 @@ def test_a_text_has_the_same_placeholders_in_every_language(name: str) -> None:
     assert placeholders(IN_CHINESE[name]) == placeholders(IN_ENGLISH[name])
 
 
+@pytest.mark.parametrize("table", ["in_a_plan", "of_arguments", "of_answers"])
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["en", "zh"])
-def test_a_text_for_plans_has_the_placeholders_of_the_one_that_it_replaces(words: Words) -> None:
-    assert {name: placeholders(text) for name, text in words.in_a_plan.items()} == {
-        name: placeholders(getattr(words, name)) for name in words.in_a_plan
+def test_a_text_for_plans_or_calls_has_the_placeholders_of_the_one_that_it_replaces(words: Words, table: str) -> None:
+    texts = getattr(words, table)
+    assert texts.keys() == getattr(ENGLISH, table).keys()
+    assert {name: placeholders(text) for name, text in texts.items()} == {
+        name: placeholders(getattr(words, name)) for name in texts
     }
 
 

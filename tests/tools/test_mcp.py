@@ -263,7 +263,7 @@ async def answering(status: int, body: bytes = b"") -> AsyncIterator[tuple[str, 
             writer.write(http(202 if method.startswith("notifications/") else 405, connection="close"))
         else:
             answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            writer.write(http(200, answer, connection="close", mcp_session_id="s1"))
+            writer.write(http(200, answer, connection="close", mcp_session_id="s1", content_encoding="none"))
         await writer.drain()
         writer.close()
 

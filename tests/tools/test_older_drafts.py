@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from utools import DefinitionError
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.ecma_pattern import translate_pattern
+from utools.schema.json_value import as_json
 from utools.schema.linear_pattern import is_linear
 from utools.schema.older_drafts import read_arguments_schema, translate_schema
 
@@ -88,6 +89,15 @@ def test_form_of_an_older_draft_judges_as_it_was_meant(written: Any, good: Any, 
     schema = schema_of(written)
     assert schema.faults(good) == []
     assert bad is None or schema.faults(bad)
+
+
+def test_integers_that_no_journal_holds_are_rounded() -> None:
+    """JavaScript writes the largest of 64 bits so; a run of the tool could not begin."""
+    written = of(n={"maximum": 18446744073709552000, "default": -(2**70), "enum": [10**400]}, flag={"const": True})
+    schema, _ = read_arguments_schema(written)
+    assert as_json(schema) == schema
+    assert schema["properties"]["n"]["maximum"] == 18446744073709552000.0
+    assert schema["properties"]["flag"]["const"] is True
 
 
 EMPTY = [None, True, {}, {"properties": {}}, {"type": None}, {"type": ["object", "null"]}, {"title": "x"}]

@@ -221,13 +221,71 @@ def test_a_json_document_of_3_1_is_read_too(tmp_path: Path) -> None:
     assert len(openapi_tools("shop", OpenApi(file="shop.json"), tmp_path)) == 5
 
 
+def load(home: Path, body: Any, schemas: dict[str, Any], **document: Any) -> Tool:
+    """The only tool of a document, which posts a body."""
+    post = {"operationId": "post", "requestBody": {"content": {"application/json": {"schema": body}}}}
+    whole = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {"/it": {"post": post}},
+        "components": {"schemas": schemas},
+        **document,
+    }
+    (home / "api.json").write_text(json.dumps(whole))
+    (tool,) = openapi_tools("api", OpenApi(file="api.json"), home)
+    return tool
+
+
+def test_schemas_that_refer_to_one_another_in_a_long_chain_are_read(tmp_path: Path) -> None:
+    """So do those of Microsoft Graph and of FHIR, in which nearly everything refers to everything."""
+    links: dict[str, Any] = {
+        f"S{n}": {"properties": {"n": {"$ref": f"#/components/schemas/S{n + 1}"}}} for n in range(400)
+    }
+    tool = load(tmp_path, {"$ref": "#/components/schemas/S0"}, {**links, "S400": {"type": "string"}})
+    assert len(tool.config_schema["$defs"]) == 401
+    body: Any = {}
+    for _ in range(3):
+        body = {"n": body}
+    assert ToolRegistry([tool]).validate("api.post", {"body": body}) == []
+
+
+def test_a_reference_may_be_percent_encoded(tmp_path: Path) -> None:
+    tool = load(tmp_path, {"$ref": "#/components/schemas/Page%C2%ABPet%C2%BB"}, {"Page«Pet»": {"type": "string"}})
+    assert ToolRegistry([tool]).validate("api.post", {"body": 1})
+
+
+def test_bounds_that_no_journal_holds_are_rounded_and_the_document_is_read(tmp_path: Path) -> None:
+    """OpenAI's own document has such a bound: JavaScript writes -2^63 so."""
+    tool = load(tmp_path, {"type": "integer", "minimum": -9223372036854776000, "maximum": 18446744073709552000}, {})
+    assert tool.config_schema["properties"]["body"]["minimum"] == -9.223372036854776e18
+    assert ToolRegistry([tool]).validate("api.post", {"body": 2**63}) == []
+
+
+def test_what_only_responses_have_is_not_required_of_a_request(tmp_path: Path) -> None:
+    own = {"id": {"$ref": "#/components/schemas/Id"}, "at": {"type": "string", "readOnly": True}, "name": {}}
+    schemas = {"Id": {"type": "integer", "readOnly": True}}
+    tool = load(tmp_path, {"type": "object", "properties": own, "required": ["id", "at", "name"]}, schemas)
+    (fault,) = ToolRegistry([tool]).validate("api.post", {"body": {}})
+    assert fault.pointer == "/body/name"
+
+
+def test_a_version_and_a_summary_without_quotes_are_read(tmp_path: Path) -> None:
+    text = SHOP.replace("openapi: 3.0.3", "openapi: 3.1").replace("summary: Search.", "summary: 2024")
+    assert tools(tmp_path, text)["shop.get_search"].description == "GET /search"
+
+
 BAD: dict[str, tuple[str, str, str]] = {
-    "version": ("openapi: 3.0.3", "swagger: '2.0'", "shop.yaml:1: openapi: must be an OpenAPI document of version 3"),
+    "version": (
+        "openapi: 3.0.3",
+        "swagger: '2.0'",
+        "openapi: must be an OpenAPI document of version 3.0 or 3.1; convert",
+    ),
     "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "only references inside the document"),
     "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
     "path": ("in: path, required", "in: query, required", "no parameter describes this part of the path"),
     "cookie": ("in: cookie,", "in: cookie, required: true,", "a cookie parameter cannot be sent"),
     "header": ("X-Trace", "Host", "the header Host cannot be an argument"),
+    "no_name": ("name: q,", "name: 5,", "a parameter needs a name"),
     "schema": ("type: number, ", "type: numbr, ", "shop.yaml:28: paths//search/get: /properties/max/type"),
     "server": ("default: https", "default: ftp", "names no http(s) address of its server"),
     "twice": ("operationId: note", "operationId: order", "another operation is called 'order'"),

@@ -69,6 +69,12 @@ def test_unsound_schema_is_refused_with_its_place(schema: Any, where: str, forei
     assert str(refused.value).startswith(refused.value.where)
 
 
+def test_integer_that_no_journal_holds_is_refused_in_a_schema() -> None:
+    """A run of its tool could not begin."""
+    with pytest.raises(DefinitionError, match=r"integer of a schema must be in .* \(got 1180591620717411303424\)"):
+        ConfigSchema({"type": "integer", "maximum": 2**70}, where="order")
+
+
 def test_schema_nested_beyond_reason_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(5000):

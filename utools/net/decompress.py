@@ -15,6 +15,11 @@ MAGIC = b"\x1f\x8b"
 PADDING = b"\0\r\n"
 
 
+def find_encodings(header: str) -> list[str]:
+    """Return the compressions that a `content-encoding` names: `none`, as Next.js writes it, or `utf-8` is none."""
+    return [each for name in header.split(",") if (each := name.strip().lower()) in READ | NOT_READ]
+
+
 class CorruptBody(Exception):
     """A body that is not compressed as it says, is not complete, or continues after its end."""
 
@@ -27,7 +32,7 @@ class Decompressor:
     """
 
     def __init__(self, encoding: str) -> None:
-        names = [each for name in encoding.split(",") if (each := name.strip().lower()) in READ | NOT_READ]
+        names = find_encodings(encoding)
         self._refusal = _refusal(names)
         self._compressed, self._may_lack_header = bool(names), names == ["deflate"]
         self._head = b""

@@ -10,6 +10,7 @@ from typing import Any
 
 from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
+from utools.schema.json_value import LARGEST, SMALLEST
 from utools.schema.linear_pattern import find_slow_pattern
 from utools.schema.plainly_sound import is_plainly_sound
 from utools.schema.pointer import pointer_of
@@ -42,7 +43,7 @@ class ConfigSchema:
         is_recorded: bool = False,
     ) -> None:
         try:
-            self.schema = _copy_unshared(schema) if known_good else _checked_copy(schema, where, is_recorded)
+            self.schema = _copy_unshared(schema, where) if known_good else _checked_copy(schema, where, is_recorded)
             if not known_good:
                 check_author_marks(self.schema, where=where)
             if not foreign:
@@ -114,7 +115,7 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     if not is_plainly_sound(schema) and (fault := _find_fault(schema)) is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
-    own: Schema = _copy_unshared(schema)
+    own: Schema = _copy_unshared(schema, where)
     check_references(own, where=where)
     if not is_recorded and (slow := find_slow_pattern(own)) is not None:
         raise DefinitionError(slow[1], where=where + slow[0])
@@ -157,8 +158,13 @@ def _schema_fault(schema: Schema) -> tuple[str, str] | None:
     return None
 
 
-def _copy_unshared(value: Any) -> Any:
-    """Return a deep copy without shared parts: two places that were one object are closed and checked apart."""
+def _copy_unshared(value: Any, where: str) -> Any:
+    """Return a deep copy without shared parts: two places that were one object are closed and checked apart.
+
+    DefinitionError for an integer that no journal holds.
+    """
+    if type(value) is int and not SMALLEST <= value <= LARGEST:
+        raise DefinitionError("an integer of a schema must be in -2^63…2^64-1", where=where, value=value)
     if isinstance(value, dict):
-        return {name: _copy_unshared(each) for name, each in value.items()}
-    return [_copy_unshared(each) for each in value] if isinstance(value, list) else value
+        return {name: _copy_unshared(each, where) for name, each in value.items()}
+    return [_copy_unshared(each, where) for each in value] if isinstance(value, list) else value

@@ -1,6 +1,7 @@
 """JSON values: what a tool's output may hold. Pure."""
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,29 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
     if convert is None:
         raise NotJson("type", pointer, type=type(value).__name__)
     return as_json(convert(value, pointer), pointer, depth + 1, convert=convert)
+
+
+def round_integers(value: Any) -> Any:
+    """Return the value with each integer that no journal holds as the nearest float: what a stranger wrote as
+    `18446744073709552000` bounds a number, and is none that anybody sends."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return value if SMALLEST <= value <= LARGEST else _to_float(value)
+        case dict():
+            return {name: round_integers(each) for name, each in value.items()}
+        case list():
+            return [round_integers(each) for each in value]
+        case _:
+            return value
+
+
+def _to_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
 
 
 def _key(key: Any, pointer: str, convert: Callable[[Any, str], Any] | None) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 from utools.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.schema.ecma_pattern import translate_pattern
+from utools.schema.json_value import round_integers
 from utools.schema.pointer import escape
 from utools.schema.shape import APPLICATORS
 
@@ -61,6 +62,7 @@ def translate_schema(written: Schema, is_linear: IsLinear = _any_pattern) -> tup
     """Return the schema in Draft 2020-12, and what of it is not checked; itself where there is nothing to translate."""
     told: list[str] = []
     try:
+        written = round_integers(written)
         places = _Identities(written)
         translated: Schema = _Translation(places, told.append, is_linear).convert(written, "")
     except RecursionError:  # compiling it says so

@@ -80,11 +80,12 @@ def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
 
 
 def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
-    document = read_document(base / config.file, "the OpenAPI document")
+    document = read_document(base / config.file, "the OpenAPI document", foreign=True)
     data = document.data
     version = data.get("openapi", data.get("swagger")) if isinstance(data, dict) else None
-    if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
-        raise document.error("must be an OpenAPI document of version 3.0 or 3.1", ("openapi",), value=version)
+    if not str(version).startswith(("3.0", "3.1")):  # 3.1 without quotes is a number in YAML
+        fault = "must be an OpenAPI document of version 3.0 or 3.1; convert one of Swagger 2.0 first"
+        raise document.error(fault, ("openapi",), value=version)
     loaded, found = Loaded(), dict[str, _Found]()
     for each in _find_operations(document, name, loaded):
         if not _is_taken(each.name, config.operations):
@@ -159,7 +160,7 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
     schema = {**own, "properties": {**own["properties"], **AUTHOR_PROPERTIES}}
     ConfigSchema(schema, foreign=True)
     fields = item[method]
-    texts = [fields.get("summary", ""), fields.get("description", "")]
+    texts = [each for name in ("summary", "description") if isinstance(each := fields.get(name), str)]
     return Tool(
         code=code,
         description="\n\n".join(dict.fromkeys(each.strip() for each in texts if each)) or f"{method.upper()} {path}",

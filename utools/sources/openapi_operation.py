@@ -111,7 +111,8 @@ def _read_parameters(document: Json, item: Json, fields: Json, where: str) -> It
     found: dict[tuple[str, str], Json] = {}
     for each in [*item.get("parameters", ()), *fields.get("parameters", ())]:
         parameter = follow(document, each, where)
-        if not isinstance(parameter, dict) or not {"name", "in"} <= parameter.keys():
+        named = isinstance(parameter, dict) and isinstance(parameter.get("name"), str) and "in" in parameter
+        if not named:
             raise DefinitionError("a parameter needs a name and a place (in)", where=where, value=each)
         found[parameter["name"], parameter["in"]] = parameter
     for (name, part), parameter in found.items():

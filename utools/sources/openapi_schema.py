@@ -1,6 +1,8 @@
 """Schemas of an OpenAPI document as JSON Schemas that need no document. Pure."""
 
+from collections import deque
 from typing import Any
+from urllib.parse import unquote
 
 from utools.errors import DefinitionError
 from utools.schema.pointer import unescape
@@ -21,6 +23,8 @@ def resolve(document: Any, reference: str, where: str) -> Any:
     found = document
     for part in reference[2:].split("/"):
         key = unescape(part)
+        if isinstance(found, dict) and key not in found:
+            key = unescape(unquote(part))  # a fragment of a URL may be percent-encoded (RFC 6901, 6)
         try:
             found = found[int(key)] if isinstance(found, list) else found[key]
         except (KeyError, IndexError, TypeError, ValueError):
@@ -43,10 +47,19 @@ class Standalone:
     def __init__(self, document: Any, where: str) -> None:
         self._document, self._where = document, where
         self._names: dict[str, str] = {}
+        self._named: deque[str] = deque()
+        """References whose definitions are not made yet: a chain of them may be longer than the stack."""
         self.definitions: dict[str, Any] = {}
 
     def convert(self, schema: Any) -> Any:
         """Return the schema, which needs nothing but `definitions`."""
+        converted = self._convert(schema)
+        while self._named:
+            reference = self._named.popleft()
+            self.definitions[self._names[reference]] = self._convert(resolve(self._document, reference, self._where))
+        return converted
+
+    def _convert(self, schema: Any) -> Any:
         if not isinstance(schema, dict):
             return schema
         reference = schema.get("$ref")
@@ -60,16 +73,25 @@ class Standalone:
         for exclusive, bound in BOUNDS.items():
             if isinstance(converted.get(exclusive), bool) and converted.pop(exclusive) and bound in converted:
                 converted[exclusive] = converted.pop(bound)
+        if isinstance(required := converted.get("required"), list) and isinstance(
+            properties := schema.get("properties"), dict
+        ):
+            converted["required"] = [name for name in required if not self._is_read_only(properties.get(name))]
         return _allow_null(converted) if schema.get("nullable") is True else converted
+
+    def _is_read_only(self, schema: Any) -> bool:
+        """Return whether a property is one of responses alone: that it is required does not hold for a request."""
+        target = follow(self._document, schema, self._where)
+        return any(isinstance(each, dict) and each.get("readOnly") is True for each in (schema, target))
 
     def _convert_keyword(self, key: str, value: Any) -> Any:
         shape = APPLICATORS.get(key, ("", False))[0]
         if shape == "one":
-            return self.convert(value)
+            return self._convert(value)
         if shape == "list" and isinstance(value, list):
-            return [self.convert(each) for each in value]
+            return [self._convert(each) for each in value]
         if shape == "map" and isinstance(value, dict):
-            return {name: self.convert(each) for name, each in value.items()}
+            return {name: self._convert(each) for name, each in value.items()}
         return value
 
     def _define(self, reference: str) -> str:
@@ -78,8 +100,8 @@ class Standalone:
             last = "".join(char if char.isalnum() else "_" for char in reference.rpartition("/")[2]) or "it"
             name = last if last not in self.definitions else f"{last}_{len(self.definitions)}"
             self._names[reference] = name
-            self.definitions[name] = True  # it may refer to itself
-            self.definitions[name] = self.convert(resolve(self._document, reference, self._where))
+            self._named.append(reference)
+            self.definitions[name] = True  # its name is taken, and its place
         return name
 
 

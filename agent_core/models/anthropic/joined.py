@@ -23,6 +23,7 @@ class JoinedMessage:
         self._usage: Any = None
         self._blocks: list[_Block] = []
         self._by_index: dict[int, _Block] = {}
+        self._unknown: Json = {}
 
     def add(self, event: Json) -> str:
         """Return the text that an event adds; one that is not known adds nothing."""
@@ -44,10 +45,13 @@ class JoinedMessage:
             case "content_block_delta":
                 return self._add_piece(event.get("index"), _mapping(event.get("delta")))
             case _:
-                pass
+                self._unknown = event
         return ""
 
     def whole(self) -> Json:
+        """Return the message; an event that is none where there was no other, such as one of another API."""
+        if not self._fields and not self._blocks:
+            return self._unknown
         content = [block.whole() for block in self._blocks] or self._fields.get("content") or []
         return {"type": "message", "role": "assistant", **self._fields, "content": content, "usage": self._usage}
 

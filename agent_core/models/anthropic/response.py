@@ -24,17 +24,13 @@ from agent_core.models.usage import MAX_TOKENS
 from agent_core.outputs import Json
 
 PAUSED = "pause_turn"
-TRANSIENT_KINDS = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")
-"""Errors after which the same question may be answered, where no status says so: in a stream."""
 CACHED, CACHE_WRITES = "cache_read_input_tokens", "cache_creation_input_tokens"
 
 
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
     """Return the completion in the JSON value of an answer with a status of success."""
     if error := find_error(reply):
-        refusal = read_refusal(answer, error, now)
-        may_pass = any(kind in refusal.kinds for kind in TRANSIENT_KINDS)
-        return replace(refusal, transient=True) if may_pass else refusal
+        return read_refusal(answer, error, now)
     try:
         return _read_message(reply, answer.status)
     except orjson.JSONEncodeError:

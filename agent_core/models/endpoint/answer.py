@@ -4,17 +4,24 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
 
 from agent_core.models.client import Completion
 from agent_core.models.endpoint.envelope import decode_mended
-from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_filtered, read_overflow
+from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_filtered, is_passing, read_overflow
 from agent_core.models.finish_reasons import FILTERED
+from agent_core.outputs import Json
 
 TRANSIENT = (408, 409, 429)
+STATUSES: Final = ("code", "status", "status_code", "http_code")
+"""Fields in which an error has its HTTP status, where the answer's own is a success."""
+MINIMAX: Final = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 1024: 500, 1033: 500, 1039: 429}
+"""HTTP statuses for the codes that MiniMax gives in a 200."""
+WORDS: Final = ("message", "msg", "detail", "error_description")
+"""Fields in which gateways say what is wrong, beside an error that is only a title."""
 MAX_CALLS = 128
 MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
@@ -99,9 +106,34 @@ def find_error(reply: Any, *holding: str) -> Any:
         reply = reply[0] if reply else None
     if not isinstance(reply, dict):
         return None
-    if error := reply.get("error"):
+    error = reply.get("error")
+    if error and not (isinstance(error, dict) and not any(error.values())):  # some leave an empty one in each reply
+        return _with_words(error, reply)
+    if (error := _find_minimax_error(reply)) is not None:
         return error
-    return reply if reply.keys().isdisjoint(holding) and ("message" in reply or "detail" in reply) else None
+    return reply if reply.keys().isdisjoint(holding) and _is_bare_error(reply) else None
+
+
+def _with_words(error: Any, reply: Json) -> Any:
+    """Return an error with what stands beside it, where it is only a title, a number or true, as Spring writes it."""
+    said = next((each for name in WORDS if isinstance(each := reply.get(name), str) and each), None)
+    if said is None or isinstance(error, dict | list):
+        return error
+    return {**reply, "message": f"{error}: {said}" if isinstance(error, str) else said}
+
+
+def _find_minimax_error(reply: Json) -> Json | None:
+    said = reply.get("base_resp")
+    if not isinstance(said, dict) or not isinstance(code := said.get("status_code"), int) or not code:
+        return None
+    return {"message": said.get("status_msg"), "code": str(code), "status": MINIMAX.get(code)}
+
+
+def _is_bare_error(reply: Json) -> bool:
+    """Return whether an object is an error by itself: OpenAI's older ones, FastAPI's, Baidu's, and those of gateways
+    that give a code and a text."""
+    has_words = any(name in reply for name in ("message", "detail", "error_msg"))
+    return has_words or ("msg" in reply and reply.get("code") not in (None, 0, 200, "0", "200"))
 
 
 def check_encodable(value: Any) -> None:
@@ -114,25 +146,26 @@ def check_encodable(value: Any) -> None:
 def read_refusal(answer: HttpAnswer, error: Any, now: float) -> Refusal:
     """Return the refusal in the vendor's own words, None as the `error` where its body has none of a known shape.
 
-    The status of a 200 with an error says nothing.
+    A success with an error, in a stream or of a gateway, is judged by the status that the error names, or by its kind.
     """
     fields = error if isinstance(error, dict) else {}
+    status = _read_status(answer, fields)
     message = fields.get("message") or fields.get("detail") or error or show_body(answer.body)
     text = (message if isinstance(message, str) else as_json(message) or show_body(answer.body))[:MAX_MESSAGE]
     if isinstance(metadata := fields.get("metadata"), dict) and isinstance(raw := metadata.get("raw"), str):
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
-    answered = "answered with an error" if answer.status == 200 else f"answered {answer.status}"
+    answered = "answered with an error" if status == 200 else f"answered {status}"
     code, kind, param = (_read_word(fields, name) for name in ("code", "type", "param"))
     kinds = f"{code} {kind} {_read_detail(fields)}".rstrip()
-    overflow = read_overflow(answer.status, kinds, text, fields)
+    overflow = read_overflow(status, kinds, text, fields)
     told = find_wait(text, fields)
-    transient = _is_transient(answer) and not overflow
-    if transient and has_no_money(answer.status, kinds, text, names_wait=told is not None):
+    transient = _is_transient(status, answer.headers, kinds) and not overflow
+    if transient and has_no_money(status, kinds, text, names_wait=told is not None):
         transient = False
     wait = _read_retry_after(answer.headers, now) if transient else None
     return Refusal(
         f"{answered}: {text}",
-        answer.status,
+        status,
         FILTERED if is_filtered(kinds, text) else code,
         param,
         transient,
@@ -160,10 +193,20 @@ def _read_generation(error: Mapping[str, Any]) -> str:
     return value[:MAX_GENERATION] if isinstance(value, str) else ""
 
 
-def _is_transient(answer: HttpAnswer) -> bool:
+def _read_status(answer: HttpAnswer, error: Json) -> int:
+    if 200 <= answer.status < 300:
+        for name in STATUSES:
+            if re.fullmatch("[45][0-9]{2}", _read_word(error, name)):
+                return int(error[name])
+    return answer.status
+
+
+def _is_transient(status: int, headers: Mapping[str, str], kinds: str) -> bool:
     """Return whether to ask again: as the endpoint says, in the header that the SDKs obey, else by the status."""
-    by_status = answer.status in TRANSIENT or 500 <= answer.status < 600
-    return {"true": True, "false": False}.get(answer.headers.get("x-should-retry", ""), by_status)
+    by_status = status in TRANSIENT or 500 <= status < 600
+    if 200 <= status < 300:
+        by_status = is_passing(kinds)
+    return {"true": True, "false": False}.get(headers.get("x-should-retry", ""), by_status)
 
 
 def as_json(value: Any) -> str:

@@ -163,6 +163,8 @@ class EndpointClient:
                     continue
             if isinstance(outcome, Refusal):
                 outcome = self._read_bad_call(outcome)
+            if asked and anew:  # the reply has no text, and what was shown of an earlier attempt is void
+                yield Delta("" if whole is None else whole.content, anew=True)
             said = replace(outcome, dropped=written.dropped) if written.dropped else outcome
             whole = said if whole is None else join(whole, said)
             following = self._wire.follow(attempts.question, said) if turns < MAX_TURNS else None

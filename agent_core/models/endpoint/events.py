@@ -10,6 +10,9 @@ from agent_core.models.endpoint.answer import BOM
 from utools.lazy_pattern import lazy_compile
 
 LINE_END = lazy_compile(rb"\r\n|\n|\r")
+DATA = (b"data", b"error")
+"""Fields with the data of an event: llama.cpp has its errors in a field of that name."""
+OTHER_FIELDS = (b"event", b"id", b"retry", b"")
 
 
 class EventParser:
@@ -18,8 +21,14 @@ class EventParser:
     def __init__(self) -> None:
         self._line = bytearray()
         self._data: list[bytes] = []
+        self._stray: list[bytes] = []
         self._after_cr = False
         self._begun = False
+
+    @property
+    def stray(self) -> bytes:
+        """The lines that are of no event: what a proxy writes into a stream that breaks."""
+        return b"\n".join(self._stray)
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the data of each event that `piece` completes; an event without data is ignored."""
@@ -28,8 +37,14 @@ class EventParser:
                 yield b"\n".join(self._data)
                 self._data = []
             name, _, value = line.partition(b":")
-            if name == b"data":
+            if name in DATA:
                 self._data.append(value.removeprefix(b" "))
+            elif name not in OTHER_FIELDS and not any(field.startswith(line) for field in (*DATA, *OTHER_FIELDS)):
+                self._stray.append(line)
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the data of the event that the end of the stream completes: many servers leave out its empty line."""
+        yield from self.feed(b"\n\n")
 
     def _lines(self, piece: bytes) -> Iterator[bytes]:
         if self._after_cr and piece.startswith(b"\n"):

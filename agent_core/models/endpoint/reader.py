@@ -1,17 +1,17 @@
 """A reply as its bytes arrive: whole, or in events that are joined to the same reply. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from agent_core.models.client import Completion
-from agent_core.models.endpoint.answer import BOM, HttpAnswer, ReadReply, Refusal, read_answer
+from agent_core.models.endpoint.answer import BOM, HttpAnswer, ReadReply, Refusal, read_answer, show_body
 from agent_core.models.endpoint.envelope import decode, mend, mend_text, split_open_end
 from agent_core.models.endpoint.events import EventParser
 
 DONE = b"[DONE]"
 EVENTS = "text/event-stream"
-EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b"error:", b":")
 
 
 class Reader(Protocol):
@@ -104,20 +104,23 @@ class StreamedReply:
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """Yield the texts in a piece of the answer's body."""
-        for data in self._events.feed(piece):
-            if self.done:
-                return
-            if data.strip() == DONE:
-                self.done = True
-            elif data.strip() and (text := self._read_event(data)):  # without data it only keeps the connection open
-                yield text
+        for event in self._events.feed(piece):
+            for data in _split_lines(event):
+                if self.done:
+                    return
+                if data.strip() == DONE:
+                    self.done = True
+                elif data.strip() and (text := self._read_event(data)):  # else it only keeps the connection open
+                    yield text
 
     def end(self, now: float) -> Completion | Refusal:
         """Return the completion or the refusal, once nothing more is read."""
+        if not self.done:
+            self._read_last_event()
         if self._other_event is not None:
             return read_answer(replace(self._head, body=self._other_event), now, self._read_reply)
         if not self.done and not self._joined.is_whole:
-            return Refusal("ended its stream before the reply was whole", self._head.status, transient=True)
+            return self._explain_cut(now)
         try:
             whole = mend(self._joined.whole())
         except ValueError:
@@ -127,6 +130,25 @@ class StreamedReply:
     def rest(self, outcome: Completion | Refusal) -> str:
         """Return the text that was not shown yet: an end that no later piece has completed."""
         return mend_text(self._open_end) if isinstance(outcome, Completion) else ""
+
+    def _read_last_event(self) -> None:
+        """Read the event that the end of the stream completes; one that was cut is none."""
+        for event in self._events.end():
+            for data in _split_lines(event):
+                if data.strip() == DONE:
+                    self.done = True
+                elif not self.done and _is_json(data):
+                    self._open_end = (self._read_event(data) or "") + self._open_end
+
+    def _explain_cut(self, now: float) -> Completion | Refusal:
+        """Return why a stream ended too early, by what else was written into it: an error without the form of an event,
+        or the page of a proxy."""
+        cut = "ended its stream before the reply was whole"
+        if stray := self._events.stray:
+            if _is_json(stray) and self._find_error(decode(stray)):
+                return read_answer(replace(self._head, body=stray), now, self._read_reply)
+            cut = f"{cut}: {show_body(stray)}"
+        return Refusal(cut, self._head.status, transient=True)
 
     def _read_event(self, data: bytes) -> str | None:
         try:
@@ -144,3 +166,16 @@ class StreamedReply:
         text, self._open_end = split_open_end(self._open_end + added)
         self.done = self._joined.is_over
         return text
+
+
+def _split_lines(data: bytes) -> Sequence[bytes]:
+    """Return the data of the events in one: some servers end each by a single line end."""
+    return (data,) if b"\n" not in data or _is_json(data) else data.split(b"\n")
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        decode(data)
+    except ValueError:
+        return False
+    return True

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agent_core.models.finish_reasons import MALFORMED, find_reason
 from agent_core.outputs import Json
@@ -51,6 +51,22 @@ def _read_time(text: str) -> float | None:
 
 def _unit_of(unit: str) -> str:
     return unit if unit == "毫秒" else "ms" if unit.startswith(("ms", "milli")) else unit[0]
+
+
+# ── what may be gone at the next attempt ──────────────────────────────────────────────────────────
+
+_PASSING: Final = frozenset(
+    (
+        *("server_error", "internal_server_error", "api_error", "service_unavailable", "slow_down"),
+        *("rate_limit_exceeded", "rate_limit_error", "timeout_error", "vector_store_timeout"),
+        *("overloaded", "overloaded_error", "engine_overloaded_error", "server_is_overloaded"),
+    )
+)
+
+
+def is_passing(kinds: str) -> bool:
+    """Return whether the kinds of an error say so, where no status does: in a stream, or in a 200."""
+    return not _PASSING.isdisjoint(kinds.lower().split())
 
 
 # ── what asking again does not change ────────────────────────────────────────────────────────────

@@ -1,7 +1,6 @@
 """A reply of the Gemini API, read: a completion, or a refusal that says why not. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -38,12 +37,9 @@ def find_error(reply: Any) -> Any:
 
 
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
-    """Return the completion in the JSON value of an answer with a status of success; an error in it has the status that
-    it names."""
+    """Return the completion in the JSON value of an answer with a status of success."""
     if error := find_error(reply):
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else answer.status
-        return read_refusal(replace(answer, status=status), error, now)
+        return read_refusal(answer, error, now)
     try:
         return _read_completion(reply, answer.status)
     except orjson.JSONEncodeError:

@@ -36,7 +36,8 @@ class JoinedCompletion:
         return {**self._fields, "object": "chat.completion", "choices": choices}
 
     def _read_choice(self, choice: dict[str, Any]) -> str:
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        if choice.get("finish_reason") != "null":  # some vendors write each null so
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._native_reason = choice.get("native_finish_reason") or self._native_reason
         self.is_whole = self._finish_reason is not None
         delta = choice.get("delta")

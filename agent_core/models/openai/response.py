@@ -23,6 +23,8 @@ OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
 """Keys of a call that we write again when it goes back; others, such as Gemini's extra_content, go back unchanged."""
 ECHOED_KEYS = ("reasoning_content", "reasoning_details", "extra_content")
 """Keys of a message with calls that DeepSeek, OpenRouter and Gemini need in later questions."""
+TEXT_PARTS = (None, "text", "output_text")
+"""Types of the parts of a content that are text of the reply; some gateways leave the type out."""
 CALLING = ("tool_calls", "function_call")
 """Reasons of a reply that is done, as its calls show by themselves."""
 
@@ -82,7 +84,9 @@ def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None
     tool_calls = message.get("tool_calls")
     if not tool_calls and isinstance(older := message.get("function_call"), dict) and older.get("name"):
         tool_calls = [{"function": older}]
-    for call in tool_calls if isinstance(tool_calls, list) else ():
+    if tool_calls and not isinstance(tool_calls, list):
+        return None
+    for call in tool_calls or ():
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             return None
@@ -103,9 +107,13 @@ def read_text(content: Any) -> str | None:
     if content is None:
         return ""
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        parts = [part.get("text") if _is_text_part(part) else part for part in content]
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else None
+
+
+def _is_text_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in TEXT_PARTS
 
 
 def _read_finish_reason(choice: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from agent_core.models.openai.response import read_text
 
 GROWING = ("content", "reasoning_content", "reasoning", "refusal")
 """Texts that come in pieces. Any other field keeps its last value, and lists grow."""
+PLACEHOLDER = "{}{"
+"""How the arguments of a call begin to which a gateway of Bedrock has put an empty object first."""
 Key = int | str
 """A call's number or id."""
 
@@ -107,6 +109,8 @@ class _Call:
 
     def whole(self) -> dict[str, Any]:
         function = {"name": "", **_join(self._function)}
+        if str(function.get("arguments")).startswith(PLACEHOLDER):
+            function["arguments"] = function["arguments"][len(PLACEHOLDER) - 1 :]
         return {"type": "function", **self._fields, "function": function}
 
     def _add_part(self, name: str, value: Any) -> None:

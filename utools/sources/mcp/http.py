@@ -9,6 +9,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from utools.lazy_pattern import lazy_compile
+from utools.net.decompress import find_encodings
 from utools.net.trace_headers import TRACE_HEADERS
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.http_exchange import EXCHANGE, HttpExchange
@@ -67,12 +68,12 @@ class _MonitoredBody(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response, url: httpx2.URL, monitor: ConnectionMonitor) -> None:
         self._body: Any = response.stream
         self._url, self._monitor = url, monitor
-        self._encoding = response.headers.get("content-encoding", "identity").strip().lower() or "identity"
+        self._encodings = find_encodings(response.headers.get("content-encoding", ""))
         self._is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._encoding != "identity":
-            raise self._fault(f"it is packed ({self._encoding[:20]}), which was not asked for")
+        if self._encodings:
+            raise self._fault(f"it is packed ({self._encodings[0]}), which was not asked for")
         try:
             async for messages in self._read_messages():
                 if is_crowded(messages):

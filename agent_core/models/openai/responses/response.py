@@ -18,14 +18,11 @@ from agent_core.models.endpoint.answer import (
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
-from agent_core.models.endpoint.refusals import find_wait
 from agent_core.models.finish_reasons import FILTERED, MAX_WORD
 from agent_core.models.openai.responses.items import API, find_calls, find_parts, read_text
 from agent_core.models.usage import read_count, read_vendor_usage
 from agent_core.outputs import Json
 
-PASSING = ("server_error", "rate_limit_exceeded", "vector_store_timeout", "server_is_overloaded", "slow_down")
-"""Codes of errors that may be gone at the next attempt, though the status was 200."""
 NOT_ENDED = ("in_progress", "queued", "cancelled", "incomplete")
 COMMENTARY = "commentary"
 
@@ -33,7 +30,7 @@ COMMENTARY = "commentary"
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
     """Return the completion in the JSON value of an answer with a status of success."""
     if error := find_error(reply):
-        return _read_error(answer, error, now)
+        return read_refusal(answer, error, now)
     try:
         return _read_response(reply, answer.status)
     except orjson.JSONEncodeError:
@@ -52,15 +49,6 @@ def read_content(output: Sequence[Any]) -> str:
     messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
     said = "".join(read_text(item) for item in messages if item.get("phase") != COMMENTARY)
     return said or "".join(map(read_text, messages))
-
-
-def _read_error(answer: HttpAnswer, error: Any, now: float) -> Refusal:
-    refusal = read_refusal(answer, error, now)
-    words = refusal.kinds.split()
-    if refusal.transient or refusal.overflow or answer.status != 200 or not any(word in PASSING for word in words):
-        return refusal
-    fields = error if isinstance(error, dict) else {}
-    return replace(refusal, transient=True, wait=find_wait(refusal.message, fields))
 
 
 def _read_response(reply: Any, status: int) -> Completion | Refusal:
