@@ -45,7 +45,7 @@ class DrivenRuns:
         self._beginning: set[asyncio.Task[RunResult]] = set()
         self._new: set[str] = set()
         self._results: dict[str, RunResult] = {}
-        self._is_closing = asyncio.Event()
+        self.open()
         engine._keep_results(self._keep)
 
     def __contains__(self, run: object) -> bool:
@@ -147,6 +147,10 @@ class DrivenRuns:
             self._results[result.run_id] = result
             if len(self._results) > MAX_RESULTS:
                 del self._results[next(iter(self._results))]
+
+    def open(self) -> None:
+        """Take runs, also after a `close`, and in another event loop."""
+        self._is_closing = asyncio.Event()
 
     def let_go(self) -> None:
         """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""
