@@ -86,8 +86,12 @@ class DrivenRuns:
         if is_followed:
             self._feeds.expect(run)
         self._share.add(self._tenant, token)
-        taken = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken, is_new=is_new)), name=run)
+        loop = asyncio.get_running_loop()
+        taken = loop.create_future()
+        driving = drive(lambda: self._note_taken(run, task, taken, is_new=is_new))
+        task = asyncio.Task(
+            driving, loop=loop, name=run
+        )  # a factory of the program's may begin it before it has a name
         self._beginning.add(task)
         task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
         task.add_done_callback(lambda done: self._note_begun(done, taken))

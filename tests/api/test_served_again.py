@@ -38,3 +38,12 @@ def test_a_pool_of_workers_has_a_line_in_each_event_loop() -> None:
         return await asyncio.gather(*(pool.run(int, text) for text in "123"))
 
     assert [asyncio.run(use()) for _ in range(2)] == [[1, 2, 3]] * 2
+
+
+async def test_a_loop_whose_tasks_begin_at_once_begins_runs(tmp_path: Path) -> None:
+    asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", None))  # since Python 3.12
+    service = Service.of_host(read_host_config(write_host(tmp_path)), tmp_path / "runs.db", is_open=True)
+    async with service.running():
+        tenant = service.tenants[None]
+        run, _ = await tenant.runs.submit(tenant.workflows.get("count"), {"sum": "1 + 1"}, by="ada")
+        assert (await tenant.runs.wait_settled(run)).status == "completed"
