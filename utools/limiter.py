@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from utools.forks import renew_in_forks
+
 if TYPE_CHECKING:
     import asyncio  # a caller has it already; importing it takes longer than importing all of utools
 
@@ -23,6 +25,11 @@ class Limiter:
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self.begin_anew()
+        renew_in_forks(self)
+
+    def begin_anew(self) -> None:
+        """Have all slots free: a fork has none of the threads that held one."""
         self._numbers = itertools.count()
         self._lines: dict[Hashable, dict[int, asyncio.Future[None]]] = {}
         self._line_of: dict[int, Hashable] = {}

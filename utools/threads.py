@@ -5,14 +5,14 @@ slot, but never the process alive.
 """
 
 import contextvars
-import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from utools.forks import renew_in_forks
 from utools.limiter import Limiter, settle
 from utools.words.text import Text, error_words
 
@@ -49,8 +49,7 @@ class DaemonThreads:
     """
 
     def __init__(self, limit: int = 32, *, of_tools: bool = False) -> None:
-        self._limit, self._of_tools = limit, of_tools
-        self._limiter, self._process = Limiter(limit), os.getpid()
+        self._limiter, self._of_tools = Limiter(limit), of_tools
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """`function(*args)` in a thread, after waiting for a slot. When the caller is cancelled, the thread goes on."""
@@ -63,7 +62,7 @@ class DaemonThreads:
 
         threads, context, held = _threads_of_process(), contextvars.copy_context(), ExitStack()
         try:
-            limiter = self._own_limiter()
+            limiter = self._limiter
             held.callback(limiter.release, await limiter.acquire())
             if self._of_tools:
                 limiter = threads.limiter_of_tools(context.get(DEPTH, 0))
@@ -78,16 +77,16 @@ class DaemonThreads:
             raise
         return answer
 
-    def _own_limiter(self) -> Limiter:
-        if self._process != os.getpid():  # a fork has none of the threads that hold a slot
-            self._limiter, self._process = Limiter(self._limit), os.getpid()
-        return self._limiter
-
 
 class _ThreadsOfProcess:
     """The daemon threads of one process: a call has one to itself, and those that have none wait for the next."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+        renew_in_forks(self)
+
+    def begin_anew(self) -> None:
+        """Know no thread: a fork has none of its parent's."""
         self._idle: list[Calls] = []
         self._lock = threading.Lock()
         self._limiters: dict[int, Limiter] = {}
@@ -150,14 +149,6 @@ def _warn_of_waiting() -> None:
     )
 
 
-_BY_PROCESS: Final[dict[int, _ThreadsOfProcess]] = {}
-
-
+@cache
 def _threads_of_process() -> _ThreadsOfProcess:
-    """Return the threads of this process: a fork, which has none of its parent's, makes its own."""
-    process = os.getpid()
-    if (found := _BY_PROCESS.get(process)) is None:
-        for parent in _BY_PROCESS.keys() - {process}:
-            _BY_PROCESS.pop(parent, None)
-        found = _BY_PROCESS.setdefault(process, _ThreadsOfProcess())
-    return found
+    return _ThreadsOfProcess()

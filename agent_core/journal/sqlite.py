@@ -23,8 +23,6 @@ from utools.threads import Threads
 class SqliteJournal:
     """A `Journal` of any number of runs in one file, opened at its first use.
 
-    An object must not be carried across a fork.
-
     Args:
         path: The file.
         durability: With "process" what is appended survives the death of the process, with "power" that of the machine

@@ -17,6 +17,7 @@ import orjson
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.gguf import read_context_length
+from utools.forks import renew_in_forks
 from utools.lazy_pattern import lazy_compile
 from utools.words.text import error_words
 
@@ -71,6 +72,12 @@ class LocalModel:
         self._path, self._window = path, min(MAX_WINDOW, trained or MAX_WINDOW)
         self._small = path.stat().st_size < SMALL_FILE
         self._loading = threading.Lock()
+        renew_in_forks(self)
+
+    def begin_anew(self) -> object:
+        """Load the file again: a fork has none of the threads that answer."""
+        self._loading = threading.Lock()
+        return [self.__dict__.pop(name, None) for name in ("_threads", "_loaded")]
 
     async def complete(self, question: Question) -> Completion:
         """Return the reply; ModelError when the file cannot be loaded, or the engine refuses the question."""

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from agent_core.run.cancellation import is_in_trio
@@ -13,24 +15,33 @@ GRACE = 0.5
 
 
 def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Return what the coroutine of `work` returns, run in an event loop of its own."""
-    if not _is_in_loop():
-        return _run_to_end(work())
-    box: list[Result] = []
-    failed: list[BaseException] = []
+    """Return what the coroutine of `work` returns, run in an event loop of its own.
 
-    def target() -> None:
+    What interrupts the caller, such as Ctrl-C, cancels it, in a notebook too, where it runs in a thread.
+    """
+    is_in_loop, loop = _is_in_loop(), asyncio.new_event_loop()
+    main = loop.create_task(work())
+    if not is_in_loop:
+        return _run_to_end(loop, main)
+    ended: Future[Result] = Future()
+
+    def run_beside() -> None:
         try:
-            box.append(_run_to_end(work()))
+            ended.set_result(_run_to_end(loop, main))
         except BaseException as error:  # handed to the caller's thread, whatever it is
-            failed.append(error)
+            ended.set_exception(error)
 
-    thread = threading.Thread(target=target)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return box[0]
+    thread = threading.Thread(target=run_beside)
+    try:
+        thread.start()
+        wait([ended])  # a thread whose join was interrupted counts as ended before Python 3.13
+    except BaseException:
+        with suppress(RuntimeError):  # it has just ended
+            loop.call_soon_threadsafe(main.cancel)
+        if thread.ident is not None:  # else it ends at once, if it begins at all
+            wait([ended])
+        raise
+    return ended.result()
 
 
 def _is_in_loop() -> bool:
@@ -41,16 +52,20 @@ def _is_in_loop() -> bool:
     return True
 
 
-def _run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+def _run_to_end(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[Result]") -> Result:
     """Like asyncio.run, but an abandoned task that ignores its cancellation is not waited for."""
-    loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(work)
+        return loop.run_until_complete(main)
     finally:
-        abandoned = asyncio.all_tasks(loop)
-        for task in abandoned:
-            task.cancel()
-        if abandoned:
-            loop.run_until_complete(asyncio.wait(abandoned, timeout=GRACE))
+        if not main.done():  # it was interrupted, and cancels itself what it has begun
+            _end_tasks(loop, {main})
+        _end_tasks(loop, asyncio.all_tasks(loop))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+
+
+def _end_tasks(loop: asyncio.AbstractEventLoop, tasks: "set[asyncio.Task[Any]]") -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=GRACE))

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import Scope as ASGIScope
 
 from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.api.served_route import HELD
@@ -37,6 +38,8 @@ class Caller:
     watch: TokenWatch
     streams: Share
     checks: Account
+    scope: ASGIScope = field(repr=False)
+    """The request."""
 
     def held(self) -> AbstractContextManager[asyncio.Event]:
         """While something is held open for them: an event that is set once their token holds no longer."""
@@ -81,18 +84,19 @@ class Access:
         """Return the caller, who has one request more under way until its answer is sent."""
         if not self.service.is_running:
             raise Refused(NOT_RUNNING)
-        caller = await self._check(token, scope)
+        caller = await self._check(token, scope, request.scope)
         request.scope[HELD].enter_context(caller.take(self.service.shares.requests))
         return caller
 
-    async def _check(self, token: str | None, scope: Scope | None) -> Caller:
+    async def _check(self, token: str | None, scope: Scope | None, request: ASGIScope) -> Caller:
         principal = await self.service.find_caller(token)
         if principal is None:
             raise HTTPException(401, "this needs a token that the server knows: `Authorization: Bearer act_…`")
         if scope is not None and not principal.allows(scope):
             raise HTTPException(403, f"the token {principal.name!r} lacks the scope {scope!r}")
         service, checks = self.service, Account(self.service.checks, principal.tenant, principal.id)
-        return Caller(principal, service.tenant_of(principal), service.watch, service.shares.streams, checks)
+        tenant, watch, streams = service.tenant_of(principal), service.watch, service.shares.streams
+        return Caller(principal, tenant, watch, streams, checks, request)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

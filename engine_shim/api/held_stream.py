@@ -12,6 +12,8 @@ from engine_shim.api.answers import MANNERS
 from engine_shim.service.token_watch import answer_until
 
 EVENTS = "text/event-stream"
+UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""A proxy such as nginx passes on each event as it comes."""
 
 
 class HeldStream(StreamingResponse):
@@ -23,7 +25,7 @@ class HeldStream(StreamingResponse):
     def __init__(
         self, caller: Caller, frames: AsyncIterable[str | bytes], headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(frames, media_type=EVENTS, headers={**MANNERS, **(headers or {})})
+        super().__init__(frames, media_type=EVENTS, headers={**MANNERS, **UNBUFFERED, **(headers or {})})
         self._caller, self._until_sent = caller, ExitStack()
         self._until_sent.enter_context(caller.take(caller.streams))
 

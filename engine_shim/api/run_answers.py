@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
+from starlette.types import Scope
 
 from agent_core.statuses import OPEN
 from engine_shim.api.access import Caller
@@ -30,9 +31,17 @@ Nodes = Annotated[bool, Query(description="With the outputs of all nodes, as `no
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=256)]
 
 
-def write_response(run_id: str, response: RunResponse) -> Response:
+def locate(scope: Scope, run_id: str) -> dict[str, str]:
+    """Return the header that says where a run is: below the path at which a proxy or a program mounts the app, and the
+    prefix of its routes there."""
+    root = scope.get("root_path", "")
+    prefix = "/".join(scope["path"].removeprefix(root).split("/")[: -scope["route"].depth])
+    return {"Location": f"{root}{prefix}/runs/{run_id}"}
+
+
+def write_response(scope: Scope, run_id: str, response: RunResponse) -> Response:
     """Return what a workflow says to its caller."""
-    return write_json(response.body, response.status, {"Location": f"/runs/{run_id}"})
+    return write_json(response.body, response.status, locate(scope, run_id))
 
 
 async def answer_run(
@@ -51,6 +60,6 @@ async def answer_run(
     is_open = view.status in OPEN
     is_shown = caller.allows("read") or (is_own and view.submitted_by == caller.name)
     if response is not None and is_shown:
-        return write_response(run_id, response)
+        return write_response(caller.scope, run_id, response)
     about = view.as_json(nodes=nodes) if is_shown else {"run_id": run_id, "status": view.status}
-    return write_json(about, 202 if is_open else 200, {"Location": f"/runs/{run_id}"})
+    return write_json(about, 202 if is_open else 200, locate(caller.scope, run_id))

@@ -100,7 +100,7 @@ def run_routes(access: Access) -> APIRouter:
         await caller.tenant.runs.check_exists(run_id)
         await caller.tenant.runs.feeds.check_readable(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
-        return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
+        return HeldStream(caller, frames)
 
     @router.get(
         "/runs/{run_id}/journal",

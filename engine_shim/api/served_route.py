@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from typing import Any, Final, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from fastapi import Request, Response
 from fastapi.dependencies.utils import request_params_to_args
@@ -26,6 +27,8 @@ TRACED: Final = "fastapi.telemetry"
 """In the scope of a request that FastAPI has spans for."""
 NOTHING: Final = object()
 """In place of a body that is empty."""
+_OWN_PATHS: Final = WeakKeyDictionary[Callable[..., Any], str]()
+"""The path of each endpoint in its own router; an older FastAPI makes another route of one that it includes."""
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Fault = Mapping[str, Any]
 
@@ -41,7 +44,7 @@ class Admission(Protocol):
 
 class ServedRoute(APIRoute):
     """A route whose errors become answers, in whatever program it is mounted, and that holds what its caller has taken
-    until its answer is sent."""
+    until its answer is sent. `depth` are the parts of its path without a prefix of that program."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,6 +55,7 @@ class ServedRoute(APIRoute):
             _Parameters, (dependant.path_params, dependant.query_params, dependant.header_params)
         )
         self._by_fastapi = self.app
+        self.depth = _OWN_PATHS.setdefault(self.endpoint, self.path).count("/")
         if len(self._needs) == len(needs):
             self.app = self._serve
 

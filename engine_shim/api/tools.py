@@ -9,7 +9,7 @@ from agent_core.statuses import OPEN
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.problems import open_router, responses
-from engine_shim.api.run_answers import Key, Wait
+from engine_shim.api.run_answers import Key, Wait, locate
 from engine_shim.api.tool_models import Approval, ApproveRequest, ExecuteRequest, Execution, ToolChanges, ToolList
 
 GOES_ON: Final[dict[int | str, dict[str, Any]]] = {202: {"model": Execution, "description": "The run goes on"}}
@@ -49,6 +49,6 @@ def tool_routes(access: Access) -> APIRouter:
         while the run continues, which `GET /runs/{id}` shows, and `POST /runs/{id}/cancel` ends."""
         tools, key = caller.tenant.tools, idempotency_key
         done = await tools.execute(code, body.args, by=caller.name, key=key, trace=traceparent, wait=wait)
-        return write_json(done, 202 if done["status"] in OPEN else 200, {"Location": f"/runs/{done['run_id']}"})
+        return write_json(done, 202 if done["status"] in OPEN else 200, locate(caller.scope, done["run_id"]))
 
     return router

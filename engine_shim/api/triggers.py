@@ -9,7 +9,7 @@ from engine_shim.api.answers import write_json
 from engine_shim.api.models import TriggerList
 from engine_shim.api.problems import open_router, responses
 from engine_shim.api.refusal import Refusal, Refused
-from engine_shim.api.run_answers import RESPONDED, write_response
+from engine_shim.api.run_answers import RESPONDED, locate, write_response
 from engine_shim.api.run_models import RunStatusView
 from engine_shim.service.responses import wait_response
 from engine_shim.service.tenants import Tenant
@@ -84,6 +84,6 @@ async def _start(tenant: Tenant, name: str, request: Request) -> Response:
     except WorkflowNotFound as error:  # it is the trigger that names the workflow, no field of the request
         raise Refused(Refusal(404, "not_found", str(error))) from None
     if (response := await wait_response(tenant.runs, run, MAX_RESPONSE_S)) is not None:
-        return write_response(run, response)
+        return write_response(request.scope, run, response)
     view = await tenant.view(run)
-    return write_json({"run_id": run, "status": view.status}, 202, {"Location": f"/runs/{run}"})
+    return write_json({"run_id": run, "status": view.status}, 202, locate(request.scope, run))

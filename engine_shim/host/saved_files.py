@@ -37,12 +37,12 @@ class SavedFiles:
 
     def add(self, name: str, data: bytes, by: str) -> None:
         """Note a file, and the token that saves it, before it is written."""
-        with (self.directory / NAME).open("a") as book:
+        with (self.directory / NAME).open("a", encoding="utf-8") as book:
             book.write(f"{_BY}{by}\n{_line_of(name, data)}\n")
 
     def _lines(self) -> list[str]:
         try:
-            return (self.directory / NAME).read_text().splitlines()
+            return (self.directory / NAME).read_text("utf-8").splitlines()
         except FileNotFoundError:
             return []
 

@@ -26,12 +26,11 @@ class LaterEndpoint:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._asked, self._over = asyncio.Event(), asyncio.Event()
         self._endpoint: asyncio.Future[McpEndpoint] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self._asked.set()
         assert self._endpoint is not None, "the app is not running"
+        self._asked.set()
         try:
             endpoint = await asyncio.shield(self._endpoint)
         except ImportError as error:
@@ -42,6 +41,7 @@ class LaterEndpoint:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve sessions until the end of the block."""
+        self._asked, self._over = asyncio.Event(), asyncio.Event()
         self._endpoint = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(self._serve(self._endpoint))
         try:

@@ -17,6 +17,7 @@ from engine_shim.errors import RunBusy
 from engine_shim.intervals import SIGNAL_INTERVAL_S
 from engine_shim.store.driver_identity import new_driver
 from engine_shim.store.leases import KEPT, TTL, Leases, Signal
+from utools.forks import renew_in_forks
 
 log = logging.getLogger("engine_shim")
 CERTAIN_S: Final = KEPT - 1.0
@@ -61,9 +62,14 @@ class LeaseKeeper:
     """
 
     def __init__(self, leases: Leases, *, clock: Callable[[], float] = STEADY_CLOCK) -> None:
-        self.driver, self.clock = new_driver(), clock
+        self.clock, self._leases = clock, leases
         self.failures = self.lost = 0
-        self._leases = leases
+        self.begin_anew()
+        renew_in_forks(self)
+
+    def begin_anew(self) -> None:
+        """Drive nothing, under a name of this process."""
+        self.driver = new_driver()
         self._driven: dict[str, _Driven] = {}
         self._passing: set[str] = set()
         """Whose lease is just taken or released."""

@@ -45,7 +45,7 @@ class DrivenRuns:
         self._beginning: set[asyncio.Task[RunResult]] = set()
         self._new: set[str] = set()
         self._results: dict[str, RunResult] = {}
-        self._is_closing = asyncio.Event()
+        self.open()
         engine._keep_results(self._keep)
 
     def __contains__(self, run: object) -> bool:
@@ -86,8 +86,12 @@ class DrivenRuns:
         if is_followed:
             self._feeds.expect(run)
         self._share.add(self._tenant, token)
-        taken = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(drive(lambda: self._note_taken(run, task, taken, is_new=is_new)), name=run)
+        loop = asyncio.get_running_loop()
+        taken = loop.create_future()
+        driving = drive(lambda: self._note_taken(run, task, taken, is_new=is_new))
+        task = asyncio.Task(
+            driving, loop=loop, name=run
+        )  # a factory of the program's may begin it before it has a name
         self._beginning.add(task)
         task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
         task.add_done_callback(lambda done: self._note_begun(done, taken))
@@ -147,6 +151,10 @@ class DrivenRuns:
             self._results[result.run_id] = result
             if len(self._results) > MAX_RESULTS:
                 del self._results[next(iter(self._results))]
+
+    def open(self) -> None:
+        """Take runs, also after a `close`, and in another event loop."""
+        self._is_closing = asyncio.Event()
 
     def let_go(self) -> None:
         """Take no more runs, let those go who follow or wait for one, and begin nothing more in what is driven."""

@@ -169,7 +169,8 @@ class Feeds:
 
     def close(self) -> None:
         """Let all followers go; a later one is served anew."""
-        for feed in list(self._feeds.values()):
+        feeds, self._feeds = self._feeds, {}
+        for feed in feeds.values():
             feed.close()
         if self._looking is not None:
             self._looking.cancel()

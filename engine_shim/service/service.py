@@ -123,9 +123,11 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take up what an earlier process has left, and serve until the end of the block. All that a first act needs is
-        built before."""
+        """Take up what an earlier process has left, and serve until the end of the block; it may serve again. All that
+        a first act needs is built before."""
+        self.is_closing = False
         for tenant in self.tenants.values():
+            tenant.runs.driven.open()
             await tenant.engine.warm_up()
         self._work = [asyncio.create_task(self._keep_on(work)) for work in self._background()]
         self.is_running = True

@@ -8,20 +8,21 @@ from typing import ParamSpec, TypeVar
 
 from agent_core.run.cancellation import retry_if_cancelled
 from engine_shim.service.spent import Account
+from utools.limiter import Limiter
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 class WorkerPool:
-    """Lets `most` pieces of work run at once; the others wait. Share it among the tasks of one event loop."""
+    """Lets `most` pieces of work run at once; the others wait."""
 
     def __init__(self, most: int = 2) -> None:
-        self._free = asyncio.Semaphore(most)
+        self._free = Limiter(most)
 
     async def run(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         """Return what comes of the work, done in a thread. Who is cancelled meanwhile keeps its turn until the end."""
-        async with self._free:
+        async with self._free.slot():
             return await _do(partial(work, *args, **kwargs))
 
     async def run_for(
@@ -37,7 +38,7 @@ class WorkerPool:
             finally:
                 account.add(thread_time() - began)
 
-        async with self._free:
+        async with self._free.slot():
             account.check()
             return await _do(count)
 

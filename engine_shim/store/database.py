@@ -35,7 +35,7 @@ class Reader(Protocol):
 
 
 class Database(Reader, Protocol):
-    """Any number of threads and processes may share it. It must not be carried across a fork.
+    """Any number of threads and processes may share it.
 
     Raises JournalError when it cannot be used; the message says why, and what to do.
     """

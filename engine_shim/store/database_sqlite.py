@@ -100,7 +100,7 @@ _DIALECT: Final = Dialect(
 
 
 class SqliteDatabase:
-    """A file that any number of threads and processes may share. It must not be carried across a fork.
+    """A file that any number of threads and processes may share.
 
     The first write makes the file and the tables. Raises JournalError when the file cannot be used.
     """

@@ -75,7 +75,7 @@ def pattern_of(place: Place | None) -> str:
 def read_place(proc: Path = _PROC) -> Place | None:
     """Return where this process is; None where `proc` is missing, or shows the processes of another namespace."""
     try:
-        boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
+        boot = (proc / "sys/kernel/random/boot_id").read_text("ascii").strip()
         namespace, own = os.readlink(proc / "self/ns/pid"), os.readlink(proc / "self")
     except (OSError, ValueError):
         return None

@@ -141,7 +141,7 @@ def _page_routes(access: Access) -> APIRouter:
         wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=False)]
         missing = [at for at, (each, _) in enumerate(wanted) if not await _exists(caller, each)]
         frames = caller.tenant.runs.feeds.follow_many(wanted, missing)
-        return HeldStream(caller, frames, {"X-Accel-Buffering": "no"})
+        return HeldStream(caller, frames)
 
     return router
 

@@ -107,6 +107,11 @@ def test_same_key_is_the_same_answer(client: OpenAI) -> None:
         assert len(ids) == 1
 
 
+def test_a_proxy_passes_each_piece_of_a_stream_on_as_it_comes(client: OpenAI) -> None:
+    made = client.chat.completions.with_raw_response.create(model="workflow/desk", messages=ASKED, stream=True)
+    assert made.headers["x-accel-buffering"] == "no"
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("model", "messages", "more", "status", "param"),

@@ -1,5 +1,7 @@
 """What a PostgreSQL database of ours does for everything that is kept in it: schemas, values, and its layouts."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -125,3 +127,62 @@ def write_over_a_crash(server: Postgres, ours: "PostgresDatabase", others: "Post
 
 def read_id(db: "PostgresTransaction") -> str:
     return str(db.execute("SELECT pg_current_xact_id()::text").fetchone()[0])
+
+
+def test_a_forked_process_has_connections_of_its_own(new_database: NewDatabase) -> None:
+    url = new_database()
+    forks = ["-W", "ignore:This process"]  # from Python 3.12 on it warns of any thread that is there
+    done = subprocess.run([sys.executable, *forks, "-c", FORKING, url], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"[('child',), ('parent',), ('parent again',)]\n"
+
+
+FORKING = """
+import os, sys
+from utools.databases.postgres_database import PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
+
+layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT PRIMARY KEY)",))
+database = PostgresDatabase(sys.argv[1], (layout,), patience=5)
+
+def add(word):
+    with database.writing("words") as db:
+        db.execute("INSERT INTO words VALUES (?)", (word,))
+
+add("parent")
+child = os.fork()
+if not child:
+    add("child")
+    database.close()
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+add("parent again")
+print(database.select("SELECT word FROM words ORDER BY word"))
+database.close()
+"""
+
+
+def test_options_of_the_environment_count_as_those_of_the_url(
+    new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database()
+    with open_database(url, "one") as database:
+        add_word(database, "one")
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=one")
+    with open_database(url) as database:
+        assert database.select("SELECT word FROM words") == [("one",)]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("-crole%3Dpg_read_all_data", "permission denied for schema public"),
+        ("-csearch_path%3Dnone", "no schema has been selected to create in"),
+        ("-cdefault_transaction_read_only%3Don", "cannot execute CREATE TABLE in a read-only transaction"),
+    ],
+)
+def test_who_may_make_no_tables_is_told_what_to_do(new_database: NewDatabase, options: str, why: str) -> None:
+    with open_database(f"{new_database()}?options={options}") as database, pytest.raises(DatabaseError) as refused:
+        add_word(database, "late")
+    assert str(refused.value).startswith("cannot make the tables in postgresql://127.0.0.1:")
+    assert str(refused.value).endswith(f": {why}; open it once as a user who may make tables in its schema")

@@ -126,7 +126,16 @@ async def test_server_that_is_not_there_is_told_without_its_password(tmp_path: P
     assert gone.value.transient
 
 
-@pytest.mark.parametrize("url", ["localhost:6379", "http://x", "redis://x:port", "redis://x?socket_timeout=soon"])
+async def test_server_of_a_cluster_is_told(tmp_path: Path) -> None:
+    with real_server(tmp_path, "--cluster-enabled", "yes") as server:
+        store = RedisContextStore(RedisServer(server.url, name="REDIS_URL"))
+        with pytest.raises(ToolError, match=r"Redis \(REDIS_URL\) is one of a cluster, .*; name one that is by itself"):
+            await store.append("s", "t", turn("x"))
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:6379", "http://x", "redis://x:port", "redis://x?socket_timeout=soon", "redis://x/cache"]
+)
 async def test_url_that_is_none_is_told(url: str) -> None:
     with pytest.raises(DefinitionError, match=r"Redis \(REDIS_URL\): its URL cannot be used; write redis://HOST"):
         await RedisServer(url, name="REDIS_URL").ask("PING")

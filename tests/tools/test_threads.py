@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 import weakref
+from functools import cache
 
 import pytest
 
-from utools.threads import TOOLS_AT_ONCE, DaemonThreads
+from utools.threads import TOOLS_AT_ONCE, DaemonThreads, _ThreadsOfProcess
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -235,7 +236,7 @@ def test_calls_with_lists_of_tools_share_the_threads_of_the_process() -> None:
 @pytest.fixture
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tools of this process run two at a time."""
-    monkeypatch.setattr("utools.threads._BY_PROCESS", {})
+    monkeypatch.setattr("utools.threads._threads_of_process", cache(_ThreadsOfProcess))
     monkeypatch.setattr("utools.threads.TOOLS_AT_ONCE", 2)
 
 

@@ -3,6 +3,7 @@
 Queries have `?` for each value, as those of SQLite have.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -28,6 +29,7 @@ from utools.databases.postgres_transaction import (
 )
 from utools.databases.transaction import Cursor, Transaction
 from utools.errors import DatabaseAway, DatabaseError
+from utools.forks import renew_in_forks
 from utools.threads import DaemonThreads
 
 CONNECTIONS: Final = 8
@@ -45,13 +47,18 @@ FRESH_S: Final = 1.0
 SILENCE: Final = 6
 """A statement without a sign of life is given up after so many times the patience with others; after half of it, and
 half of it more, if the server takes no new connection either."""
+_REFUSALS: Final = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.ReadOnlySqlTransaction,
+)
 Durability = Literal["process", "power"]
 Query = tuple[str, Sequence[Any]]
 T = TypeVar("T")
 
 
 class PostgresDatabase:
-    """One database by its URL, shared by threads. It must not be carried across a fork.
+    """One database by its URL, shared by threads; a process that is forked has connections of its own.
 
     With a `schema` its tables are in that, which is made if it is missing: databases of two schemas share nothing, no
     lock either. It waits up to `patience` seconds for others and for a connection, and raises DatabaseAway then: also
@@ -81,6 +88,7 @@ class PostgresDatabase:
         """For event loops, which must not wait for a network. More would wait for each other."""
         self._lock, self._lost_at = Lock(), -inf
         self._pool: ConnectionPool[Connection] | None = None
+        renew_in_forks(self)
 
     @property
     def name(self) -> str:
@@ -190,6 +198,11 @@ class PostgresDatabase:
                 self._pool.close()
                 self._pool = None
 
+    def begin_anew(self) -> object:
+        """Forget the parent's connections."""
+        pool, self._pool, self._lock = self._pool, None, Lock()
+        return pool
+
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         with self._lock:
@@ -207,8 +220,7 @@ class PostgresDatabase:
         self._check_url()
         versions = self._versions()
         if any(versions.get(layout.name) != len(layout.steps) for layout in self._layouts):
-            with self._connect() as db:  # else a user who may only read need not be allowed to
-                make_tables(db, self.schema, self._layouts)
+            self._make_tables()  # else a user who may only read need not be allowed to
         return ConnectionPool(
             self._url,
             connection_class=Connection,
@@ -220,6 +232,16 @@ class PostgresDatabase:
             check=self._check,
             open=True,
         )
+
+    def _make_tables(self) -> None:
+        """Make the tables, or bring them up to date. DatabaseError for a user who may not."""
+        try:
+            with self._connect() as db:
+                make_tables(db, self.schema, self._layouts)
+        except _REFUSALS as error:
+            why = error.diag.message_primary or type(error).__name__
+            advice = "open it once as a user who may make tables in its schema"
+            raise DatabaseError(f"cannot make the tables in {self.name}: {why}; {advice}") from error
 
     def _check_url(self) -> None:
         """DatabaseError for a URL that cannot be read; its text, which may have a password, is not in the error."""
@@ -236,8 +258,9 @@ class PostgresDatabase:
         return {name: value for name, value in ours.items() if name not in theirs}
 
     def _settings_of_all(self) -> str:
-        """Return the settings of a session: those of the URL, and ours."""
-        return f"{conninfo_to_dict(self._url).get('options') or ''} {self._settings}"
+        """Return the settings of a session: those of the URL, else of PGOPTIONS, and ours."""
+        theirs = conninfo_to_dict(self._url).get("options") or os.environ.get("PGOPTIONS", "")
+        return f"{theirs} {self._settings}"
 
     def _connect(self, settings: str | None = None, **more: Any) -> Connection:
         options = self._options() if settings is None else {**self._options(), "options": settings}

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from utools.error_text import reason_of
@@ -100,6 +101,7 @@ class RedisServer:
         from redis.asyncio.connection import ConnectionPool, parse_url
 
         try:
+            _check_number(self._url)
             parse_url(self._url)
             options = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "protocol": 2}
             pool = ConnectionPool.from_url(self._url, **options)
@@ -166,6 +168,8 @@ class RedisServer:
                 reason = Text("does not permit this to its user: {error}", error=error)
             case exceptions.ReadOnlyError():
                 reason = Text("is a replica that only reads; name the server that it copies")
+            case exceptions.MovedError() | exceptions.AskError() | exceptions.ClusterDownError():
+                reason = Text("is one of a cluster, where keys are on several servers; name one that is by itself")
             case exceptions.BusyLoadingError():
                 return ToolError("{server} is still loading its data", server=self.name, transient=True)
             case _ if "WRONGTYPE" in str(error):
@@ -207,6 +211,13 @@ def redis_of_host() -> RedisServer | None:
     server = RedisServer(url, name=VARIABLE)
     server.check()
     return server
+
+
+def _check_number(url: str) -> None:
+    """ValueError for a database that is no number: the library would take the first one for it."""
+    parts = urlsplit(url.strip())
+    if parts.scheme != "unix" and (database := parts.path.strip("/")):
+        int(database)
 
 
 def _reason(error: BaseException) -> str:

@@ -17,9 +17,12 @@ from typing import Any, Final, Literal
 
 from utools.databases.store_address import check_file
 from utools.files.protected_paths import protect_store
+from utools.forks import close_before_forks
 from utools.lazy_pattern import lazy_compile
 
 BUSY_RETRY_S: Final = 0.005
+FORK_S: Final = 1.0
+"""How long a fork waits for a thread that uses the file."""
 _HALF_SURROGATE: Final = lazy_compile("[\ud800-\udfff]")
 LAYOUTS: Final = "CREATE TABLE IF NOT EXISTS layouts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)"
 Statements = tuple[str, ...]
@@ -49,7 +52,8 @@ class Layout:
 
 
 class SqliteFile:
-    """One connection to a file, opened at its first use and shared by threads. It must not be carried across a fork.
+    """One connection to a file, opened at its first use and shared by threads. It is closed before a fork: SQLite
+    remembers its locks for the whole process, and a child that inherits them loses what it writes.
 
     A new file is the owner's alone (0600); the mode of one that exists is left as its owner set it.
 
@@ -73,6 +77,7 @@ class SqliteFile:
         self._lock = Lock()
         check_file(path)
         protect_store(path)
+        close_before_forks(self)
 
     def __del__(self) -> None:
         if (db := getattr(self, "_db", None)) is not None:  # else Python warns, from 3.13 on, of what nobody has closed
@@ -126,8 +131,26 @@ class SqliteFile:
         """Close the connection; the next use opens it again."""
         with self._lock:
             if self._db is not None:
-                self._db.close()
-                self._db, self._is_current, self._known_tables = None, False, None
+                self._forget().close()
+
+    def close_before_fork(self) -> None:
+        """Close the connection, unless a snapshot or another thread uses it."""
+        if not self._lock.acquire(timeout=FORK_S):
+            return
+        try:
+            if self._db is not None and not self._db.in_transaction:
+                self._forget().close()
+        finally:
+            self._lock.release()
+
+    def begin_anew(self) -> object:
+        """Forget the parent's connection."""
+        self._lock = Lock()
+        return self._forget()
+
+    def _forget(self) -> Any:
+        db, self._db, self._is_current, self._known_tables = self._db, None, False, None
+        return db
 
     def _current_tables(self, db: sqlite3.Connection) -> set[str]:
         """Return the tables of the file, once they have this version; looked up when another process has changed

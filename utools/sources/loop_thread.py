@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from utools.forks import renew_in_forks
+
 T = TypeVar("T")
 
 GRACE = 0.5
@@ -19,9 +21,16 @@ class LoopThread:
 
     def __init__(self, on_close: Callable[[], Coroutine[Any, Any, None]] | None = None, *, seconds: float) -> None:
         self._on_close, self._seconds = on_close, seconds
-        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.begin_anew()
+        renew_in_forks(self)
+
+    def begin_anew(self) -> object:
+        """Forget the loop of the parent, whose thread a fork has not."""
+        loop, self._loop = self._loop, None
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        return loop
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Start the work there. Cancelling the future cancels the work."""

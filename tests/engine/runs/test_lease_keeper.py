@@ -1,6 +1,8 @@
 """Leases that are taken and released in threads: however a driver ends meanwhile, none is held for nobody."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -168,3 +170,24 @@ async def test_renewals_that_fail_and_leases_that_are_lost_are_counted() -> None
         while refused.failures == renewals:
             await asyncio.sleep(0.01)
     assert (refused.lost, robbed.lost, robbed.failures) == (0, 1, 0)
+
+
+def test_a_forked_process_is_another_driver() -> None:
+    program = """
+import os
+from engine_shim.errors import RunBusy
+from engine_shim.runs.lease_keeper import LeaseKeeper
+from engine_shim.store.leases import MemoryLeases
+leases = MemoryLeases()
+keeper = LeaseKeeper(leases)
+leases.acquire("run", keeper.driver)
+child = os.fork()
+if not child:
+    try:
+        with keeper.holding("run"):
+            os._exit(1)
+    except RunBusy:
+        os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0

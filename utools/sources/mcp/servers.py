@@ -12,6 +12,7 @@ from typing import Any
 
 from utools.command import check_program
 from utools.errors import DefinitionError, ResultError, ToolError
+from utools.forks import renew_in_forks
 from utools.left_out import LeftOut
 from utools.sources.loop_thread import LoopThread
 from utools.sources.mcp.config import McpServer
@@ -49,6 +50,7 @@ class McpServers(PinnedSource):
         self._servers = dict(servers)
         self._base, self._secret = base, secret or ToolContext().secret
         self._connections: dict[str, McpConnection] = {}
+        renew_in_forks(self)
         self._thread = LoopThread(self._close_connections, seconds=CLOSING)
 
     def readers(self) -> dict[str, ReadDocument]:
@@ -87,6 +89,11 @@ class McpServers(PinnedSource):
             server = self._servers[name]
             self._connections[name] = McpConnection(name, server, base=self._base, secret=self._secret)
         return self._connections[name]
+
+    def begin_anew(self) -> object:
+        """Forget the connections of the parent, whose servers are its own."""
+        connections, self._connections = self._connections, {}
+        return connections
 
     async def _close_connections(self) -> None:
         connections, self._connections = self._connections, {}
