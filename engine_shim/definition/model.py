@@ -28,6 +28,8 @@ ROOT = "flow"
 """The strand of a workflow's run."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
+PATTERNS = {IDENTIFIER: "must be letters, digits, _ and -, not starting with -"}
+"""What our patterns ask for."""
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 Names = Annotated[
     list[str],
@@ -209,7 +211,7 @@ def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | N
     try:
         definition: Definition | None = Definition.model_validate(value)
     except ValidationError as error:
-        problems += problems_of(error, keys_of(Definition))
+        problems += problems_of(error, keys_of(Definition), PATTERNS)
         definition = _read_sound(value, [each.where.split("/") for each in problems])
     if definition is not None:
         problems += _name_problems(definition)

@@ -9,6 +9,8 @@ from agent_core.statuses import NOTIFIED, NotifiedStatus
 from utools.errors import DefinitionError
 from utools.net.guard import NetworkGuard
 
+URL: Final = r"^https?://[^\s]+$"
+PUBLIC_URL: Final = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 DAY_S: Final = 86_400
 
@@ -20,7 +22,7 @@ class WebhookConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
+    url: Annotated[str, StringConstraints(pattern=URL)]
     secret_env: str = Field(min_length=1)
     statuses: list[NotifiedStatus] = list(NOTIFIED)
     workflows: list[str] = ["*"]
@@ -66,7 +68,7 @@ class LinkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    public_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=1024)]
+    public_url: Annotated[str, StringConstraints(pattern=PUBLIC_URL, max_length=1024)]
     secret_env: str = Field(min_length=1)
     old_secret_env: str | None = Field(default=None, min_length=1)
     lifetime: Annotated[int, Field(ge=60, le=30 * DAY_S)] = 3 * DAY_S
