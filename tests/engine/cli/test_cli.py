@@ -620,6 +620,20 @@ def test_mistake_in_usage_exits_2_in_a_sentence_or_a_document(cli: Cli, write: W
         assert (told.json["error"]["kind"], told.err) == ("usage", "")
 
 
+def test_a_place_that_cannot_be_looked_at_is_told_in_a_sentence(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = cli("test", ".")
+    assert (told.code, told.err) == (3, "agent-core: .: is a directory; name the file of a workflow, or of its tests\n")
+    told = cli("validate", "a" * 300)
+    assert (told.code, told.err) == (2, f"agent-core: FLOW: {'a' * 300}: File name too long\n")
+    (home / "gone").mkdir()
+    monkeypatch.chdir("gone")
+    (home / "gone").rmdir()
+    told = cli("runs")
+    assert (told.code, "the working directory cannot be used: No such file" in told.err) == (2, True)
+
+
 BAD_INPUTS = {
     "no file": (2, "nix.json", "--inputs: there is no file nix.json"),
     "not JSON": (3, "bad.json", "bad.json: the inputs are not JSON: Expecting"),
