@@ -8,15 +8,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
 from agent_core.models.endpoint.address import read_host
-from agent_core.models.named_endpoint import OFFLINE, VARIABLE, EndpointName, NamedEndpoint
+from agent_core.models.named_endpoint import OFFLINE, EndpointName, NamedEndpoint
 from agent_core.models.vendors import VENDORS
 from agent_core.run.secrets import Secrets
 from engine_shim.definition.errors import DefinitionErrors, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.mask import MaskPattern, check_names
-from engine_shim.host.notifications import PUBLIC_URL, URL, CallbackConfig, LinkConfig, WebhookConfig
+from engine_shim.host.notifications import CallbackConfig, LinkConfig, WebhookConfig
 from engine_shim.host.own_variables import is_own
+from engine_shim.host.patterns import ADDRESS, PATTERNS, TENANT
 from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
@@ -25,14 +26,12 @@ from utools.schema.model_faults import keys_of
 from utools.secrets.key_formats import check_format
 from utools.sources.mcp.config import McpServer
 from utools.sources.openapi import OpenApi
-from utools.sources.pinned_source import NAME, NAMED
+from utools.sources.pinned_source import NAME
 from utools.sources.remote import RemoteHost
 
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 
 
-TENANT: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-ADDRESS: Final = r"^[^\s/:]+:[0-9]{1,5}$"
 SourceName = Annotated[str, StringConstraints(pattern=NAME)]
 TenantName = Annotated[str, StringConstraints(pattern=TENANT)]
 
@@ -260,15 +259,6 @@ def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapp
     return {code: {**host.get(code, {}), **own.get(code, {})} for code in dict.fromkeys([*host, *own])}
 
 
-PATTERNS: Final = {
-    TENANT: "must be small letters, digits, _ and -, beginning with a letter or a digit",
-    ADDRESS: "must be HOST:PORT",
-    NAME: NAMED,
-    URL: "must be a URL: http://… or https://…",
-    PUBLIC_URL: "must be a URL without a query: http://… or https://…",
-    VARIABLE: "must be the name of a variable: letters, digits and _, not beginning with a digit",
-}
-"""What patterns of the file ask for."""
 NO_LINKS: Final = "needs `decision_links` in the file, with its public_url and secret_env"
 
 

@@ -6,11 +6,10 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from agent_core.statuses import NOTIFIED, NotifiedStatus
+from engine_shim.host.patterns import PUBLIC_URL, URL
 from utools.errors import DefinitionError
 from utools.net.guard import NetworkGuard
 
-URL: Final = r"^https?://[^\s]+$"
-PUBLIC_URL: Final = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 DAY_S: Final = 86_400
 
