@@ -266,8 +266,10 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         try:
             parse("@" if edge.when is None else edge.when)
         except QueryError as error:
-            hint = "; a number stands in backquotes: total > `100`" if "(NUMBER)" in str(error) else ""
-            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}{hint}")
+            advice = "; a number stands in backquotes: total > `100`" if "(NUMBER)" in str(error) else ""
+            if "{{" in (edge.when or ""):
+                advice = "; it is no placeholder: write nodes.ID.x, external.x or output.x without braces"
+            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}{advice}")
 
 
 def _reference_problems(definition: Definition) -> Iterator[Problem]:

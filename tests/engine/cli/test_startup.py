@@ -141,8 +141,8 @@ COMMANDS_OF_RUNS = [
         OF_VALIDATE,
         id="validate",
     ),
-    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 609, OF_RUN, id="run"),
-    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 613, OF_RUN, id="chat"),
+    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 610, OF_RUN, id="run"),
+    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 614, OF_RUN, id="chat"),
 ]
 """Commands, what stdin says, the most modules beside the standard library, and what they need not."""
 

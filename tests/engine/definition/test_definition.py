@@ -233,7 +233,22 @@ TEXTS = {
         '{"id": "w",\n "nodes": [{} {}]}',
         "w.json:2:15: not valid JSON: Expecting ',' delimiter",
     ),
-    "tab in YAML": ("w.yaml", "id: w\n\tnodes: []", "w.yaml:2:1: not valid YAML:"),
+    "tab in YAML": (
+        "w.yaml",
+        "id: w\n\tnodes: []",
+        "w.yaml:2:1: not valid YAML: found character '\\t' that cannot start any token; a tab: write",
+    ),
+    "a quote that is open": (
+        "w.yaml",
+        'id: "w\nnodes: []\n',
+        "w.yaml:3:1: not valid YAML: found unexpected end of stream; what begins at line 1, column 5 is not closed",
+    ),
+    "another indentation": (
+        "w.yaml",
+        "nodes:\n  - id: a\n   tool: echo",
+        "w.yaml:3:4: not valid YAML: expected <block end>, but found '<block mapping start>'; its indentation differs",
+    ),
+    "a colon in a text": ("w.yaml", "id: w: x", "w.yaml:1:6: not valid YAML: mapping values are not allowed here; a"),
     "empty": ("w.yaml", "", "w.yaml: a definition is an object with id and nodes (got None)"),
     "a list": ("w.yaml", "- a", "w.yaml: a definition is an object with id and nodes"),
     "a key twice": ("w.yaml", "id: w\nid: v", "w.yaml:2:1: not valid YAML: the key 'id' occurs twice"),
