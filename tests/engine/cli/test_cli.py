@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it prints, what it says when something is wrong, how it exits."""
 
+import errno
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -632,6 +633,15 @@ def test_a_place_that_cannot_be_looked_at_is_told_in_a_sentence(
     (home / "gone").rmdir()
     told = cli("runs")
     assert (told.code, "the working directory cannot be used: No such file" in told.err) == (2, True)
+
+
+def test_a_file_that_may_not_be_reached_is_no_mistake_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", "private/agents")
+
+    monkeypatch.setattr("engine_shim.host.find.open_host", refuse)
+    ran = cli("tools")
+    assert (ran.code, ran.err) == (1, "agent-core: private/agents: Permission denied\n")
 
 
 BAD_INPUTS = {
