@@ -87,7 +87,7 @@ def _describe_usage(error: typer.TyperException) -> str:
 
 def _describe_missing(error: typer.BadParameter) -> str:
     """Return what is missing, how the command is used, and what may be given: what the shell would offer."""
-    said, context = error.format_message().removesuffix("."), error.ctx
+    said, context = " ".join(error.format_message().removesuffix(".").split()), error.ctx
     if context is None or error.param is None:
         return said
     offered = [each.value for each in error.param.shell_complete(context, "") if each.value not in said]

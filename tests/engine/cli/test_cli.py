@@ -10,11 +10,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from engine_shim import SqliteRunStore
+from engine_shim.cli.failures import report
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 
@@ -635,13 +636,9 @@ def test_a_place_that_cannot_be_looked_at_is_told_in_a_sentence(
     assert (told.code, "the working directory cannot be used: No such file" in told.err) == (2, True)
 
 
-def test_a_file_that_may_not_be_reached_is_no_mistake_of_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise PermissionError(errno.EACCES, "Permission denied", "private/agents")
-
-    monkeypatch.setattr("engine_shim.host.find.open_host", refuse)
-    ran = cli("tools")
-    assert (ran.code, ran.err) == (1, "agent-core: private/agents: Permission denied\n")
+def test_a_file_that_may_not_be_reached_is_no_mistake_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    code = report(PermissionError(errno.EACCES, "Permission denied", "private/agents"), as_json=False)
+    assert (code, capsys.readouterr().err) == (1, "agent-core: private/agents: Permission denied\n")
 
 
 BAD_INPUTS = {
