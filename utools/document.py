@@ -93,8 +93,9 @@ def read_document(path: Path, what: str) -> Document:
         protect(path)
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+    except (OSError, ValueError) as error:
+        no_text = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "no file has such a name"
+        reason = error.strerror if isinstance(error, OSError) else no_text
         raise DefinitionError(f"{what} cannot be read: {reason}", where=str(path)) from None
     return parse_document(text, path)
 
@@ -161,7 +162,7 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         where = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
         fault = f"not valid YAML: {error.problem or error.context}{_advice(error)}{_quoting_hint(text, line)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, line)) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # such as an integer of more digits than Python reads
         raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}", where=str(path)) from None
 
 

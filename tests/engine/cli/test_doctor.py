@@ -375,6 +375,7 @@ def test_temporal_is_looked_for_where_the_host_uses_it(cli: Cli, write: Write, s
         ("k2:0123456789abcdef,k1:old", "ok", "k2 signs, k1 only verify"),
         ("k1:short", "problem", "needs at least 16"),
         ("nonsense", "problem", "must be kid:key"),
+        ("k1:0123456789abcdef,k1:fedcba9876543210", "problem", "two keys have one id"),
     ],
 )
 def test_journal_keys_are_named_and_not_shown(
