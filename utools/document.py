@@ -27,6 +27,13 @@ EXACT = 2**17
 """Characters up to which a YAML document is read by the loader with the clearest errors."""
 UNQUOTED = lazy_compile(r"(?:^|[:\-\[,])\s*(\{\{[^{}]*\}\})")
 """A placeholder where YAML and JSON read an object."""
+ADVICE = {
+    "expected <block end>, but found '<scalar>'": "; a text with quotes in it must be in quotes of the other kind",
+    "expected <block end>": "; its indentation differs from that of the lines that it belongs to",
+    "found character '\\t'": "; a tab: write blanks in its place",
+    "mapping values are not allowed": "; a text with a colon and a blank must be in quotes",
+}
+"""What an author does about faults that the parser tells in words of its own."""
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""
 
@@ -87,8 +94,9 @@ def read_document(path: Path, what: str, *, foreign: bool = False) -> Document:
         protect(path)
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+    except (OSError, ValueError) as error:
+        no_text = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "no file has such a name"
+        reason = error.strerror if isinstance(error, OSError) else no_text
         raise DefinitionError(f"{what} cannot be read: {reason}", where=str(path)) from None
     return parse_document(text, path, foreign=foreign)
 
@@ -153,10 +161,18 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 1
         where = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
-        fault = f"not valid YAML: {error.problem or error.context}{_quoting_hint(text, line)}"
+        fault = f"not valid YAML: {error.problem or error.context}{_advice(error)}{_quoting_hint(text, line)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, line)) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # such as an integer of more digits than Python reads
         raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}", where=str(path)) from None
+
+
+def _advice(error: yaml.MarkedYAMLError) -> str:
+    """Return where the part began that has no end, or what the parser's words mean to an author."""
+    problem, began = error.problem or "", error.context_mark
+    if "unexpected end of stream" in problem and began is not None:
+        return f"; what begins at line {began.line + 1}, column {began.column + 1} is not closed"
+    return next((advice for words, advice in ADVICE.items() if problem.startswith(words)), "")
 
 
 def _line_of(text: str, number: int) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from types import NoneType, SimpleNamespace
-from typing import Annotated, Any, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Optional, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -29,6 +29,8 @@ WITH_JSON = (
     "a str, int, float, bool, list, dict, TypedDict, dataclass or pydantic model, or give the value "
     "to a function that makes the tool"
 )
+NO_SCHEMA = (PydanticUserError, TypeError, AttributeError)
+"""What pydantic raises for a type that has no JSON Schema, or is no type."""
 UNNAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -65,7 +67,7 @@ def from_function(
     try:
         model = _make_model(parameters, about)
         schema = _make_schema(model)
-    except (PydanticUserError, TypeError) as error:
+    except NO_SCHEMA as error:
         raise _explain_type(parameters, f"tools.{code}", error) from None
     make_execute = partial(_make_execute, model=model, names=list(parameters), contexts=contexts)
     of_holder: Any = partial(ClassTool if of_class else MethodTool, make_execute=make_execute)
@@ -153,12 +155,18 @@ def _read_parameters(
         if _is_context(hints.get(name)):
             contexts[name] = hints[name]
         elif name not in hints:
-            message = f"the parameter {name!r} needs a type, such as {name}: str"
+            kind = "ToolContext" if name in ("context", "ctx") else "str"
+            message = f"the parameter {name!r} needs a type, such as {name}: {kind}"
             raise DefinitionError(message, where=f"{where}.{name}")
         else:
             default = ... if each.default is inspect.Parameter.empty else each.default
             parameters[name] = (hints[name], default)
     return parameters, contexts
+
+
+def _takes_none(hint: Any) -> bool:
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return inner in (Any, object, NoneType) or any(each in (None, NoneType) for each in get_args(inner))
 
 
 def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
@@ -225,6 +233,8 @@ def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
         description = Field(description=about[name]) if name in about else Field()
+        if default is None and not _takes_none(hint):  # `days: int = None` says that it may be None
+            hint = Optional[hint]  # noqa: UP045 - a value, which may be no type
         fields[f"p{index}"] = (Annotated[hint, description], Field(default, alias=name))
     return create_model("Args", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
 
@@ -242,8 +252,11 @@ def _explain_type(parameters: dict[str, tuple[Any, Any]], where: str, error: Exc
     for name, (hint, _) in parameters.items():
         try:
             TypeAdapter(hint).json_schema()
-        except (PydanticUserError, TypeError):
+        except NO_SCHEMA as fault:
             kind = inspect.formatannotation(hint)
+            if getattr(fault, "code", None) == "typed-dict-version":
+                message = f"the parameter {name!r} has {kind}; before Python 3.12 its TypedDict is of typing_extensions"
+                return DefinitionError(message, where=f"{where}.{name}")
             message = f"the parameter {name!r} has a type without a JSON form, {kind}; take {WITH_JSON}"
             return DefinitionError(message, where=f"{where}.{name}")
     return DefinitionError(f"the signature cannot be described: {error_words(error)}", where=where)

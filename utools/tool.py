@@ -234,9 +234,15 @@ class Tool:
         if not callable(self.execute):
             raise DefinitionError("must be a function (args, context)", where=f"{where}.execute", value=self.execute)
         _check_effect(self.effect, where=f"{where}.effect")
-        ttl = self.cache.get("ttl") if self.cache is not None else 1
+        ttl = 1 if self.cache is None else self.cache.get("ttl") if isinstance(self.cache, Mapping) else None
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
+        if isinstance(self.output_schema, type):
+            name = self.output_schema.__name__
+            message = f"is a class; give its schema, such as {name}.model_json_schema(mode='serialization')"
+            raise DefinitionError(message, where=f"{where}.output_schema")
+        if self.check is not None and not callable(self.check):
+            raise DefinitionError("must be a function of the arguments", where=f"{where}.check", value=self.check)
         for index, example in enumerate(self.examples):
             _check_example(example, where=f"{where}.examples/{index}")
 

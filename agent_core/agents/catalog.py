@@ -1,5 +1,6 @@
 """AgentCatalog: the agents of a host by name, as its YAML files define them."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,8 @@ class AgentCatalog:
     def __init__(self, tools: ToolRegistry | Sequence[str]) -> None:
         registry = tools if isinstance(tools, ToolRegistry) else None
         codes = tools if not isinstance(tools, ToolRegistry) else [tool.code for tool in tools.for_models()]
+        if not isinstance(codes, list | tuple) or not all(isinstance(each, str) for each in codes):
+            raise DefinitionError("must be a ToolRegistry, or the codes of its tools", where="tools", value=tools)
         self.codes = tuple(codes)
         self.left_out: dict[str, tuple[Problem, ...]] = {}
         self._registry = registry
@@ -39,14 +42,16 @@ class AgentCatalog:
         self._configs: dict[str, tuple[Json, AgentNote]] = {}
 
     @classmethod
-    def from_directory(cls, directory: Path, tools: ToolRegistry | Sequence[str]) -> "AgentCatalog":
+    def from_directory(cls, directory: str | os.PathLike[str], tools: ToolRegistry | Sequence[str]) -> "AgentCatalog":
         """Return the agents of all files there, in the order of their names. JSON files that are no agents, such as
         recorded replies, are passed over.
 
         DefinitionErrors with file and line of each fault; one that a source is to blame for leaves the agent out.
         """
-        catalog, problems = cls(tools), list[Problem]()
-        for path in sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES):
+        catalog, problems, folder = cls(tools), list[Problem](), Path(directory)
+        if not folder.is_dir():
+            raise DefinitionError("there is no such directory", where="directory", value=str(folder))
+        for path in sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES):
             problems += catalog._register_file(path)
         refuse(problems)
         return catalog

@@ -53,6 +53,9 @@ class Conversations:
         if max_conversation_tokens is not None and executor.journal is None:
             what = "needs an executor with a journal, which records what each turn cost"
             raise DefinitionError(what, where="max_conversation_tokens", value=max_conversation_tokens)
+        if not hasattr(store, "turns"):
+            message = "must be a ContextStore, such as SqliteContextStore(path)"
+            raise DefinitionError(message, where="store", value=store)
         self._executor, self._store, self._agent = executor, store, agent
         self._budget = max_conversation_tokens
         self._turns = TurnDriver(executor, store)

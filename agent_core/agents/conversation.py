@@ -76,7 +76,7 @@ class AgentExecutor:
     ) -> None:
         self.catalog = catalog
         self._root = Path(root).resolve()
-        self._tools_at = lru_cache(tools_at)
+        self._tools_at, self._has_usual_tools = lru_cache(tools_at), tools_at is default_registry
         self.journal = journal
         self._model, self._secrets, self._observe = model, secrets, observe
 
@@ -129,15 +129,18 @@ class AgentExecutor:
         refuses. A cancelled caller cancels the run.
         """
         options, reader = options or ConversationOptions(), AnswerReader.of(answer_schema)
+        if not isinstance(options, ConversationOptions):
+            raise DefinitionError("must be ConversationOptions(…)", where="options", value=options)
         config, note = self.catalog.config_of(agent_name)
         overrides = _overrides(options, config)
         told: Json = {**note, "overrides": sorted(overrides)}
         if options.conversation is not None:
             told["conversation"] = options.conversation
-        history = [dict(message) for message in options.conversation_history]
+        history, tools = list(options.conversation_history), self._tools_at(self._directory(options.base_path))
+        self._check_offered(config, tools)
         output = await run_agent(
             reader.add_to({**config, **overrides, "messages_json": history, "prompt": user_message, "agent": told}),
-            registry=self._tools_at(self._directory(options.base_path)),
+            registry=tools,
             model=self._model,
             journal=self.journal,
             run_id=run_id,
@@ -210,6 +213,14 @@ class AgentExecutor:
                 on_event=hear,
             )
         )
+
+    def _check_offered(self, config: Json, tools: ToolRegistry) -> None:
+        """DefinitionError for a tool that the catalogue knows, where the executor was not told how to make it."""
+        allowed = [each if isinstance(each, str) else each["tool"] for each in config["allowed_tools"]]
+        lacking = [code for code in allowed if code in self.catalog.codes and code not in tools]
+        if lacking and self._has_usual_tools:
+            message = f"the catalogue knows the tool {lacking[0]!r}, and the executor has the built-in ones alone"
+            raise DefinitionError(f"{message}: give it tools_at=lambda directory: registry", where="tools_at")
 
     def _directory(self, base_path: str | os.PathLike[str] | None) -> Path:
         directory = (self._root / (base_path or "")).resolve()

@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.audit.explain import explain_difference
 from agent_core.audit.whatif import WhatIf, has_outlived
 from agent_core.effects import Classify
-from agent_core.errors import Divergence, JournalError
+from agent_core.errors import DefinitionError, Divergence, JournalError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.kinds import LOOP_OF_START, beginning
 from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
@@ -19,6 +19,7 @@ from agent_core.journal.started import read_started
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.outputs import Json, PolicyDecision
+from utools.schema.faults import hint
 
 _MODEL_ANSWERED = beginning("answered", reply="said")
 _BEGINNING = slice(len(_MODEL_ANSWERED))
@@ -77,7 +78,7 @@ def replay(
 
     Raises:
         JournalError: A source that cannot be read, or that is damaged.
-        DefinitionError: A policy that no run can have.
+        DefinitionError: A policy that no run can have, or a strand in which no agent ran.
 
     Example:
         ```python
@@ -104,6 +105,9 @@ def replay_tape(
 ) -> Replay:
     """Return the same of a run that was loaded."""
     check_chains(run, tape)
+    agents = [] if strand is None else [path for path in sorted(tape) if _loop_of(tape[path][0]) == "agent"]
+    if strand is not None and strand not in agents:
+        raise DefinitionError(f"no agent ran in this strand; {hint(strand, agents)}", where="strand", value=strand)
     whatif = None if policy is None else WhatIf(policy, strand)
     outputs: dict[str, Any] = {}
 

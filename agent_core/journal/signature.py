@@ -64,6 +64,8 @@ class Keys:
         entries = [entry.strip().partition(":") for entry in text.split(",") if entry.strip()]
         if any(not kid or not key for kid, _, key in entries):
             raise DefinitionError("must be kid:key, separated by commas", where=VARIABLE)
+        if len({kid for kid, _, _ in entries}) < len(entries):
+            raise DefinitionError("two keys have one id; give each an id of its own", where=VARIABLE)
         return cls({kid: key for kid, _, key in entries}, keyring) if entries or keyring is not None else None
 
     def check_signer(self) -> None:

@@ -23,7 +23,8 @@ PROVIDERS: Final = (*VENDORS, AZURE)
 OFFLINE: Final = {"scripted": "FILE.json", "replay": "RUN", "local": "FILE.gguf"}
 """The providers without an endpoint, and what follows their colon."""
 Seconds = Annotated[float, Field(gt=0, le=3600)]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE)]
 
 
 def check_name(name: str) -> str:
@@ -40,7 +41,7 @@ def _check_url(url: str) -> str:
     try:
         read_host(url)
     except DefinitionError as error:
-        raise ValueError(str(error).removeprefix("base_url: ")) from None
+        raise ValueError(error.message) from None
     return url
 
 

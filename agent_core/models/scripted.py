@@ -56,6 +56,8 @@ class ScriptedModel:
             ) from None
         except orjson.JSONDecodeError as error:
             raise DefinitionError(f"the script is not JSON: {error}", where="model", value=str(path)) from None
+        except ValueError:
+            raise DefinitionError("no file has such a name", where="model", value=str(path)) from None
         _check_script(script, str(path))  # whose path no name has
         return cls(script, name=f"scripted:{path.name}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.config import AgentConfig, read_config
-from agent_core.errors import DefinitionError
+from agent_core.errors import DecisionError, DefinitionError
 from agent_core.inherited import Inherited
 from agent_core.journal.chain import is_finished
 from agent_core.journal.control import Decisions
@@ -62,6 +62,8 @@ async def drive_agent(
 ) -> AgentOutput:
     """Do what `run_agent` does, in a task of its own, until the run rests or `stop` says so: after `on_begin`, which is
     called as the run begins, or goes on."""
+    if not isinstance(allowed, Secrets):
+        raise DefinitionError("must be Secrets of agent_core, such as Secrets(['SHOP_TOKEN'])", where="secrets")
     run = _choose_run_id(run_id, journal)
     providers, redactor = Providers(), allowed.redactor()
     models: ClientOf = providers if model is None else lambda *_: model
@@ -70,6 +72,9 @@ async def drive_agent(
     keys, patience = signing_keys(), patience_of_host()
     tape, identity = await run_blocking(journal, lambda: (journal.load(run), journal.identity if keys else None))
     if ROOT not in tape:
+        if decisions:
+            message = f"run {run!r} has no records here, so nothing waits in it: give the journal and the run_id with"
+            raise DecisionError(f"{message} which it began")
         config = await read_documents(config_as_dict(config), registry)
     not_needed = codes_let_go(tape, decisions or {})
     prepare = _check_start(run, config, check_intact(run, tape, keys, identity), registry, redactor, start, not_needed)
@@ -136,7 +141,11 @@ def _telling(prepare: Prepare, on_begin: Callable[[], object]) -> Prepare:
 
 
 def config_as_dict(config: Mapping[str, Any] | AgentConfig) -> Json:
-    return config.model_dump(exclude_unset=True) if isinstance(config, AgentConfig) else dict(config)
+    if isinstance(config, AgentConfig):
+        return config.model_dump(exclude_unset=True)
+    if not isinstance(config, Mapping):
+        raise DefinitionError("must be an object with model, max_steps, allowed_tools", where="config", value=config)
+    return dict(config)
 
 
 def _output_of(ended: Ended) -> AgentOutput:
@@ -206,7 +215,8 @@ def _check_start(
     now_given = config_record(read, redactor)
     changed = sorted(key for key in started["config"] if started["config"][key] != now_given.get(key))
     if changed:
-        raise DefinitionError(f"run {run!r} began with another config", where=f"config/{changed[0]}")
+        message = f"run {run!r} began with another config; a new run has another run_id, or another .jsonl file"
+        raise DefinitionError(message, where=f"config/{changed[0]}")
     missing = sorted(set(started["tools"]) - {tool.code for tool in registry.all()} - not_needed)
     if missing and not is_finished(tape, ROOT):
         raise DefinitionError(f"run {run!r} needs the tool {missing[0]!r}, which is not registered", where="registry")

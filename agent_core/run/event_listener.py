@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from agent_core.effects import Failed, ModelReply, ToolReply
+from agent_core.errors import DefinitionError
 from agent_core.journal.facts import (
     Answered,
     Call,
@@ -52,6 +54,15 @@ def events_of(fact: Fact) -> Iterator[Event]:
             yield _end(fact)
         case _:
             pass
+
+
+def check_callback(on_event: Any) -> None:
+    """DefinitionError for what cannot be called with each event, or would have to be awaited."""
+    if on_event is None or (callable(on_event) and not iscoroutinefunction(on_event)):
+        return
+    is_async = "; the stream functions give events to async code" if callable(on_event) else ""
+    message = f"must be a function that takes an event, and is not async{is_async}"
+    raise DefinitionError(message, where="on_event", value=on_event)
 
 
 def _wait(fact: Waiting, tool: str) -> Event:

@@ -13,7 +13,7 @@ from agent_core.run.agent_output import AgentOutput
 from agent_core.run.answer_type import Answer, AnswerReader, AnswerType
 from agent_core.run.arguments import model_of, open_journal
 from agent_core.run.cancellation import in_own_task
-from agent_core.run.event_listener import EventListener
+from agent_core.run.event_listener import EventListener, check_callback
 from agent_core.run.events import Event
 from agent_core.run.row_listener import Observe
 from agent_core.run.secrets import Secrets
@@ -127,6 +127,7 @@ async def run_agent(
         assert output.used_tools["stock"]["count"] == 1
         ```
     """
+    check_callback(on_event)
     reader = AnswerReader.of(answer_schema)
     with open_journal(journal) as opened:
         output = await in_own_task(

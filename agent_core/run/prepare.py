@@ -39,6 +39,7 @@ from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
+from utools.tool import Tool
 
 MAX_REPLY = 8192
 """Tokens that are left for a reply in a model's window, where nothing says how many."""
@@ -192,7 +193,20 @@ def to_journal(value: Any, where: str = "config") -> Any:
     try:
         return as_json(dict(value) if isinstance(value, Mapping) else value)
     except NotJson as error:
+        _explain_not_json(value, where)
         raise DefinitionError(str(error), where=where) from None
+
+
+def _explain_not_json(config: Any, where: str) -> None:
+    """DefinitionError for what belongs elsewhere: the type of an answer, a tool in place of its code."""
+    if isinstance(config, Mapping) and isinstance(config.get("answer_schema"), type):
+        message = "is a type; give it to the call, as answer_schema=, which then gives an object"
+        raise DefinitionError(message, where=f"{where}/answer_schema", value=config["answer_schema"].__name__)
+    allowed = config.get("allowed_tools") if isinstance(config, Mapping) else None
+    for index, each in enumerate(allowed if isinstance(allowed, list | tuple) else ()):
+        if isinstance(each, Tool):
+            message = f"is a Tool; write its code, {each.code!r}, and give the Tool in registry="
+            raise DefinitionError(message, where=f"{where}/allowed_tools/{index}")
 
 
 def _read_conversation(config: AgentConfig) -> list[Json]:

@@ -14,7 +14,7 @@ def new_run_id() -> str:
 
 def check_run_id(run_id: str) -> str:
     """Return the id that a caller chose; DefinitionError for one that cannot name a run."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
+    if not isinstance(run_id, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}", run_id):
         message = "1 to 128 letters, digits, or any of _ . - after the first"
         raise DefinitionError(message, where="run_id", value=run_id)
     return run_id

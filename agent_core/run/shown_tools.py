@@ -46,7 +46,12 @@ def check_decided(tape: Tape, registry: ToolRegistry) -> None:
 
 
 def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
-    """Return the tools of the calls that these decisions keep from being made: the host need not have them any more."""
+    """Return the tools of the calls that these decisions keep from being made: the host need not have them any more.
+
+    DecisionError for decisions that are not by the place of their call.
+    """
+    if not isinstance(decisions, Mapping):
+        raise DecisionError(f"decisions are a mapping such as {{(strand, n): Approve()}} (got {decisions!r})")
     refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
     return {str(waiting.tool) for key in refused if (waiting := _waiting_at(tape, key)) is not None}
 

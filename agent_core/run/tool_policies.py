@@ -15,6 +15,7 @@ from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import Narrowing, author_keys, visible
+from utools.schema.faults import hint
 from utools.tool import Tool
 from utools.words.text import translate_description, translate_descriptions
 
@@ -107,10 +108,20 @@ def _binding_problems(
     with gathering(narrowing):
         if allowed.args is not None:
             Narrowing(allowed.args, where=f"{where}/args")
-    yield from narrowing
+    yield from narrowing or _narrowed_in_vain(schema, code, allowed, where)
     if allowed.rate_limit and registry.get(code).effect == "nested":
         message = "a nested run is no single call: limit the tools that it uses"
         yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
+
+
+def _narrowed_in_vain(schema: Json, code: str, allowed: AllowedTool, where: str) -> Iterator[Problem]:
+    """Yield the arguments that an entry narrows by a name that its tool does not take; a glob may fit other tools."""
+    narrowed, known = (allowed.args or {}).get("properties", {}), schema.get("properties", {})
+    if code != allowed.tool or schema.get("additionalProperties") is not False:
+        return
+    for name, bound in narrowed.items():
+        if name not in known and bound is not False:
+            yield Problem(f"{where}/args/properties/{name}", f"the tool has no such argument; {hint(name, known)}")
 
 
 def _origin_problems(

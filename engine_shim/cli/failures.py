@@ -1,5 +1,6 @@
 """Failures of a command: the exit code, the kind, the place and the message of each error."""
 
+import errno
 import re
 import sys
 import traceback
@@ -17,6 +18,8 @@ from utools.error_text import describe
 from utools.errors import UnknownTool
 from utools.schema.model_faults import word_fault
 
+OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
+"""Why a file cannot be reached that nobody but its operator can mend."""
 OFFERED = 5
 """So many of what may be given are named."""
 
@@ -60,6 +63,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.AUDIT, "diverged", f"{error.strand}:{error.n}", str(error)
         case AgentCoreError() | EngineError():
             return output.FAILED, "journal" if isinstance(error, JournalError) else "failed", "", str(error)
+        case OSError(filename=str(path), errno=int(number)) if number in OF_THE_MACHINE:
+            return output.FAILED, "failed", "", f"{path}: {error.strerror}"
         case typer.Abort():
             return output.FAILED, "aborted", "", "aborted"
         case _:
@@ -82,7 +87,7 @@ def _describe_usage(error: typer.TyperException) -> str:
 
 def _describe_missing(error: typer.BadParameter) -> str:
     """Return what is missing, how the command is used, and what may be given: what the shell would offer."""
-    said, context = error.format_message().removesuffix("."), error.ctx
+    said, context = " ".join(error.format_message().removesuffix(".").split()), error.ctx
     if context is None or error.param is None:
         return said
     offered = [each.value for each in error.param.shell_complete(context, "") if each.value not in said]

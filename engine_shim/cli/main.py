@@ -34,11 +34,17 @@ def _main(args: Sequence[str] | None) -> int:
     if args is None:
         gc.freeze()  # memory goes with the process: it need not be searched for garbage, an eighth of a command's time
         if fault := terminal.flush():
-            sys.stderr.write(f"agent-core: stdout cannot be written: {fault.strerror}\n")
-            code = code or 1
+            lost = _tell_lost(fault)
+            code = code or lost
     else:
         terminal.release()  # the caller goes on
     return code
+
+
+def _tell_lost(fault: OSError) -> int:
+    """Say why stdout cannot be written; the exit code."""
+    sys.stderr.write(f"agent-core: stdout cannot be written: {fault.strerror}\n")
+    return 1
 
 
 def _end_at_once(code: int) -> NoReturn:
@@ -61,16 +67,31 @@ def _end_at_once(code: int) -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
+    from engine_shim.cli import terminal
     from engine_shim.cli.app import choose_commands, make_app
 
     try:
+        _check_directory()
         _check_text(words)
         code = make_app(choose_commands(words))(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
+        if isinstance(error, terminal.OutputLost):
+            terminal.flush()  # what is left of it goes nowhere
+            return _tell_lost(error)
         from engine_shim.cli.failures import report
 
         return report(error, as_json="--json" in words)
+
+
+def _check_directory() -> None:
+    """BadParameter where the working directory is gone, from which configuration and paths are looked for."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        from typer import BadParameter
+
+        raise BadParameter(f"the working directory cannot be used: {error.strerror}; change to another one") from None
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ def check_store(context: typer.Context, value: str | None) -> StoreAddress | Non
     source = context.get_parameter_source("store")
     if context.resilient_parsing or source is None or source.name != "COMMANDLINE":
         return address
-    if not isinstance(address, Path) or address.exists():
+    if not isinstance(address, Path) or _is_there(address):
         return address
     from engine_shim.cli.store import find_address
 
@@ -60,9 +60,17 @@ def check_files(context: typer.Context, value: Any) -> Any:
     """Return the path, or the paths, that a command line names; BadParameter for a file that is not there."""
     paths = value if isinstance(value, list | tuple) else [value]
     for path in paths if not context.resilient_parsing else ():
-        if path not in (None, "-") and not Path(path).exists():
+        if path not in (None, "-") and not _is_there(Path(path)):
             raise typer.BadParameter(f"there is no file {path}")
     return value
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether a path exists. BadParameter for one that cannot be looked at, such as a name that is too long."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}") from None
 
 
 Flow = Annotated[

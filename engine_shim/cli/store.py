@@ -34,7 +34,9 @@ def find_address(named: StoreAddress | None, config: Path | None = None) -> Stor
         load_environment(file)  # it may have the key of the store
         return default_address() if named is None else named
     value = _read_configured(config, "store")
-    return default_address(read_address(value, file.parent) if file and isinstance(value, str) and value else None)
+    if file is None or not isinstance(value, str) or not value:
+        return default_address()
+    return default_address(read_address(value, file.parent, where=f"{file}: store"))
 
 
 def _read_configured(config: Path | None, key: str) -> object:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
+from io import TextIOWrapper
 from typing import Any, Final, ParamSpec, TextIO, TypeVar, cast
 
 from utools.lazy_pattern import lazy_compile
@@ -123,7 +124,8 @@ def _reserve() -> None:
 
 
 def _take_over(stdout: TextIO) -> TextIO:
-    """Return the process's stdout under another descriptor: what C code and children write to theirs goes to stderr."""
+    """Return the process's stdout under another descriptor: what C code and children write to theirs goes to stderr.
+    A character that its encoding does not have is written as `?`."""
     try:
         if stdout.fileno() != 1:
             return stdout
@@ -132,7 +134,32 @@ def _take_over(stdout: TextIO) -> TextIO:
         os.dup2(2, 1)
     except (OSError, ValueError):  # no file, or stderr is closed
         return stdout
-    return open(own, "w", encoding=stdout.encoding, errors=stdout.errors)
+    raw = open(own, "wb")  # noqa: SIM115 - the process has it to its end
+    return _Results(raw, encoding=stdout.encoding, errors="replace", line_buffering=stdout.isatty())
+
+
+class OutputLost(OSError):
+    """What a command gives cannot be written to its stdout."""
+
+
+class _Results(TextIOWrapper):
+    """The stdout of a command. OutputLost where it cannot be written."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:  # the reader has what it wants
+            raise
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from None
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from None
 
 
 class QuietStream:

@@ -1,6 +1,6 @@
 """Faults of a definition as problems, from what a schema and what pydantic find. Pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import ValidationError
 
@@ -21,7 +21,8 @@ __all__ = [
 ]
 
 Location = tuple[int | str, ...]
-_MESSAGES = {"string_pattern_mismatch": "must be letters, digits, _ and -, not starting with -"}
+NOT_WRITTEN = ("str", "EnvName", "ExecutableTool", "[key]")
+"""Parts of a location by which pydantic tells apart what may stand at one place of a file."""
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
@@ -35,9 +36,12 @@ def problem_of(fault: Fault, where: str, more: str = "") -> Problem:
     return Problem(f"{where}{fault.pointer}", message + more)
 
 
-def problems_of(error: ValidationError, keys: Callable[[Location], Iterable[str]]) -> list[Problem]:
-    """Return what pydantic found, in our words; `keys` lists the keys that may be given at a place."""
-    found = find_model_faults(error, keys, _MESSAGES)
+def problems_of(
+    error: ValidationError, keys: Callable[[Location], Iterable[str]], texts: Mapping[str, str] | None = None
+) -> list[Problem]:
+    """Return what pydantic found, in our words; `keys` lists the keys that may be given at a place, `texts` say what
+    patterns ask for."""
+    found = find_model_faults(error, keys, texts)
     return [Problem(_where(each.position), each.text) for each in found if not _is_about_text(each)]
 
 
@@ -47,4 +51,4 @@ def _is_about_text(fault: ModelFault) -> bool:
 
 
 def _where(location: Location) -> str:
-    return "/".join(str(part) for part in location if part not in ("str", "EnvName"))
+    return "/".join(str(part) for part in location if part not in NOT_WRITTEN)

@@ -59,6 +59,9 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     """Inputs that `inputs` does not ask for, and without which no run starts."""
     if definition.inputs is None:
         return
+    for key in sorted(definition.inputs.keys() & (_names_read(definition) or set()) - PLAIN):
+        message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
+        yield Problem(f"inputs/{key}", message)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
         each, where = placed.read, placed.where

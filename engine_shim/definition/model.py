@@ -28,6 +28,8 @@ ROOT = "flow"
 """The strand of a workflow's run."""
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
+PATTERNS = {IDENTIFIER: "must be letters, digits, _ and -, not starting with -"}
+"""What our patterns ask for."""
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 Names = Annotated[
     list[str],
@@ -209,7 +211,7 @@ def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | N
     try:
         definition: Definition | None = Definition.model_validate(value)
     except ValidationError as error:
-        problems += problems_of(error, keys_of(Definition))
+        problems += problems_of(error, keys_of(Definition), PATTERNS)
         definition = _read_sound(value, [each.where.split("/") for each in problems])
     if definition is not None:
         problems += _name_problems(definition)
@@ -264,8 +266,10 @@ def _condition_problems(definition: Definition) -> Iterator[Problem]:
         try:
             parse("@" if edge.when is None else edge.when)
         except QueryError as error:
-            hint = "; a number stands in backquotes: total > `100`" if "(NUMBER)" in str(error) else ""
-            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}{hint}")
+            advice = "; a number stands in backquotes: total > `100`" if "(NUMBER)" in str(error) else ""
+            if "{{" in (edge.when or ""):
+                advice = "; it is no placeholder: write nodes.ID.x, external.x or output.x without braces"
+            yield Problem(f"edges/{index}/when", f"not a JMESPath: {error}{advice}")
 
 
 def _reference_problems(definition: Definition) -> Iterator[Problem]:

@@ -8,7 +8,9 @@ from typing import Any
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
+from engine_shim.definition.template import is_foreign
 from engine_shim.errors import DefinitionError
+from utools.lazy_pattern import lazy_compile
 from utools.net.address import ORIGIN
 from utools.schema.loose_patterns import LoosePattern, find_loose_patterns
 
@@ -17,6 +19,7 @@ IsPriced = Callable[[str, Mapping[str, Any]], bool]
 NETWORK, HOSTS = "http_request", "allowed_domains"
 EVERY_HOST = f"{NETWORK} may reach every public host; set {HOSTS} to those that are meant"
 WRITER = "write_file"
+SINGLE = lazy_compile(r"(?<!\{)\$?\{((?:external|nodes|env)\.\w[\w.]*)\}(?!\})")
 EVERYWHERE = (
     f"{WRITER} may write in all of the host's root, also what other programs run; give it a directory of its own"
 )
@@ -29,6 +32,8 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
 
     `presets` are the host's own, by tool.
     """
+    for place, value in definition.templates():
+        yield from _single_braces(value, place)
     for index, node in enumerate(definition.nodes):
         where = f"nodes/{index}/config"
         if node.tool == NETWORK and HOSTS not in presets.get(NETWORK, {}) and not _names_host(node):
@@ -41,6 +46,17 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
                 yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
+
+
+def _single_braces(value: Any, where: str) -> Iterator[Problem]:
+    """Yield each text that has a placeholder's path in one pair of braces, which stays as it is."""
+    if isinstance(value, str):
+        for found in SINGLE.finditer(value):
+            yield Problem(where, f"{found[0]} stays as it is: a placeholder has two braces, {{{{{found[1]}}}}}")
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            if not is_foreign(str(key), inner):
+                yield from _single_braces(inner, f"{where}/{key}")
 
 
 def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:

@@ -17,6 +17,7 @@ Language = Literal["en", "zh"]
 RefusalReason = Literal["policy_denied", "invalid_action", "awaiting_approval"]
 REFUSALS = get_args(RefusalReason)
 USUAL_CATEGORY = "cases"
+CASE_NAME = r"^[\w-]+$"
 WIDEST_NAME = 40
 """Columns of a name that is made of a question; a Chinese character has two."""
 
@@ -144,7 +145,7 @@ class Case(_Strict):
     history: list[dict[str, Any]] = []
     inputs: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
-    name: str = Field(default_factory=name_of, pattern=r"^[\w-]+$", max_length=100)
+    name: str = Field(default_factory=name_of, pattern=CASE_NAME, max_length=100)
     category: str = Field(default=USUAL_CATEGORY, min_length=1)
     language: Language = "en"
     tools: list[str | AllowedTool] | None = None

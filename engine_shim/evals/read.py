@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from engine_shim.definition.errors import Problem, problems_of
-from engine_shim.evals.cases import USUAL_CATEGORY, CaseFile, name_of
+from engine_shim.evals.cases import CASE_NAME, USUAL_CATEGORY, CaseFile, name_of
 from utools.document import Document
 from utools.schema.model_faults import keys_of
 
@@ -97,5 +97,5 @@ def _find_faults(data: Any) -> Iterator[Problem]:
     try:
         CaseFile.model_validate(data)
     except ValidationError as error:
-        for each in problems_of(error, keys_of(CaseFile)):
+        for each in problems_of(error, keys_of(CaseFile), {CASE_NAME: "must be letters, digits, _ and -"}):
             yield replace(each, where="/".join(part for part in each.where.split("/") if part not in FORMS))

@@ -7,26 +7,33 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
-from agent_core.models.named_endpoint import EndpointName, NamedEndpoint
+from agent_core.models.endpoint.address import read_host
+from agent_core.models.named_endpoint import OFFLINE, EndpointName, NamedEndpoint
+from agent_core.models.vendors import VENDORS
 from agent_core.run.secrets import Secrets
-from engine_shim.definition.errors import DefinitionErrors, Location, Problem, problems_of, refuse
+from engine_shim.definition.errors import DefinitionErrors, Problem, problems_of, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.host.lent_tools import lend_tools, without_files
 from engine_shim.host.mask import MaskPattern, check_names
 from engine_shim.host.notifications import CallbackConfig, LinkConfig, WebhookConfig
 from engine_shim.host.own_variables import is_own
+from engine_shim.host.patterns import ADDRESS, PATTERNS, TENANT
 from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
+from utools.schema.faults import hint
+from utools.schema.model_faults import keys_of
 from utools.secrets.key_formats import check_format
 from utools.sources.mcp.config import McpServer
 from utools.sources.openapi import OpenApi
+from utools.sources.pinned_source import NAME
 from utools.sources.remote import RemoteHost
 
 KeyFormat = Annotated[str, AfterValidator(check_format)]
 
 
-TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+SourceName = Annotated[str, StringConstraints(pattern=NAME)]
+TenantName = Annotated[str, StringConstraints(pattern=TENANT)]
 
 
 class ExecutableTool(BaseModel):
@@ -78,7 +85,7 @@ class TemporalConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    address: Annotated[str, StringConstraints(pattern=r"^[^\s/:]+:[0-9]{1,5}$")] = "127.0.0.1:7233"
+    address: Annotated[str, StringConstraints(pattern=ADDRESS)] = "127.0.0.1:7233"
     namespace: Annotated[str, StringConstraints(min_length=1)] = "default"
     queue: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "agent-core"
     heartbeat_timeout: Annotated[float, Field(ge=1, le=3600)] = 2.5
@@ -109,9 +116,9 @@ class HostConfig(BaseModel):
     tools: list[str] = []
     functions: list[str] = []
     manifests: list[str] = []
-    mcp_servers: dict[str, McpServer] = {}
+    mcp_servers: dict[SourceName, McpServer] = {}
     openapi: dict[str, OpenApi] = {}
-    remote: dict[str, RemoteHost] = {}
+    remote: dict[SourceName, RemoteHost] = {}
     root: str | None = "."
     store: str | None = Field(default=None, min_length=1)
     encrypt: bool = False
@@ -252,23 +259,7 @@ def _merge_presets(host: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapp
     return {code: {**host.get(code, {}), **own.get(code, {})} for code in dict.fromkeys([*host, *own])}
 
 
-WITHIN: Final[Mapping[str, type[BaseModel]]] = {
-    "endpoints": NamedEndpoint,
-    "mask": MaskPattern,
-    "mcp_servers": McpServer,
-    "openapi": OpenApi,
-    "remote": RemoteHost,
-    "tenants": TenantConfig,
-    "webhooks": WebhookConfig,
-}
-
-
 NO_LINKS: Final = "needs `decision_links` in the file, with its public_url and secret_env"
-SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
-    "callbacks": CallbackConfig,
-    "decision_links": LinkConfig,
-    "temporal": TemporalConfig,
-}
 
 
 def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) -> HostConfig:
@@ -282,10 +273,13 @@ def read_host_config(file: Path | None, hidden: frozenset[str] = frozenset()) ->
     try:
         config = HostConfig.model_validate({} if document.data is None else document.data)
     except ValidationError as error:
-        problems = sorted(problems_of(error, _keys), key=lambda each: _line_of(each.where, document) or 0)
+        problems = sorted(
+            problems_of(error, keys_of(HostConfig), PATTERNS), key=lambda each: _line_of(each.where, document) or 0
+        )
         raise DefinitionErrors([Problem(_locate(each.where, document), each.message) for each in problems]) from None
     config._document, config._hidden = document, hidden
-    problems = [Problem(place, NO_LINKS) for place in _find_wanting(config)] + list(_find_unknown_endpoints(config))
+    problems = [Problem(place, NO_LINKS) for place in _find_wanting(config)]
+    problems += [*_find_unknown_endpoints(config), *_find_unknown_providers(config)]
     refuse([Problem(_locate(each.where, document), each.message) for each in problems])
     return config
 
@@ -301,6 +295,19 @@ def _find_unknown_endpoints(config: HostConfig) -> Iterable[Problem]:
                 yield Problem(f"{where}/{name}", f"is neither a URL nor one of the endpoints; there are {known}")
             elif name in config.endpoints and variable is not None:
                 yield Problem(f"{where}/{name}", "the endpoint has its own key: give null")
+
+
+def _find_unknown_providers(config: HostConfig) -> Iterable[Problem]:
+    """Yield a default provider that there is not, and base URLs that no model can be asked at."""
+    known = (*VENDORS, *OFFLINE, *config.endpoints)
+    if config.default_provider not in known:
+        message = f"there is no such provider; {hint(config.default_provider, known)}"
+        yield Problem("default_provider", str(DefinitionError(message, value=config.default_provider)))
+    for url in config.base_urls:
+        try:
+            read_host(url)
+        except DefinitionError as error:
+            yield Problem(f"base_urls/{url}", error.message)
 
 
 def _find_wanting(config: HostConfig) -> Iterable[str]:
@@ -321,10 +328,3 @@ def _locate(location: str, document: Document) -> str:
 
 def _line_of(location: str, document: Document) -> int | None:
     return document.line(document.position(location))
-
-
-def _keys(location: Location) -> Iterable[str]:
-    """Return the keys that may be given at a place of the file."""
-    if (section := SECTIONS.get(str(location[0]))) is not None:
-        return (section if len(location) > 1 else HostConfig).model_fields
-    return WITHIN.get(str(location[0]), HostConfig).model_fields if len(location) > 2 else HostConfig.model_fields

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from agent_core.statuses import NOTIFIED, NotifiedStatus
+from engine_shim.host.patterns import PUBLIC_URL, URL
 from utools.errors import DefinitionError
 from utools.net.guard import NetworkGuard
 
@@ -20,7 +21,7 @@ class WebhookConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")]
+    url: Annotated[str, StringConstraints(pattern=URL)]
     secret_env: str = Field(min_length=1)
     statuses: list[NotifiedStatus] = list(NOTIFIED)
     workflows: list[str] = ["*"]
@@ -66,7 +67,7 @@ class LinkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    public_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=1024)]
+    public_url: Annotated[str, StringConstraints(pattern=PUBLIC_URL, max_length=1024)]
     secret_env: str = Field(min_length=1)
     old_secret_env: str | None = Field(default=None, min_length=1)
     lifetime: Annotated[int, Field(ge=60, le=30 * DAY_S)] = 3 * DAY_S

@@ -14,7 +14,7 @@ from agent_core.errors import DefinitionError
 from agent_core.models.summary import summariser
 from agent_core.policy import has_wildcard
 from agent_core.prompts.render import summary_template
-from engine_shim.definition.errors import Problem, problems_in, refuse
+from engine_shim.definition.errors import Problem, message_of, problems_in, refuse
 from engine_shim.definition.model import AGENT, INVOKE
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import NAME
@@ -63,10 +63,11 @@ def build_registry(
     if config.root is not None and not root.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("root"), value=str(root))
     _protect_files(config)
+    summarise = _summarise(config)
     try:
         registry = host_registry(
             str(root),
-            summarise=_summarise(config),
+            summarise=summarise,
             policy=config.policy(),
             tenant=config.tenant,
             database=database,
@@ -225,7 +226,10 @@ def _summarise(config: HostConfig) -> Summarise | None:
             raise DefinitionError("needs a summary_model, which reads it", where=config.at("summary_prompt"))
         return None
     model, providers = config.summary_model, open_providers(config)
-    providers.check(model, {})
+    try:
+        providers.check(model, {})
+    except DefinitionError as error:
+        raise DefinitionError(message_of(error), where=config.at("summary_model")) from None
     return summariser(lambda: providers(model, {}), _summary_prompt(config))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from agent_core.journal.reader import read_run
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
+from agent_core.run.event_listener import check_callback
 from agent_core.run.event_stream import stream_events
 from agent_core.run.events import Event, StreamResult
 from agent_core.run.sync import run_sync
@@ -62,6 +63,7 @@ class Beginning(Forking):
             JournalError: The store cannot be read or written.
         """
         require_asyncio()
+        check_callback(on_event)
         if deps is not None:
             check_reachable(has_workers=self._has_workers)
         start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)

@@ -8,6 +8,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.models.client import ModelClient
 from agent_core.run.arguments import model_of
 from agent_core.run.secrets import Secrets
+from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import NAME, load_host_config
 from engine_shim.host.registry import build_registry
@@ -89,6 +90,8 @@ class Engine(Beginning):
         telemetry: Telemetry | None = None,
         temporal: TemporalConfig | None = None,
     ) -> None:
+        if not isinstance(max_running, int) or max_running < 1:
+            raise DefinitionError("must be 1 or more", where="max_running", value=max_running)
         model, opened = model_of(model), store_of(store)
         tools = with_runs(open_registry(registry, shared_database(opened), cipher_of(opened)), model)
         known = (secrets or Secrets()).hiding((base_urls or {}).values())

@@ -8,6 +8,7 @@ from agent_core.errors import DecisionError
 from agent_core.journal.record import Tape
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
+from agent_core.run.event_listener import check_callback
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import Job, OnEvent, RunResult
@@ -64,6 +65,7 @@ class Forking(Steering):
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
         require_asyncio()
+        check_callback(on_event)
         if deps is not None:
             check_reachable(has_workers=self._has_workers)
         hooks = (on_begin, on_taken, on_event)
@@ -99,6 +101,7 @@ class Forking(Steering):
             EngineError: What `fork` raises.
         """
         require_asyncio()
+        check_callback(on_event)
         if deps is not None:
             check_reachable(has_workers=self._has_workers)
         new = new_id or f"{run_id}-retry"

@@ -10,6 +10,7 @@ from agent_core.journal.control import Decisions, Role
 from agent_core.journal.reader import read_run
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
+from agent_core.run.event_listener import check_callback
 from agent_core.run.event_stream import stream_events
 from agent_core.run.events import Event, StreamResult
 from agent_core.run.secrets import signing_keys
@@ -69,6 +70,7 @@ class Steering(Driving):
             DecisionError: A decision that fits nothing that waits. Nothing was written then.
         """
         require_asyncio()
+        check_callback(on_event)
         if deps is not None:
             check_reachable(has_workers=self._has_workers)
         base = await self._runs.find_base(run_id)

@@ -11,7 +11,6 @@ from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
 from engine_shim.runs.loops import LOOPS
-from utools.schema.faults import hint
 from utools.words.text import error_words
 
 
@@ -50,7 +49,6 @@ def try_replay(
     can have, and for a strand that the run has not."""
     try:
         tape = load(run)
-        _check_strand(tape, strand)
         found = replay_tape(run, tape, policy=policy, strand=strand, loops=LOOPS)
         outcome, place = _outcome(found, split_own_strands(tape)[0], policy is not None)
     except Damaged as error:
@@ -66,11 +64,6 @@ def try_replay(
             return Trial("inapplicable", None, error_words(error))
         return Trial("unreadable", None, error_words(error))
     return Trial(outcome, place, found.why, found)
-
-
-def _check_strand(tape: Tape, strand: str | None) -> None:
-    if strand is not None and strand not in tape:
-        raise DefinitionError(f"there is no such strand; {hint(strand, sorted(tape))}", where="strand", value=strand)
 
 
 def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, Json | None]:

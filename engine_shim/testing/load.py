@@ -42,6 +42,8 @@ def find_tests(path: Path) -> Path:
     one."""
     if is_test_file(path):
         return path
+    if path.is_dir():
+        raise DefinitionError("is a directory; name the file of a workflow, or of its tests", where=str(path))
     beside = [path.with_name(f"{path.stem}{MARK}{suffix}") for suffix in SUFFIXES]
     for each in beside:
         if each.is_file():

@@ -1,11 +1,22 @@
 """run_agent takes what a program naturally has at hand, and refuses anything else by its name."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core import DefinitionError, MemoryJournal, agent_tool, replay, run_agent, run_agent_sync, verify
+from agent_core import (
+    Approve,
+    DecisionError,
+    DefinitionError,
+    MemoryJournal,
+    agent_tool,
+    replay,
+    run_agent,
+    run_agent_sync,
+    verify,
+)
 from agent_core.models import ScriptedModel
 from agent_core.run.arguments import open_journal
 from support.by_hand import action, final
@@ -76,6 +87,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a function for a model": ({"model": plain}, "goes into ScriptedModel of agent_core.models (got 'plain')"),
     "a list of replies": ({"model": ["Hello."]}, "a list of replies, or a function of the messages"),
     "a class of models": ({"model": ScriptedModel}, "model: is a class; give an instance: ScriptedModel(…)"),
+    "a number for an id": ({"run_id": 5}, "run_id: 1 to 128 letters"),
+    "a list of secrets": (
+        {"secrets": ["A"]},
+        "secrets: must be Secrets of agent_core, such as Secrets(['SHOP_TOKEN'])",
+    ),
+    "an async callback": ({"on_event": asyncio.sleep}, "on_event: must be a function that takes an event, and is not"),
     "an unknown provider": ({"model": "opnai:x"}, "model: no such provider: opnai"),
 }
 
@@ -85,6 +102,42 @@ async def test_what_is_neither_is_refused_by_its_name(change: dict[str, Any], to
     with pytest.raises(DefinitionError) as refused:
         await run_agent(CONFIG, **{"registry": ToolRegistry([look]), "journal": MemoryJournal(), **change})
     assert told in str(refused.value)
+
+
+CONFIGS: dict[str, tuple[Any, str]] = {
+    "none": (None, "config: must be an object with model, max_steps, allowed_tools (got None)"),
+    "a tool for its code": (
+        {**CONFIG, "allowed_tools": [look]},
+        "config/allowed_tools/0: is a Tool; write its code, 'look', and give the Tool in registry=",
+    ),
+    "a type for its schema": (
+        {**CONFIG, "answer_schema": dict},
+        "config/answer_schema: is a type; give it to the call, as answer_schema=, which then gives an object",
+    ),
+    "a narrowing of no argument": (
+        {**CONFIG, "allowed_tools": [{"tool": "look", "args": {"properties": {"qq": {"maxLength": 3}}}}]},
+        "config/allowed_tools/0/args/properties/qq: the tool has no such argument; did you mean q?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "told"), CONFIGS.values(), ids=CONFIGS)
+async def test_a_config_of_another_form_is_told_what_to_write(config: Any, told: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        await run_agent(config, registry=[look], model=SCRIPT)
+    assert told in str(refused.value)
+
+
+async def test_decisions_need_the_journal_of_their_run(tmp_path: Path) -> None:
+    with pytest.raises(DecisionError, match="has no records here, so nothing waits in it: give the journal"):
+        await run_agent(CONFIG, registry=[look], model=SCRIPT, decisions={("agent", 4): Approve()})
+    journal = tmp_path / "run.jsonl"
+    await run_agent(CONFIG, registry=[look], model=SCRIPT, journal=journal)
+    listed: Any = [Approve()]
+    with pytest.raises(DecisionError, match="decisions are a mapping such as"):
+        await run_agent(CONFIG, registry=[look], model=SCRIPT, journal=journal, decisions=listed)
+    with pytest.raises(DefinitionError, match="a new run has another run_id"):
+        await run_agent({**CONFIG, "prompt": "Stop."}, registry=[look], model=SCRIPT, journal=journal)
 
 
 def test_a_registry_of_a_registry_is_the_same() -> None:

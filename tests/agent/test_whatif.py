@@ -104,6 +104,14 @@ async def test_a_change_names_the_rule_with_its_key_and_value(policy: dict[str, 
     assert all((each["why"] is None) == (each["now"] == each["recorded"]) for each in found.decisions)
 
 
+async def test_a_strand_in_which_no_agent_ran_is_refused() -> None:
+    journal = MemoryJournal()
+    await _recorded(journal)
+    assert replay(journal, run_id="r", policy={"max_steps": 2}, strand="agent").divergence is not None
+    with pytest.raises(DefinitionError, match="strand: no agent ran in this strand; did you mean agent"):
+        replay(journal, run_id="r", policy={"max_steps": 2}, strand="agnt")
+
+
 async def test_what_is_allowed_again_names_the_rule_that_had_refused_it() -> None:
     journal = MemoryJournal()
     await _recorded(journal, [action("read"), action("write"), final()], deny_tools=["wri*"])

@@ -10,6 +10,7 @@ import pytest
 
 from agent_core import Approve, MemoryJournal, replay, verify
 from agent_core.agents.catalog import AgentCatalog
+from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
 from agent_core.agents.errors import AgentNotFound, MaxStepsExceeded, ModelCallFailed
 from agent_core.agents.result import ConversationResult
@@ -90,6 +91,24 @@ async def test_an_agent_has_tools_of_its_hosts_own(tmp_path: Path) -> None:
         result = await agent.execute_conversation("support", "How many?")
         assert (result.content, result.tool_calls) == ("There are 12.", [{"tool_name": "stock", "count": 1}])
     assert made == [tmp_path, tmp_path]  # one for the catalogue, one for all turns
+
+
+async def test_what_a_conversation_cannot_use_is_told_by_its_name(tmp_path: Path) -> None:
+    own = Tool("stock", "Tells how many there are.", {"type": "object"}, lambda args, context: 12, effect="read")
+    catalog, wrong = AgentCatalog(ToolRegistry([own])), dict[str, Any](options={"max_steps": 1})
+    catalog.register({**SUPPORT, "skill_policy": {"allow": ["stock"]}})
+    agent = AgentExecutor(catalog, root=tmp_path, model=ScriptedModel([final()]))
+    with pytest.raises(DefinitionError, match="the catalogue knows the tool 'stock'"):
+        await agent.execute_conversation("support", "How many?")
+    with pytest.raises(DefinitionError, match=r"options: must be ConversationOptions\(…\)"):
+        await agent.execute_conversation("support", "How many?", **wrong)
+    nothing: Any = None
+    with pytest.raises(DefinitionError, match="store: must be a ContextStore"):
+        Conversations(agent, nothing)
+    with pytest.raises(DefinitionError, match="tools: must be a ToolRegistry, or the codes of its tools"):
+        AgentCatalog(nothing)
+    with pytest.raises(DefinitionError, match="directory: there is no such directory"):
+        AgentCatalog.from_directory(str(tmp_path / "nope"), [])
 
 
 async def test_a_turn_may_have_more_steps_than_the_agent(tmp_path: Path) -> None:

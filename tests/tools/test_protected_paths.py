@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.journal.sqlite import SqliteJournal
+from agent_core.models import ScriptedModel
 from utools.builtin.health import health
 from utools.context.store_sqlite import SqliteContextStore
 from utools.document import read_document
-from utools.errors import SandboxError
+from utools.errors import DefinitionError, SandboxError
 from utools.files.protected_paths import MOST_STORES, is_store, protect, protect_glob, protect_store
 from utools.files.sandbox import Sandbox
 from utools.sources.manifest import manifest_tools
@@ -24,6 +25,12 @@ def _refused(root: Path, path: str, why: str) -> None:
         with pytest.raises(SandboxError, match=why):
             Sandbox(root).write(path, b"mine", append=append)
     assert ((root / path).read_bytes() if (root / path).exists() else None) == there
+
+
+def test_a_name_that_no_file_has_needs_no_protection() -> None:
+    protect("a\0b")
+    with pytest.raises(DefinitionError, match="no file has such a name"):
+        ScriptedModel.from_file("a\0b.json")
 
 
 def test_a_document_that_was_read_is_kept(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ def made(**changes: Any) -> Tool:
         pytest.param({"effect": {"argument": "op"}}, id="half a mapping"),
         pytest.param({"effect": {"argument": "op", "read": "load"}}, id="reads are no list"),
         pytest.param({"cache": {"ttl": 0}}, id="cache that keeps nothing"),
+        pytest.param({"cache": 60}, id="cache that is a number"),
+        pytest.param({"check": "x"}, id="check that cannot be called"),
+        pytest.param({"output_schema": dict}, id="output schema that is a class"),
     ],
 )
 def test_unsound_tool_is_refused(change: dict[str, Any]) -> None:
@@ -194,6 +197,14 @@ def by_position(a: int, /) -> None:
     """Has a parameter that no name reaches."""
 
 
+def valued(a: 5) -> None:  # type: ignore[valid-type]
+    """Has a value for a type."""
+
+
+def in_need(context) -> None:
+    """Has a context without its type."""
+
+
 class Database:
     """Has no JSON form."""
 
@@ -204,6 +215,7 @@ def connected(query: str, a: Database) -> None:
 
 WAYS_OUT: dict[Callable[..., Any], str] = {
     untyped: "the parameter 'a' needs a type, such as a: str",
+    valued: "the parameter 'a' has a type without a JSON form, 5; take a str, int, float, bool",
     unlisted: "the parameter '*a' stands for any number of arguments; write a: list[int]",
     named: "the parameter '**a' stands for any number of arguments; write a: dict[str, int]",
     by_position: "the parameter 'a' is positional-only, and calls give arguments by name; remove the / after it",
@@ -219,6 +231,23 @@ def test_signature_that_cannot_be_described_names_its_parameter(function: Callab
         tool(function)
     assert refused.value.where == f"tools.{function.__name__}.a"
     assert refused.value.message.startswith(told)
+
+
+def test_a_context_without_its_type_is_told_its_type() -> None:
+    with pytest.raises(DefinitionError, match="the parameter 'context' needs a type, such as context: ToolContext"):
+        tool(in_need)
+
+
+async def test_a_default_of_none_says_that_none_will_do() -> None:
+    @tool(effect="read")
+    def days(count: int = None, most: Annotated[int | None, Field(ge=1)] = None) -> bool:  # type: ignore[assignment]  # noqa: RUF013
+        """Count days."""
+        return count is None and most is None
+
+    count, most = days.config_schema["properties"].values()
+    assert count == {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+    assert most == {"anyOf": [{"minimum": 1, "type": "integer"}, {"type": "null"}], "default": None}
+    assert (await ToolRegistry([days]).execute("days", {"count": None})).output is True
 
 
 def test_decorator_shows_its_options() -> None:

@@ -27,7 +27,8 @@ _stores: dict[str, None] = {}
 
 def protect(path: str | os.PathLike[str]) -> None:
     """From now on no tool of this process writes this file, or anything below this directory."""
-    _paths[_normalize(path)] = os.path.realpath(path)
+    if "\0" not in os.fspath(path):  # no file has such a name
+        _paths[_normalize(path)] = os.path.realpath(path)
 
 
 def protected_files() -> list[str]:

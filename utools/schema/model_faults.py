@@ -13,7 +13,7 @@ KnownKeys = Callable[[Position], Iterable[str]]
 """The keys that an object may have, by the position of one of them."""
 
 TEXTS = {
-    "string_type": "must be a text; put it in quotes",
+    "string_type": "must be a text",
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
@@ -35,7 +35,7 @@ TEXTS = {
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
 }
-"""Our words for a type of fault; the fault's context fills them in."""
+"""Our words for a type of fault, or for a pattern; the fault's context fills them in."""
 OURS = (("Value error, ", ""), ("Input should ", "must "))
 """How pydantic's text of any other fault begins, and how ours does."""
 WITHOUT_VALUE = ("missing", "union_tag_not_found", "value_not_shown")
@@ -92,8 +92,13 @@ def explain_fault(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str] = 
 
 def word_fault(fault: Any, texts: Mapping[str, str] = TEXTS) -> str:
     """Return what is wrong, in our words: as `texts` have it by type, else pydantic's own with our beginning."""
+    context = fault.get("ctx", {})
+    if (named := texts.get(context.get("pattern", ""))) is not None:
+        return named
+    if fault["type"] == "string_type" and isinstance(fault["input"], int | float):
+        return f"{texts['string_type']}; put it in quotes"
     if fault["type"] in texts:
-        return texts[fault["type"]].format(**fault.get("ctx", {}))
+        return texts[fault["type"]].format(**context)
     text: str = fault["msg"]
     for theirs, ours in OURS:
         text = f"{ours}{text.removeprefix(theirs)}" if text.startswith(theirs) else text

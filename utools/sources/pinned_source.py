@@ -1,14 +1,14 @@
 """What sources share whose tools are defined elsewhere, and may be defined otherwise tomorrow: approval."""
 
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from utools.errors import DefinitionError, ToolError
-from utools.lazy_pattern import lazy_compile
 from utools.left_out import LeftOut
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
@@ -19,7 +19,9 @@ from utools.tool import Tool
 from utools.words.text import join_and
 
 log = logging.getLogger(__name__)
-NAME = lazy_compile(r"[A-Za-z0-9_-]{1,40}")
+NAME: Final = r"^[A-Za-z0-9_-]{1,40}$"
+"""The name of a source, which is part of its tools' codes."""
+NAMED: Final = "a name here is 1 to 40 letters (A-Z, a-z), digits, or any of _ -"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,8 @@ class PinnedSource(ABC):
 
     def __init__(self, names: Collection[str], lock: Path) -> None:
         for name in names:
-            if not NAME.fullmatch(name):
-                allowed = "a name here is 1 to 40 letters (A-Z, a-z), digits, or any of _ -"
-                raise DefinitionError(allowed, where=self.where, value=name)
+            if not re.fullmatch(NAME, name):
+                raise DefinitionError(NAMED, where=self.where, value=name)
         self.names = list(names)
         self._lock_file = ToolLockFile(lock)
 

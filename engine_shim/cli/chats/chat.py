@@ -11,7 +11,7 @@ from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_commands import COMMANDS, QUIT, obey
-from engine_shim.cli.chats.chat_input import line_reader
+from engine_shim.cli.chats.chat_input import encoding_that_failed, line_reader
 from engine_shim.cli.chats.chat_state import ChatState
 from engine_shim.cli.output import Options
 from engine_shim.cli.runs.ask import ask_decision, is_attended
@@ -43,7 +43,7 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
                     last = host.agent_of(waiting) if waiting else runner.run(host.last_agent(conversation))
                 name = agent or last or _only_agent(host)
                 state = ChatState(host, name, new_run_id() if conversation is None else conversation, runner)
-                return Chat(state, options).talk(waiting)
+                return Chat(state, options, model).talk(waiting)
             finally:
                 runner.run(engine.close())
     except ToolError as error:
@@ -55,8 +55,9 @@ def chat_with_agent(agent: str | None, model: str | None, conversation: str | No
 class Chat:
     """A conversation at a terminal, or through a pipe."""
 
-    def __init__(self, state: ChatState, options: Options) -> None:
+    def __init__(self, state: ChatState, options: Options, model: str | None) -> None:
         self._state, self._options, self._view = state, options, state.view
+        self._model = [] if model is None else ["--model", model]
         self._attended = is_attended(options)
         self._code = output.OK
 
@@ -88,6 +89,9 @@ class Chat:
         word, _, argument = line.partition(" ")
         if COMMAND.fullmatch(word):
             self._count(obey(self._state, word, argument.strip()))
+        elif encoding := encoding_that_failed(line):
+            self._view.fail(f"nothing was sent: this line is no text in {encoding}, the encoding of this locale")
+            self._count(output.USAGE)
         elif line:
             self._take(lambda: self._state.ask(line))
 
@@ -142,7 +146,7 @@ class Chat:
             self._view.note(f"to continue: {self._going_on()}")
 
     def _going_on(self) -> str:
-        return self._options.command("chat", "--conversation", self._state.conversation)
+        return self._options.command("chat", *self._model, "--conversation", self._state.conversation)
 
     def _count(self, code: int) -> None:
         self._code = self._code or code

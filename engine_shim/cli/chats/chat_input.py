@@ -1,7 +1,9 @@
 """The lines of a conversation: from a person at the terminal, with arrows and history, or as they are piped in."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from engine_shim.cli import terminal
@@ -10,13 +12,26 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
+DUMB = "dumb"
+"""The TERM of a terminal that shows text and takes no commands, as within editors."""
 ReadLine = Callable[[str], str]
 """Gives the next line after a prompt; EOFError at the end of the input."""
 
 
 def line_reader(*, attended: bool, history: Iterable[str], words: Iterable[str]) -> ReadLine:
     """Return what reads the lines. `history` are earlier ones, oldest first; `words` are completed by the tab key."""
-    return _terminal_reader(history, words) if attended else _read_plainly
+    if attended and os.environ.get("TERM") != DUMB:
+        return _terminal_reader(history, words)
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # a line that is no text ends no conversation
+    return _read_at_prompt if attended else _read_plainly
+
+
+def encoding_that_failed(line: str) -> str | None:
+    """Return the encoding of stdin, if the bytes of a line were no text in it."""
+    if not any("\ud800" <= each <= "\udfff" for each in line):
+        return None
+    return getattr(sys.stdin, "encoding", None) or "UTF-8"
 
 
 def _read_plainly(_: str) -> str:
@@ -24,6 +39,14 @@ def _read_plainly(_: str) -> str:
     if not line:
         raise EOFError
     return line
+
+
+def _read_at_prompt(prompt: str) -> str:
+    """Read a line at a terminal that takes no commands."""
+    stderr = terminal.own_err()
+    stderr.write(prompt)
+    stderr.flush()
+    return _read_plainly(prompt)
 
 
 def _terminal_reader(history: Iterable[str], words: Iterable[str]) -> ReadLine:

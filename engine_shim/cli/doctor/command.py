@@ -12,7 +12,7 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.copied import check_copy
 from engine_shim.cli.doctor.definitions import check_definitions
 from engine_shim.cli.doctor.extras import check_extras, check_versions
-from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.cli.doctor.host import check_host, check_sources
 from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_temporal, check_tokens
 from engine_shim.cli.doctor.shared import check_shared
@@ -20,6 +20,7 @@ from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
 from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
+from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
@@ -63,9 +64,12 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from found
     if config is not None:
         yield from _examine_definitions(config)
-    address = find_address(options.store, options.config)
-    yield from _examine_stores(address, config or HostConfig(), quick=quick)
-    yield check_redis(address)
+    try:
+        address = find_address(options.store, options.config)
+        yield from _examine_stores(address, config or HostConfig(), quick=quick)
+        yield check_redis(address)
+    except DefinitionError as error:  # such as a key that the store needs, or an address of no store
+        yield from find_faults("store", error)
     yield check_temporal(config or HostConfig())
     yield from check_journal_keys()
 

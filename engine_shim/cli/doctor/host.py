@@ -34,7 +34,10 @@ def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
 
 def _find_unset(config: HostConfig) -> Iterator[Finding]:
     for name in config.secret_env:
-        if not os.environ.get(name):
+        if config.is_own(name):
+            message = f"{name} is the host's own, and no tool gets it"
+            yield Finding("secret", "warning", message, "take it out of secret_env")
+        elif not os.environ.get(name):
             advice = f"set it, or put {name}=… into .env beside the configuration"
             yield Finding("secret", "warning", f"{name} is allowed to tools, and not set", advice)
 

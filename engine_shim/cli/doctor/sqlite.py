@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +36,15 @@ class Probe:
 def probe(path: Path, layout: Layout, *, patience: float = PATIENCE_S) -> Probe:
     """Return what is there at the path; of a file that is not there, whether it can be made."""
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except FileNotFoundError:
         above = next(each for each in path.absolute().parents if each.exists())
         return Probe(path, can_write=os.access(above, os.W_OK))
     except OSError as error:
         return Probe(path, fault=error.strerror)
+    if stat.S_ISDIR(found.st_mode):
+        return Probe(path, fault="it is a directory")
+    size = found.st_size
     can_write = is_writable(path)
     try:
         with closing(_open(path, patience, "ro")) as db:

@@ -49,6 +49,9 @@ def erase_named(
                 _clear_conversation(store, conversation)
     finally:
         store.close()
+    if not found and submitter is not None and not as_json:
+        output.line(f"nothing to erase: no run of this store was handed in by {submitter!r}")
+        return output.OK
     _tell(erased, dry_run=dry_run, as_json=as_json)
     return output.OK
 

@@ -68,8 +68,8 @@ def agents(write: Write) -> None:
 def start() -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def start(*words: str) -> Terminal:
-            terminal = Terminal("chat", *words, PROMPT_TOOLKIT_NO_CPR="1")
+        def start(*words: str, **environment: str) -> Terminal:
+            terminal = Terminal("chat", *words, PROMPT_TOOLKIT_NO_CPR="1", **environment)
             stack.callback(terminal.process.kill)
             return terminal
 
@@ -106,6 +106,21 @@ def test_a_turn_shows_its_steps_dimly_and_then_its_answer(start: Start) -> None:
     assert leave(terminal) == 0
     assert "to continue: agent-core chat --conversation c" in terminal.shown
     assert terminal.shown.count("It is 5.") == 1
+
+
+def test_a_terminal_that_takes_no_commands_is_sent_none(start: Start) -> None:
+    terminal = start("--agent", "desk", TERM="dumb").expect("you> ").type("What is 2 + 3?\n")
+    terminal.expect("desk> It is 5.").expect("you> ").type("\x04")
+    assert terminal.end() == 0
+    assert "\x1b" not in terminal.shown
+
+
+def test_a_character_that_stdout_does_not_have_is_a_question_mark(start: Start, write: Write) -> None:
+    write("desk.json", [final("Gr\u00fc\u00dfe.")])
+    terminal = start("--agent", "desk", PYTHONIOENCODING="ascii")
+    ask(terminal, "Say it.").expect("desk> Gr??e.")
+    assert leave(terminal) == 0
+    assert "Traceback" not in terminal.shown
 
 
 @pytest.mark.exhaustive
@@ -333,12 +348,25 @@ ENDS: list[tuple[str, str, list[str], int, str]] = [
     ),
     ("a limit", "Hi.\n", ["--agent", "limited"], 4, "max_steps"),
     ("a waiting call", "Pay.\n", ["--agent", "payer"], 6, "asks again"),
+    (
+        "a waiting call of another model",
+        "Pay.\n",
+        ["--agent", "payer", "--model", "scripted:payer.json"],
+        6,
+        "agent-core chat --model scripted:payer.json --conversation",
+    ),
     ("an unknown command", "/nope\n", ["--agent", "desk"], 2, "there is no command /nope"),
     ("an unknown agent to go on with", "/agent nope\n", ["--agent", "desk"], 2, "there is no agent 'nope'"),
     ("an unknown agent", "Hi.\n", ["--agent", "nope"], 2, "there is no agent 'nope'"),
     ("no agent named", "Hi.\n", [], 2, "choose one by --agent, of broken, desk,"),
     ("a model that is none", "Hi.\n", ["--agent", "desk", "--model", "scripted:nope.json"], 3, "nope.json"),
-    ("bytes that are no text", "Hi \udcff\n", ["--agent", "desk"], 3, "lone surrogate"),
+    (
+        "bytes that are no text",
+        "Hi \udcff\n",
+        ["--agent", "desk"],
+        2,
+        "nothing was sent: this line is no text in UTF-8",
+    ),
     ("an id that is too long", "Hi.\n", ["--agent", "desk", "--conversation", "c" * 257], 3, "1 to 256 characters"),
 ]
 

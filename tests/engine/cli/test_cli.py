@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it prints, what it says when something is wrong, how it exits."""
 
+import errno
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from engine_shim import SqliteRunStore
+from engine_shim.cli.failures import report
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 
@@ -618,6 +620,25 @@ def test_mistake_in_usage_exits_2_in_a_sentence_or_a_document(cli: Cli, write: W
         told = cli(*words, "--json")
         assert told.json["error"].keys() == {"kind", "message", "where"}
         assert (told.json["error"]["kind"], told.err) == ("usage", "")
+
+
+def test_a_place_that_cannot_be_looked_at_is_told_in_a_sentence(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = cli("test", ".")
+    assert (told.code, told.err) == (3, "agent-core: .: is a directory; name the file of a workflow, or of its tests\n")
+    told = cli("validate", "a" * 300)
+    assert (told.code, told.err) == (2, f"agent-core: FLOW: {'a' * 300}: File name too long\n")
+    (home / "gone").mkdir()
+    monkeypatch.chdir("gone")
+    (home / "gone").rmdir()
+    told = cli("runs")
+    assert (told.code, "the working directory cannot be used: No such file" in told.err) == (2, True)
+
+
+def test_a_file_that_may_not_be_reached_is_no_mistake_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    code = report(PermissionError(errno.EACCES, "Permission denied", "private/agents"), as_json=False)
+    assert (code, capsys.readouterr().err) == (1, "agent-core: private/agents: Permission denied\n")
 
 
 BAD_INPUTS = {

@@ -172,6 +172,22 @@ def test_secret_that_is_allowed_and_not_set_is_told(cli: Cli, write: Write) -> N
 
 
 @needs("mcp")
+def test_address_of_no_store_and_a_key_that_is_away_are_findings(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AGENT_CORE_STORE", raising=False)
+    write("agent-core.yaml", {"store": "mysql://h/x", "secret_env": ["AGENT_CORE_STORE"]})
+    ran = cli("doctor", "--quick", "--json")
+    assert said(ran, "store", "problem").startswith("agent-core.yaml: store: There are stores in a SQLite file")
+    own = "AGENT_CORE_STORE is the host's own, and no tool gets it: take it out of secret_env"
+    assert said(ran, "secret", "warning") == own
+    write("agent-core.yaml", {"store": "."})
+    monkeypatch.setenv("AGENT_CORE_SIGNING_KEY", "nope.key")
+    ran = cli("doctor", "--quick", "--json")
+    assert said(ran, "store", "problem").startswith(". cannot be used: it is a directory")
+    assert said(ran, "journal keys", "problem") == "nope.key: cannot be read: No such file or directory"
+
+
 def test_tools_of_an_mcp_server_are_approved_or_not_and_it_is_not_started(cli: Cli, write: Write, home: Path) -> None:
     write("agent-core.yaml", {"mcp_servers": {"desk": {"command": ["touch", str(home / "started")]}}})
     ran = cli("doctor", "--json")
@@ -359,6 +375,7 @@ def test_temporal_is_looked_for_where_the_host_uses_it(cli: Cli, write: Write, s
         ("k2:0123456789abcdef,k1:old", "ok", "k2 signs, k1 only verify"),
         ("k1:short", "problem", "needs at least 16"),
         ("nonsense", "problem", "must be kid:key"),
+        ("k1:0123456789abcdef,k1:fedcba9876543210", "problem", "two keys have one id"),
     ],
 )
 def test_journal_keys_are_named_and_not_shown(

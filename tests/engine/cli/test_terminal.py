@@ -301,10 +301,12 @@ def test_a_run_does_not_end_over_what_cannot_be_written(write: Write) -> None:
     with FULL.open("w") as full:
         told = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
         lost = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        long = subprocess.run([COMMAND, "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (told.returncode, "logs: quiet" in told.stdout) == (0, True)
     assert lost.returncode == 1
     assert "Traceback" not in lost.stderr
     assert lost.stderr.splitlines()[-1] == "agent-core: stdout cannot be written: No space left on device"
+    assert (long.returncode, long.stderr) == (1, "agent-core: stdout cannot be written: No space left on device\n")
 
 
 # ── tools that end the program ───────────────────────────────────────────────────────────────────

@@ -9,7 +9,9 @@ import pytest
 from agent_core import Deny, replay
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
+from engine_shim.definition.inputs import doubtful_inputs
 from engine_shim.definition.validate import check, validate
+from engine_shim.definition.warnings import find_warnings
 from engine_shim.runs.loops import LOOPS
 from engine_shim.runs.prepare import with_runs
 from support.by_hand import action, final
@@ -648,3 +650,24 @@ def test_what_an_item_does_not_have_is_found(nodes: list[Any], told: str | None)
 def test_item_of_what_is_no_list_is_told_once() -> None:
     (told,) = problems(say("x", "a"), {**say("{{item.x}}"), "foreach": "{{nodes.a}}"})
     assert "gives no list" in told
+
+
+# ── what an author may not mean ──────────────────────────────────────────────────────────────────
+
+
+def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
+    texts = ["{external.name}, ${nodes.a.x}", "{{external.name}}", "{name} {external.}"]
+    flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": texts}}]})
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+        "nodes/0/config/text/0: {external.name} stays as it is: a placeholder has two braces, {{external.name}}",
+        "nodes/0/config/text/0: ${nodes.a.x} stays as it is: a placeholder has two braces, {{nodes.a.x}}",
+    ]
+
+
+def test_an_input_that_is_not_below_properties_is_told_where_it_belongs() -> None:
+    nodes = [{"id": "a", "tool": "echo", "config": {"text": "{{external.message}}"}}]
+    flow = load_workflow({"id": "w", "inputs": {"message": {"type": "string"}}, "nodes": nodes})
+    told = [str(each) for each in doubtful_inputs(flow.definition, {"a"})]
+    assert told[0] == (
+        "inputs/message: declares no input: `inputs` is a JSON Schema, and inputs are below properties: {message: …}"
+    )

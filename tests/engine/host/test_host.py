@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from engine_shim.host.config import HostConfig
+from engine_shim.definition.errors import DefinitionErrors
+from engine_shim.host.config import HostConfig, read_host_config
 from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
 from support.optional import needs
@@ -152,7 +153,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "mcp_servers/a/env: these are names of variables, such as CITY; values belong in the host's environment: "
         "give A_TOKEN alone\n",
     ),
-    "server_name": ({"mcp_servers": {"a b": {"command": ["x"]}}}, "mcp_servers: a name here is 1 to 40 letters"),
+    "server_name": (
+        {"mcp_servers": {"a b": {"command": ["x"]}}},
+        "agent-core.yaml:1: mcp_servers/a b: a name here is 1 to 40 letters",
+    ),
 }
 
 
@@ -165,6 +169,47 @@ def test_a_bad_entry_is_told_with_its_place(cli: Cli, write: Write, config: Any,
     ran = cli("tools")
     assert ran.code == 3
     assert told in ran.err
+
+
+def test_what_a_key_takes_is_told_in_its_own_words(tmp_path: Path) -> None:
+    file = tmp_path / "agent-core.yaml"
+    wrong = {
+        "tools": [5],
+        "env": [{"name": "X"}],
+        "execute_tools": [{"tol": "x"}],
+        "temporal": {"address": "127.0.0.1"},
+        "decision_links": {"public_url": "desk", "secret_env": "X"},
+        "webhooks": [{"url": "desk", "secret_env": "X"}],
+        "tenants": {"Acme": {}},
+        "endpoints": {"openai": {"url": "http://x"}, "g": {"url": "llm"}},
+    }
+    file.write_text(json.dumps(wrong))
+    with pytest.raises(DefinitionErrors) as raised:
+        read_host_config(file)
+    told = [str(each).removeprefix(f"{file}:1: ") for each in raised.value.problems]
+    assert sorted(told) == [
+        "decision_links/public_url: must be a URL without a query: http://… or https://… (got 'desk')",
+        "endpoints/g/url: must be http(s)://host[:port][/path] (got 'llm')",
+        "endpoints/openai: 'openai' is a name that models have already; choose another one (got 'openai')",
+        "env/0: must be a text (got {'name': 'X'})",
+        "execute_tools/0/tol: unknown key; did you mean tool?",
+        "execute_tools/0/tool: this key is required",
+        "temporal/address: must be HOST:PORT (got '127.0.0.1')",
+        "tenants/Acme: must be small letters, digits, _ and -, beginning with a letter or a digit (got 'Acme')",
+        "tools/0: must be a text; put it in quotes (got 5)",
+        "webhooks/0/url: must be a URL: http://… or https://… (got 'desk')",
+    ]
+
+
+def test_a_provider_and_an_endpoint_that_no_model_has_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "agent-core.yaml"
+    file.write_text("default_provider: opnai\nbase_urls: {'127.0.0.1:8080': K}\n")
+    with pytest.raises(DefinitionErrors) as raised:
+        read_host_config(file)
+    assert [str(each).removeprefix(f"{file}:") for each in raised.value.problems] == [
+        "1: default_provider: there is no such provider; did you mean openai? (got 'opnai')",
+        "2: base_urls/127.0.0.1:8080: must be http(s)://host[:port][/path]",
+    ]
 
 
 def test_every_bad_entry_is_told_at_once_by_the_name_of_its_file(cli: Cli, write: Write) -> None:

@@ -64,6 +64,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "model: must be a model's name as text, such as openai:gpt-4o-mini, or a ModelClient",
     ),
     "no store": ({"store": 5}, "store: must be a RunStore, the path of its file, or a URL (got 5)"),
+    "no place for a run": ({"max_running": 0}, "max_running: must be 1 or more (got 0)"),
 }
 
 
@@ -72,6 +73,16 @@ def test_what_is_neither_is_refused_by_its_name(options: dict[str, Any], told: s
     with pytest.raises(DefinitionError) as refused:
         Engine(**{"store": MemoryRunStore(), **options})
     assert told in str(refused.value)
+
+
+async def test_a_callback_that_has_to_be_awaited_is_refused_before_anything_is_written() -> None:
+    async def show(event: Any) -> None: ...
+
+    store, awaited = MemoryRunStore(), dict[str, Any](on_event=show)
+    engine = Engine([hello], store=store)
+    with pytest.raises(DefinitionError, match="on_event: must be a function that takes an event, and is not async"):
+        await engine.run(FLOW, external={"name": "Ada"}, **awaited)
+    assert [*store.entries()] == []
 
 
 async def test_what_is_no_workflow_is_refused() -> None:
