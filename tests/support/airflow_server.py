@@ -57,7 +57,8 @@ class Airflow:
 
     def begin(self, dag: str, **conf: Any) -> str:
         """Begin a run of a DAG; gives its id."""
-        run = self.call("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
+        place = f"/api/v2/dags/{dag}/dagRuns"
+        run = until(lambda: self.call("POST", place, {"logical_date": None, "conf": conf}))  # its database may be busy
         return str(run["dag_run_id"])
 
     def task(self, dag: str, run: str, task: str = "agent") -> Any:
@@ -153,7 +154,6 @@ def _environment(home: Path, url: str) -> dict[str, str]:
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
         "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # the files stay as they are
         "USAGE_DATA_COLLECTION__ENABLED": "False",
     }
     return {
