@@ -53,6 +53,9 @@ def read_rows(url: str) -> list[Written]:
     ]
 
 
+UNDER_WAY = ("running", "pending")
+
+
 def read_statuses(url: str) -> dict[str, tuple[str, str]]:
     """The workflow and the status of each run in the store."""
     import psycopg
@@ -141,7 +144,7 @@ class Judge:
             if status not in allowed or workflow != run.kind or status != run.status:
                 yield f"{describe(run)}: {workflow} is {status} in the store"
         for run, (workflow, status) in self.statuses.items():
-            if run not in self.tally.runs and status in ("running", "pending", "failed"):
+            if run not in self.tally.runs and status in (*UNDER_WAY, "failed"):
                 yield f"{run} of {workflow}, which nobody was told of, is {status}"
 
     def _wrong_acts(self) -> Iterator[str]:

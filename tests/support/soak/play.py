@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.soak.disturb import Disturber
-from support.soak.judge import Judge, describe
+from support.soak.judge import UNDER_WAY, Judge, describe, read_statuses
 from support.soak.work import ENDS, Clients
 from support.soak.world import Engine, World, open_world
 
@@ -44,6 +44,7 @@ async def play(world: World, seconds: float, chance: random.Random) -> tuple[Cli
         if done:
             await working
             late = await await_deliveries(world, clients)
+            await await_others(world, clients)
         return clients, disturber, late
     finally:
         for task in (working, disturbing, supervising):
@@ -66,6 +67,17 @@ async def await_deliveries(world: World, clients: Clients) -> list[str]:
             return [f"{describe(each)}: the webhook was not told" for each in untold]
         await asyncio.sleep(1)
     return []
+
+
+async def await_others(world: World, clients: Clients) -> None:
+    """Wait until the runs have ended of whose beginning a client was not told, such as by a server that was killed
+    then."""
+    until = time.monotonic() + HEALS_WITHIN_S
+    while time.monotonic() < until:
+        statuses = await asyncio.to_thread(read_statuses, world.store)
+        if all(run in clients.tally.runs or status not in UNDER_WAY for run, (_, status) in statuses.items()):
+            return
+        await asyncio.sleep(1)
 
 
 def soak(engine: Engine, seconds: float, seed: int, folder: Path) -> list[str]:
