@@ -144,6 +144,7 @@ def test_a_run_that_differs_fails_with_the_difference(
     done.stdout.fnmatch_lines(told)
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_recorded_anew_by_the_environment_too_unless_its_model_fails(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
