@@ -61,6 +61,7 @@ def test_the_scenarios_are_found_by_name_in_any_directory(cli: Cli, write: Write
 
 
 @needs_a_model
+@pytest.mark.long
 def test_a_real_model_of_any_size_is_measured(cli: Cli) -> None:
     words = ("--only", "echo", "--set", "max_output_tokens=32", "--set", "max_steps=1")
     ran = cli("eval", NAME, "--model", f"local:{FILE}", *words, "--json")

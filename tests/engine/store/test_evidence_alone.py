@@ -24,7 +24,6 @@ from support.excerpts import PROGRAM, log_of, make_key, mutations, says_no_more
 from support.optional import needs
 
 pytestmark = [needs("cryptography"), pytest.mark.exhaustive]
-RUNS, MUTANTS = 300, 2_000
 WORDS = (
     "Where is order 17?",
     "十七号订单在哪里？\u2028请说。",
@@ -67,10 +66,10 @@ class Stranger:
         return said
 
 
-async def run_all(store: SqliteRunStore) -> list[tuple[str, Tape, bool]]:
+async def run_all(store: SqliteRunStore, runs: int) -> list[tuple[str, Tape, bool]]:
     """Runs of every kind that there are transcripts of: of agents in no store, of workflows in one, which has a log."""
     found: list[tuple[str, Tape, bool]] = []
-    for turn in range(RUNS):
+    for turn in range(runs):
         words, journal = WORDS[turn % len(WORDS)], MemoryJournal()
         for name in record_transcripts.CASES:
             await record_transcripts.run(name, journal, f"{name}-{turn}", prompt=words)
@@ -78,8 +77,8 @@ async def run_all(store: SqliteRunStore) -> list[tuple[str, Tape, bool]]:
         for name in record_workflows.CASES:
             await record_workflows.run_in(store, name, f"{name}-{turn}", description=words)
             found.append((f"{name}-{turn}", store.journal.load(f"{name}-{turn}"), True))
-        if len(found) >= RUNS:
-            return found[:RUNS]
+        if len(found) >= runs:
+            return found[:runs]
     raise AssertionError
 
 
@@ -97,30 +96,31 @@ def make_evidence(runs: list[tuple[str, Tape, bool]], store: SqliteRunStore, key
             yield Evidence(run, make_excerpt(run, tape, shown, log))
 
 
-def test_evidence_of_300_runs_verifies_and_each_of_2000_mutations_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("runs", "count"), [(100, 600), pytest.param(300, 2_000, marks=pytest.mark.long)])
+def test_evidence_of_many_runs_verifies_and_each_mutation_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int, count: int
 ) -> None:
     key = make_key(tmp_path / "desk.key")
     monkeypatch.setenv(KEY_VARIABLE, str(key))
     store = SqliteRunStore(tmp_path / "runs.db")
-    evidence = [*make_evidence(asyncio.run(run_all(store)), store, key)]
+    evidence = [*make_evidence(asyncio.run(run_all(store, runs)), store, key)]
     (tmp_path / "stranger").mkdir()
     stranger = Stranger(tmp_path / "stranger", key)
 
     said = stranger.verify([each.text for each in evidence])
-    assert len(said) == RUNS
+    assert len(said) == runs
     for each, line in zip(evidence, said, strict=True):
         assert line.startswith("ok: "), (each.run, line)
         assert f" records of the run {each.run}, sealed by " in line
     logged = [line for line in said if " in the log " in line]
-    assert RUNS > len(logged) > RUNS / 2
+    assert runs > len(logged) > runs / 2
     assert {line.rpartition("; ")[2].split()[0] for line in logged} >= {"completed", "failed", "waiting", "cancelled"}
     pages = stranger.verify([write_excerpt_page(each.run, each.text) for each in evidence], "html")
     assert pages == said
 
     chance = random.Random(2000)
     mutants: list[str] = []
-    while len(mutants) < MUTANTS:
+    while len(mutants) < count:
         text = chance.choice(evidence).text
         mutant = next(mutations(text, chance))
         if not says_no_more(text, mutant):
