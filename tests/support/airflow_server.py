@@ -19,6 +19,8 @@ from support.engine_process import free_port, running
 
 SECONDS = 280.0
 """How long anything may take on a machine that has other work."""
+BUSY_S = 10
+"""How long a part waits for the database: two requests of its server now and then wait for each other that long."""
 DAGS = Path(__file__).parent.parent / "plugins" / "airflow_dags"
 ENDED = ("success", "failed", "upstream_failed", "skipped", "removed")
 
@@ -141,7 +143,7 @@ def _environment(home: Path, url: str) -> dict[str, str]:
         "extra": {"file": str(home / "agents" / "runs.db"), "page": "http://page"},
     }
     options = {
-        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",  # seconds to wait for another part
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={BUSY_S}",
         "CORE__DAGS_FOLDER": str(home / "dags"),
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
@@ -151,7 +153,7 @@ def _environment(home: Path, url: str) -> dict[str, str]:
         "API__PORT": url.rpartition(":")[2],
         "API__WORKERS": "1",
         "API__BASE_URL": url,
-        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "3",
         "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
         "USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -60,7 +60,7 @@ def agent(name: str, replies: list[str], *, prompt: str = "Go.", **options: Any)
         config=config,
         tools=[look, ship],
         model=ScriptedModel(replies),
-        retries=2,
+        retries=5,
         retry_delay=timedelta(seconds=0),
         poll_interval=0.5,
         **options,
