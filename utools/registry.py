@@ -20,8 +20,9 @@ from utools.calls.shared import SharedCalls
 from utools.errors import DefinitionError, ResultError, ToolError
 from utools.host_policy import HostPolicy
 from utools.schema.compiled import prepare_schema
-from utools.schema.config_schema import ConfigSchema, author_keys, visible
+from utools.schema.config_schema import ConfigSchema, visible
 from utools.schema.faults import Fault
+from utools.schema.json_value import NotJson, as_json
 from utools.threads import DaemonThreads
 from utools.tool import Args, Tool, ToolContext, ToolResult, is_async
 from utools.tool_lookup import ToolLookup
@@ -162,6 +163,8 @@ class ToolRegistry(ToolLookup):
                 tool.output_schema, foreign=True, where=f"{where}.output_schema", known_good=known_good
             )
             self._outputs[tool.code] = output
+        if not known_good:
+            _check_texts(tool)
         if tool.examples and not known_good:
             _check_examples(tool, schema, self._policy)
         self._schemas[tool.code] = schema
@@ -287,10 +290,20 @@ def _check_tool(tool: Any, where: str) -> None:
         raise DefinitionError("must be a Tool", where=where, value=tool)
 
 
+def _check_texts(tool: Tool) -> None:
+    """DefinitionError for what a model would be shown, and no journal holds."""
+    examples = [dict(example) for example in tool.examples]
+    for name, shown in (("description", tool.description), ("examples", examples)):
+        try:
+            as_json(shown)
+        except NotJson as error:
+            raise DefinitionError(str(error), where=f"tools.{tool.code}.{name}") from None
+
+
 def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> None:
     """DefinitionError for an example that no model could follow: its arguments are refused, or the author's."""
     where = f"tools.{tool.code}.examples"
-    hidden, preset = author_keys(schema.schema), set(policy.presets.get(tool.code, ()))
+    hidden, preset = schema.author_keys, set(policy.presets.get(tool.code, ()))
     own = prepare_schema(visible(schema.schema, hidden | preset), foreign=True, where=where, known_good=True)
     for index, example in enumerate(tool.examples):
         if preset & set(example["args"]):  # the tool's author knew no host; this one shows other examples, or none

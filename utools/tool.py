@@ -227,6 +227,8 @@ class Tool:
         if not isinstance(self.code, str) or not CODE.fullmatch(self.code):
             allowed = "a code is 1 to 128 letters (A-Z, a-z), digits, or any of _ - . :"
             raise DefinitionError(allowed, where="tools", value=self.code)
+        if not isinstance(self.description, str):
+            raise DefinitionError("must be a text", where=f"{where}.description", value=self.description)
         if not isinstance(self.config_schema, dict):
             raise DefinitionError(
                 "must be a JSON Schema object", where=f"{where}.config_schema", value=self.config_schema

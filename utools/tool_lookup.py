@@ -8,7 +8,7 @@ from utools.calls.shared import SharedCalls
 from utools.errors import UnknownTool
 from utools.host_policy import HostPolicy
 from utools.left_out import LeftOut
-from utools.schema.config_schema import ConfigSchema, author_keys, visible
+from utools.schema.config_schema import ConfigSchema, visible
 from utools.tool import Tool
 
 ReadDocument = Callable[[Mapping[str, Any]], Awaitable[str]]
@@ -79,11 +79,11 @@ class ToolLookup:
         return [self._definition(code) for code in self.matching(allow) if code not in hidden]
 
     def _definition(self, code: str) -> dict[str, Any]:
-        schema = self._schemas[code].schema
+        schema = self._schemas[code]
         function = {
             "name": code,
             "description": self._tools[code].description,
-            "parameters": visible(schema, author_keys(schema)),
+            "parameters": visible(schema.schema, schema.author_keys),
         }
         return {"type": "function", "function": function}
 

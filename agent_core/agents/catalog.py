@@ -14,7 +14,6 @@ from agent_core.records import AgentNote
 from utools.document import Document, read_document
 from utools.problems import Problem, gathering, problems_in, refuse
 from utools.registry import ToolRegistry
-from utools.schema.config_schema import author_keys
 from utools.schema.faults import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -173,8 +172,8 @@ def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | N
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:
     """Return whether a tool has a required argument that no model can set."""
-    schema = registry._schema(code).schema
-    return any(name in author_keys(schema) for name in schema.get("required", ()))
+    schema = registry._schema(code)
+    return any(name in schema.author_keys for name in schema.schema.get("required", ()))
 
 
 def _in_file(problem: Problem, document: Document) -> Problem:

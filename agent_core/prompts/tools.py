@@ -6,6 +6,7 @@ An argument without a type is a text, as most are.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -29,6 +30,8 @@ ABBREVIATION = lazy_compile(
 """The end of a text whose last full stop belongs to an abbreviation."""
 LONGEST_ABBREVIATION = 24
 """Characters, with what stands before it."""
+MOST = 1024
+"""Lines that are kept."""
 STOP = lazy_compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s+[^\sa-z])|[。！？]+[”’」』）]*")
 """Where a sentence may end: before what is no small letter."""
 
@@ -45,12 +48,17 @@ def tool_definitions(tools: Mapping[str, Described] | Policies, words: Words = E
 
     Descriptions are told whole, up to LONGEST characters; `brief` tells their first sentences alone.
     """
-    describe = _Describe(brief)
     lines = [
-        f"- {code}({_arguments(tool['visible'], describe)}): {describe(tool['description'], LONGEST)}"
-        for code, tool in tools.items()
+        _definition(code, tool["description"], orjson.dumps(tool["visible"]), brief) for code, tool in tools.items()
     ]
     return "\n".join(lines) or words.no_definitions
+
+
+@lru_cache(MOST)
+def _definition(code: str, description: str, schema: bytes, brief: bool) -> str:
+    """Return the line of a tool. Runs of a host show the same few tools again and again."""
+    describe = _Describe(brief)
+    return f"- {code}({_arguments(orjson.loads(schema), describe)}): {describe(description, LONGEST)}"
 
 
 def first_sentence(text: str) -> str:

@@ -14,7 +14,7 @@ from agent_core.tool_policy import ToolPolicy
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
-from utools.schema.config_schema import Narrowing, author_keys, visible
+from utools.schema.config_schema import ConfigSchema, Narrowing, visible
 from utools.schema.faults import hint
 from utools.tool import Tool
 from utools.words.text import translate_description, translate_descriptions
@@ -33,7 +33,7 @@ def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[J
     problems += [problem for problem in unknown if problem.where not in refused]
     policies: dict[str, ToolPolicy] = {}
     for code, (allowed, where) in selected.items():
-        if code == allowed.tool or not _missing_presets(registry._schema(code).schema, allowed):
+        if code == allowed.tool or not _missing_presets(registry._schema(code), allowed):
             filled = _fills_of_preset(fills, where)
             problems += _binding_problems(registry, code, allowed, where, filled)
             policies[code] = _policy(registry, code, allowed, config, filled)
@@ -70,12 +70,12 @@ def _fills_of_preset(fills: Sequence[Json], where: str) -> list[Json]:
 def _policy(
     registry: ToolRegistry, code: str, allowed: AllowedTool, config: AgentConfig, fills: Sequence[Json]
 ) -> ToolPolicy:
-    tool, schema = registry.get(code), registry._schema(code).schema
-    hidden = sorted(author_keys(schema) | set(allowed.preset))
+    tool, schema = registry.get(code), registry._schema(code)
+    hidden = sorted(schema.author_keys | set(allowed.preset))
     policy: ToolPolicy = {
         "description": translate_description(tool.description, config.language),
-        "schema": schema,
-        "visible": translate_descriptions(visible(schema, hidden), config.language),
+        "schema": schema.schema,
+        "visible": translate_descriptions(visible(schema.schema, hidden), config.language),
         "hidden": hidden,
         "preset": allowed.preset,
         **({"fingerprint": tool.fingerprint} if tool.fingerprint else {}),  # type: ignore[typeddict-item]
@@ -99,7 +99,7 @@ def _binding_problems(
     registry: ToolRegistry, code: str, allowed: AllowedTool, where: str, fills: Sequence[Json]
 ) -> Iterator[Problem]:
     """Yield how an entry binds a tool otherwise than the tool can be bound."""
-    schema = registry._schema(code).schema
+    schema = registry._schema(code)
     yield from _preset_problems(registry, code, allowed, where, fills)
     if missing := _missing_presets(schema, allowed):
         message = f"the author must set {', '.join(missing)}: no model can"
@@ -108,7 +108,7 @@ def _binding_problems(
     with gathering(narrowing):
         if allowed.args is not None:
             Narrowing(allowed.args, where=f"{where}/args")
-    yield from narrowing or _narrowed_in_vain(schema, code, allowed, where)
+    yield from narrowing or _narrowed_in_vain(schema.schema, code, allowed, where)
     if allowed.rate_limit and registry.get(code).effect == "nested":
         message = "a nested run is no single call: limit the tools that it uses"
         yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
@@ -150,7 +150,7 @@ def _preset_problems(
             yield Problem(f"{where}/preset{fault.pointer}", message)
 
 
-def _missing_presets(schema: Json, allowed: AllowedTool) -> list[str]:
+def _missing_presets(schema: ConfigSchema, allowed: AllowedTool) -> list[str]:
     """Return the required arguments that only the author can set, and has not."""
-    authored = author_keys(schema)
-    return [name for name in schema.get("required", ()) if name in authored and name not in allowed.preset]
+    missing = schema.author_keys.difference(allowed.preset)
+    return [name for name in schema.schema.get("required", ()) if name in missing] if missing else []

@@ -18,7 +18,6 @@ from engine_shim.service.run_service import RunService
 from engine_shim.service.workflows import WorkflowCatalog
 from utools.errors import UnknownTool
 from utools.registry import ToolRegistry
-from utools.schema.config_schema import author_keys
 from utools.tool import Tool
 
 NODE: Final = "call"
@@ -97,7 +96,7 @@ class HostTools:
         return {"run_id": run, "status": view.status, "success": succeeded, "output": output, "error": view.error}
 
     def _argument_problems(self, code: str, args: Mapping[str, Any]) -> Iterator[Problem]:
-        for name in sorted(author_keys(self.engine.registry._schema(code).schema) & args.keys()):
+        for name in sorted(self.engine.registry._schema(code).author_keys & args.keys()):
             yield Problem(f"args/{name}", "only the operator sets this, in presets of agent-core.yaml")
         for fault in self.engine.registry.validate(code, args):
             yield problem_of(fault, "args")

@@ -55,6 +55,23 @@ def test_unsound_schema_is_refused_at_registration_with_its_place(name: str) -> 
     assert refused.value.where == f"tools.x.{name}/properties/q/type"
 
 
+EXAMPLE = {"user": "Buy.", "args": {}, "output": "bought", "answer": "Done."}
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"description": "d\ud800"}, r"description: it holds a lone surrogate"),
+        ({"examples": [{**EXAMPLE, "answer": "\udc00"}]}, "examples: /0/answer holds a lone surrogate"),
+        ({"examples": [{**EXAMPLE, "output": float("nan")}]}, "examples: /0/output is not a finite number"),
+    ],
+)
+def test_texts_that_no_journal_holds_are_refused_at_registration(texts: dict[str, Any], message: str) -> None:
+    """Each run that may call the tool would end with them."""
+    with pytest.raises(DefinitionError, match=rf"^tools\.x\.{message}"):
+        ToolRegistry([Tool(**{"code": "x", "description": "d", "config_schema": ANY, "execute": print, **texts})])
+
+
 def test_unknown_code_is_a_key_error_that_lists_near_matches() -> None:
     with pytest.raises(KeyError) as unknown:
         ToolRegistry([giving(1, "file_search"), giving(1, "echo")]).get("file_serch")

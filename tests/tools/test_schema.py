@@ -3,6 +3,8 @@
 import copy
 import subprocess
 import sys
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,10 +71,21 @@ def test_unsound_schema_is_refused_with_its_place(schema: Any, where: str, forei
     assert str(refused.value).startswith(refused.value.where)
 
 
-def test_integer_that_no_journal_holds_is_refused_in_a_schema() -> None:
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"maximum": 2**70}, "/properties/n/maximum is an integer outside"),
+        ({"default": Decimal("1.5")}, "/properties/n/default is of type Decimal"),
+        ({"enum": [Path("x")]}, "/properties/n/enum/0 is of type"),
+        ({"description": "\ud800"}, "/properties/n/description holds a lone surrogate"),
+        ({"x-of": {1: 2}}, "/properties/n/x-of has a key of type int"),
+    ],
+)
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_no_journal_holds_is_refused_in_a_schema(rule: dict[str, Any], message: str, foreign: bool) -> None:
     """A run of its tool could not begin."""
-    with pytest.raises(DefinitionError, match=r"integer of a schema must be in .* \(got 1180591620717411303424\)"):
-        ConfigSchema({"type": "integer", "maximum": 2**70}, where="order")
+    with pytest.raises(DefinitionError, match=f"^order: {message}"):
+        ConfigSchema({"properties": {"n": rule}}, foreign=foreign, where="order")
 
 
 def test_schema_nested_beyond_reason_is_refused() -> None:

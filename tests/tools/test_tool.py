@@ -30,6 +30,7 @@ def made(**changes: Any) -> Tool:
         pytest.param({"code": "a\n"}, id="newline after the code"),
         pytest.param({"code": "é"}, id="letter that is not ASCII"),
         pytest.param({"code": "x" * 129}, id="long code"),
+        pytest.param({"description": None}, id="description that is no text"),
         pytest.param({"config_schema": []}, id="schema is no object"),
         pytest.param({"execute": None}, id="nothing to execute"),
         pytest.param({"effect": "delete"}, id="unknown effect"),

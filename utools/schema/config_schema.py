@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Any
 
+import orjson
+
 from utools.errors import DefinitionError
 from utools.schema.faults import Fault, faults
-from utools.schema.json_value import LARGEST, SMALLEST
+from utools.schema.json_value import NotJson, as_json
 from utools.schema.linear_pattern import find_slow_pattern
 from utools.schema.plainly_sound import is_plainly_sound
 from utools.schema.pointer import pointer_of
@@ -54,6 +56,11 @@ class ConfigSchema:
     def faults(self, value: Any, words: Words = ENGLISH) -> list[Fault]:
         """Return what is wrong with `value`, the first 100 faults, in document order; empty when it is valid."""
         return self._validate(value, words)
+
+    @cached_property
+    def author_keys(self) -> frozenset[str]:
+        """The properties that only the workflow's author or the host may set."""
+        return author_keys(self.schema)
 
     @cached_property
     def _validate(self) -> Validate:
@@ -158,13 +165,23 @@ def _schema_fault(schema: Schema) -> tuple[str, str] | None:
     return None
 
 
-def _copy_unshared(value: Any, where: str) -> Any:
-    """Return a deep copy without shared parts: two places that were one object are closed and checked apart.
+def _copy_unshared(schema: Schema, where: str) -> Schema:
+    """Return a deep copy as JSON has it, without shared parts: two places that were one object are closed and checked
+    apart.
 
-    DefinitionError for an integer that no journal holds.
+    DefinitionError for what no journal holds: integers beyond 64 bits, lone surrogates, objects of Python.
     """
-    if type(value) is int and not SMALLEST <= value <= LARGEST:
-        raise DefinitionError("an integer of a schema must be in -2^63…2^64-1", where=where, value=value)
-    if isinstance(value, dict):
-        return {name: _copy_unshared(each, where) for name, each in value.items()}
-    return [_copy_unshared(each, where) for each in value] if isinstance(value, list) else value
+    try:
+        copied: Schema = orjson.loads(orjson.dumps(schema))
+    except TypeError as error:
+        raise DefinitionError(_why_not_json(schema) or str(error), where=where) from None
+    return copied
+
+
+def _why_not_json(schema: Schema) -> str | None:
+    """Return what of a schema no JSON document holds, and where in it."""
+    try:
+        as_json(schema)
+    except NotJson as error:
+        return str(error)
+    return None
