@@ -15,6 +15,7 @@ OTHER_ROLES = {"developer": "system", "function": "tool"}
 KEYS = {"role", "content", "name", "tool_calls", "tool_call_id", "quotes", "trace_id"}
 """`quotes` are the messages that a summary stands for: values keep their origin there. `trace_id` is the run that the
 message came from. No model reads either."""
+TEXT_KEYS = KEYS - {"tool_calls", "quotes"}
 UNREAD = frozenset({"quotes", "trace_id"})
 TEXT_PARTS = ("text", "input_text", "output_text")
 THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
@@ -66,6 +67,8 @@ def _read_all(values: list[Any], where: str) -> list[Json]:
 def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -> Json:
     if not isinstance(given, dict):
         raise DefinitionError("must be an object {role, content}", where=where, value=given)
+    if _is_text(given):
+        return given
     message = _as_meant(given, index, where)
     role = message["role"]
     if role not in ROLES:
@@ -84,6 +87,16 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
     if not isinstance(message.get("trace_id", ""), str):
         raise DefinitionError("must be a text", where=f"{where}/trace_id", value=message["trace_id"])
     return {**message, "quotes": _read_quotes(message, where)} if "quotes" in message else message
+
+
+def _is_text(message: Json) -> bool:
+    """Return whether a message is a text in our own words, as most of a long history are."""
+    return (
+        "content" in message
+        and message.get("role") in ("user", "assistant", "tool")
+        and message.keys() <= TEXT_KEYS
+        and {*map(type, message.values())} == {str}
+    )
 
 
 def _as_meant(given: Json, index: int, where: str) -> Json:

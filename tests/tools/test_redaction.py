@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from html import escape
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.growth import growth
+from utools.secrets import first_look
 from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor
 from utools.secrets.scrub import scrub, scrub_words
@@ -308,3 +310,46 @@ def test_the_work_grows_with_the_text_and_no_faster(part: str) -> None:
 )
 def test_a_path_in_a_chinese_sentence_ends_with_its_punctuation(said: str, told: str) -> None:
     assert scrub(said, {}) == told
+
+
+CONVERSATION = [
+    {"role": "user", "content": f"What is {number}? {'please ' * 40}", "trace_id": f"run-{number}"}
+    for number in range(40)
+]
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize("hidden", [SECRET, json.dumps(json.dumps(SECRET)), base64.b64encode(RAW).decode(), KEY])
+@pytest.mark.parametrize("most_known", [3, first_look.MOST_KNOWN])
+@pytest.mark.parametrize("around", [lambda parts: parts, lambda parts: {"a": 1, "b": 2, "c": 3, "d": 4, "e": parts}])
+def test_a_secret_in_what_was_harmless_before_is_found(
+    monkeypatch: pytest.MonkeyPatch, around: Callable[[Any], Any], most_known: int, hidden: str
+) -> None:
+    """Parts of a long value that were looked at before are known again; one that has changed is not."""
+    monkeypatch.setattr(first_look, "MOST_KNOWN", most_known)
+    redactor = Redactor({"TOKEN": SECRET, "PIN": "48151623"}, formats=NAMES)
+    whole = around(CONVERSATION)
+    assert redactor.value(whole) is redactor.value(whole) is whole
+    places: list[dict[str, Any]] = [
+        {"content": f"so {hidden}."},
+        {f"x {hidden}": "", "y": ""},
+        {"calls": [{"a": [hidden]}]},
+    ]
+    for place, changed in enumerate([*places, {"number": 48151623}]):
+        index = 7 * place
+        new = around([*CONVERSATION[:index], {**CONVERSATION[index], **changed}, *CONVERSATION[index + 1 :]])
+        for _ in range(2):
+            cleaned = redactor.value(new)
+            parts = cleaned if isinstance(cleaned, list) else cleaned["e"]
+            assert "[redacted:" in json.dumps(parts[index])
+            assert [*parts[:index], *parts[index + 1 :]] == [*CONVERSATION[:index], *CONVERSATION[index + 1 :]]
+    assert redactor.value(whole) is whole
+
+
+def test_a_list_of_many_small_values_is_looked_at_as_one() -> None:
+    """To remember each of them would take longer than the look."""
+    redactor = Redactor({"PIN": "48151623"}, formats=NAMES)
+    numbers = [*range(3000), 48151623]
+    assert redactor.value(numbers) == [*numbers[:-1], "[redacted:PIN]"]
+    assert redactor.value(numbers[:-1]) == numbers[:-1]
+    assert redactor._first_look._known == set()

@@ -3,12 +3,18 @@
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+
+import orjson
 
 from utools.words.catalogue import ENGLISH, Words
 
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 MAX_DEPTH = 64
+PLAIN = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+LEAVES = frozenset({str, int, bool, type(None)})
+Convert = Callable[[Any, str], Any]
 
 
 class NotJson(ValueError):
@@ -22,11 +28,36 @@ class NotJson(ValueError):
         return words.why_not_json[self._why].format(at=self._pointer or words.it, **self._values)
 
 
-def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[[Any, str], Any] | None = None) -> Any:
+class _NotPlain(Exception):
+    """A value with something that is no plain JSON."""
+
+
+def as_json(value: Any, *, depth: int = 0, convert: Convert | None = None) -> Any:
     """Return a copy of `value` made of plain JSON types, tuples as lists; NotJson if it holds anything else.
 
-    `convert(value, pointer)` makes JSON of other types, or raises NotJson.
+    It stands `depth` levels deep in a larger value. `convert(value, pointer)` makes JSON of other types, or raises
+    NotJson.
     """
+    if isinstance(value, dict | list):
+        with suppress(TypeError, _NotPlain):
+            orjson.dumps(value, option=PLAIN)  # refuses half surrogates, integers beyond 64 bits, keys that are no str
+            return _copy_plain(value, MAX_DEPTH - depth)
+    return _convert(value, "", depth, convert)
+
+
+def _copy_plain(value: Any, levels: int) -> Any:
+    """Return a copy of what is plain JSON already, of at most so many levels: a fourth of the time of `_convert`.
+    _NotPlain for any other value."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    if levels > 0 and type(value) is dict:
+        return {key: each if type(each) in LEAVES else _copy_plain(each, levels - 1) for key, each in value.items()}
+    if levels > 0 and type(value) is list:
+        return [each if type(each) in LEAVES else _copy_plain(each, levels - 1) for each in value]
+    raise _NotPlain
+
+
+def _convert(value: Any, pointer: str, depth: int, convert: Convert | None) -> Any:
     match value:
         case None | bool():
             return value
@@ -45,10 +76,10 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
     if depth >= MAX_DEPTH:
         raise NotJson("depth", depth=MAX_DEPTH)
     if isinstance(value, list | tuple):
-        return [as_json(each, f"{pointer}/{index}", depth + 1, convert=convert) for index, each in enumerate(value)]
+        return [_convert(each, f"{pointer}/{index}", depth + 1, convert) for index, each in enumerate(value)]
     if isinstance(value, dict):
         items = {
-            _key(key, pointer, convert): as_json(each, f"{pointer}/{key}", depth + 1, convert=convert)
+            _key(key, pointer, convert): _convert(each, f"{pointer}/{key}", depth + 1, convert)
             for key, each in value.items()
         }
         if len(items) < len(value):
@@ -56,7 +87,7 @@ def as_json(value: Any, pointer: str = "", depth: int = 0, *, convert: Callable[
         return items
     if convert is None:
         raise NotJson("type", pointer, type=type(value).__name__)
-    return as_json(convert(value, pointer), pointer, depth + 1, convert=convert)
+    return _convert(convert(value, pointer), pointer, depth + 1, convert)
 
 
 def round_integers(value: Any) -> Any:
@@ -82,7 +113,7 @@ def _to_float(value: int) -> float:
         return sys.float_info.max if value > 0 else -sys.float_info.max
 
 
-def _key(key: Any, pointer: str, convert: Callable[[Any, str], Any] | None) -> str:
+def _key(key: Any, pointer: str, convert: Convert | None) -> str:
     if not isinstance(key, str):
         if convert is None:
             raise NotJson("key", pointer, type=type(key).__name__)

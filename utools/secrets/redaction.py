@@ -1,37 +1,31 @@
 """Redactor: takes secrets out of text and JSON values, in the encodings in which they travel. Pure."""
 
-import json
 import operator
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from itertools import compress
 from typing import Any
-
-import orjson
 
 from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of, encodings_of, number_of
 from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
+from utools.secrets.first_look import DEPTH, FirstLook
 from utools.secrets.json_edits import edit_leaves, number_duplicates
 from utools.secrets.json_values import Span, find_open, find_values
 from utools.secrets.key_formats import ARMOUR_END, HINT, find_keys, unsettled_key
-from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze, squeeze_json
+from utools.secrets.line_ends import find_cut, is_whole, places_of, squeeze
 from utools.secrets.patterns import find_patterns
 from utools.secrets.pieces import SHORTEST, Pieces, beginning_of, end_of
 
 CUT_MARK = lazy_compile(r"\ufffd{0,3}(?:…|\n\[cut: [^\]\n]{1,60}\])?\Z")
 """What a tool writes where it has cut a text, with half a character before it."""
-ESCAPED_WITHIN_JSON = lazy_compile(r"\\[\\u/]|[%&]")
-"""What the JSON of a value holds if its texts hold escapes."""
 DEEP_ESCAPES = ("\\\\", "\\u", "\\/")
 """What a JSON text holds if its leaves, once read, may show what reading it once did not."""
 BEFORE_TAIL = lazy_compile(r"the command ended with exit code -?\d{1,10}: ")
 """What a tool writes before the tail of a command's output."""
-DEPTH = 4
-"""How often JSON may be a text within JSON."""
 
 
 class Redactor:
@@ -111,13 +105,13 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, in keys and values; the same object if it had none."""
-        if self.is_idle or not self._may_hold_secrets(value, self._forms_in_json):
+        if self.is_idle or not (self._patterns or self._first_look.may_hold_new_secrets(value)):
             return value
         return self._clean_value(value, self.text)
 
     def redact_truncated_value(self, value: Any) -> Any:
         """Return the same for a value whose texts a tool may have cut at its size limit."""
-        if self.is_idle or not self._may_hold_secrets(value, self._pieces_in_json):
+        if self.is_idle or not (self._patterns or self._first_look_at_pieces.may_hold_secrets(value)):
             return value
         return self._clean_value(value, self.redact_truncated_text)
 
@@ -133,15 +127,14 @@ class Redactor:
         return re.compile(any_of(self._squeezed))
 
     @cached_property
-    def _forms_in_json(self) -> re.Pattern[str]:
-        """Finds each form in a text, or in the JSON of it, without blanks and line ends."""
-        return re.compile(any_of(_with_json(self._squeezed)))
+    def _first_look(self) -> FirstLook:
+        return FirstLook(self._squeezed, formats=bool(self._formats))
 
     @cached_property
-    def _pieces_in_json(self) -> re.Pattern[str]:
-        """Finds the beginning and the end of each form in a text, or in the JSON of it, without blanks."""
+    def _first_look_at_pieces(self) -> FirstLook:
+        """Finds the beginning and the end of each form."""
         pieces = map(squeeze, {*map(beginning_of, self._forms), *map(end_of, self._forms)})
-        return re.compile(any_of(_with_json(filter(None, pieces))))
+        return FirstLook(filter(None, pieces), formats=bool(self._formats))
 
     @cached_property
     def _beginnings(self) -> Pieces:
@@ -234,24 +227,6 @@ class Redactor:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────
 
-    def _may_hold_secrets(self, value: Any, pattern: re.Pattern[str]) -> bool:
-        """Return whether a look at all of the value at once finds something: far cheaper than a look at each of its
-        texts."""
-        if self._patterns:
-            return True
-        try:
-            text = orjson.dumps(value).decode()
-        except (TypeError, ValueError):  # not JSON
-            return True
-        if self._formats and HINT.search(text):
-            return True
-        if ESCAPED_WITHIN_JSON.search(text) is None:
-            return bool(self._forms) and pattern.search(squeeze_json(text)) is not None
-        return any(
-            (self._formats and HINT.search(each)) or (self._forms and pattern.search(squeeze(each)))
-            for each in _readings(text)
-        )
-
     def _clean_value(self, value: Any, clean: Callable[[str], str]) -> Any:
         match value:
             case str():
@@ -271,17 +246,6 @@ class Redactor:
                 return value
 
 
-def _readings(json_text: str) -> Iterator[str]:
-    """Yield a JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
-    yield json_text
-    for _ in range(DEPTH):
-        plain = unescape_once(json_text)
-        if plain == json_text:
-            return
-        json_text = plain
-        yield json_text
-
-
 def _place_before(text: str, characters: int) -> int:
     """Return where the last so many characters of a text begin, one or more, not counting blanks and line ends."""
     size = 2 * characters
@@ -293,9 +257,3 @@ def _place_before(text: str, characters: int) -> int:
         if begin == 0:
             return 0
         size *= 4
-
-
-def _with_json(forms: Iterable[str]) -> Iterator[str]:
-    """Yield each form, and its JSON."""
-    for form in forms:
-        yield from (form, json.dumps(form, ensure_ascii=False)[1:-1])

@@ -1,0 +1,115 @@
+"""FirstLook: whether a JSON value may hold a secret at all, told by its JSON text. Pure."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from utools.lazy_pattern import lazy_compile
+from utools.secrets.encodings import any_of
+from utools.secrets.escapes import unescape_once
+from utools.secrets.key_formats import HINT
+from utools.secrets.line_ends import squeeze, squeeze_json
+
+DEPTH = 4
+"""How often JSON may be a text within JSON."""
+ESCAPED_WITHIN_JSON = lazy_compile(r"\\[\\u/]|[%&]")
+"""What the JSON of a value holds if its texts hold escapes."""
+LONG, LONG_PART = 4096, 64
+"""Bytes of a value that is looked at in parts, and of a part on average where that is worth it."""
+FEW = 4
+"""Items of a list or an object that is one part."""
+MOST_KNOWN = 16_384
+"""Parts that are remembered, by 16 bytes each."""
+
+
+class FirstLook:
+    """Looks for texts, and with `formats` for hints of keys: far cheaper than a look at each text of a value."""
+
+    def __init__(self, squeezed: Iterable[str], *, formats: bool) -> None:
+        self._texts, self._formats = [*squeezed], formats
+        self._known = set[bytes]()
+
+    def may_hold_secrets(self, value: Any) -> bool:
+        """Return whether a look at all of a value at once finds something, or the value is no JSON."""
+        text = _json_of(value)
+        return text is None or self._finds(text)
+
+    def may_hold_new_secrets(self, value: Any) -> bool:
+        """Return the same, for a value of which much was looked at before and found harmless: a conversation comes
+        again with each of its turns, and the tools of a host with each run."""
+        text = _json_of(value)
+        if text is None or len(text) < LONG:
+            return text is None or self._finds(text)
+        parts = [*_parts_of(value)]
+        return any(map(self._finds_in_part, parts)) if len(text) > LONG_PART * len(parts) else self._finds(text)
+
+    def _finds_in_part(self, part: Any) -> bool:
+        text = orjson.dumps(part)
+        digest = blake2b(text, digest_size=16).digest()
+        if digest in self._known:
+            return False
+        found = self._finds(text)
+        if not found:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known.add(digest)
+        return found
+
+    def _finds(self, json_text: bytes) -> bool:
+        text = json_text.decode()
+        if self._formats and HINT.search(text):
+            return True
+        if ESCAPED_WITHIN_JSON.search(text) is None:
+            return bool(self._texts) and self._pattern.search(squeeze_json(text)) is not None
+        return any(
+            (self._formats and HINT.search(each)) or (self._texts and self._pattern.search(squeeze(each)))
+            for each in _readings(text)
+        )
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Finds each text, or the JSON of it, in a text without blanks and line ends."""
+        return re.compile(any_of(_with_json(self._texts)))
+
+
+def _json_of(value: Any) -> bytes | None:
+    """Return the JSON text of a value; None for one that is no JSON."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    """Yield the parts of a JSON value that may stand in another one: the items of lists, and what objects hold."""
+    match value:
+        case list() if len(value) > FEW:
+            yield from value
+        case dict() if len(value) > FEW:
+            yield list(value)
+            for each in value.values():
+                yield from _parts_of(each)
+        case _:
+            yield value
+
+
+def _readings(json_text: str) -> Iterator[str]:
+    """Yield a JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
+    yield json_text
+    for _ in range(DEPTH):
+        plain = unescape_once(json_text)
+        if plain == json_text:
+            return
+        json_text = plain
+        yield json_text
+
+
+def _with_json(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text, and its JSON."""
+    for text in texts:
+        yield from (text, json.dumps(text, ensure_ascii=False)[1:-1])
