@@ -31,6 +31,7 @@ OF_LISTS: Final = frozenset({"items", "minItems", "maxItems"})
 OF_TEXTS: Final = frozenset({"minLength", "maxLength"})
 OF_NUMBERS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 READ: Final = SAY_NOTHING | OF_ANY | OF_OBJECTS | OF_LISTS | OF_TEXTS | OF_NUMBERS
+CONTAINERS: Final = (dict, list)
 MOST_NESTED: Final = 16
 """Schemas within each other that are read: a value that they look into is not too deep."""
 MOST_WITHIN: Final = 32
@@ -90,7 +91,7 @@ def _check(schema: Any, depth: int, is_shallow: Fits, references: _References) -
         tests[dict] += _object_tests(properties, schema.get("required", ()), other)
         tests[dict] += [_if_there(name, each.fits) for name, each in dependent.items()]
     if list in tests and item.fits is not _take:
-        tests[list].append(lambda value: all(map(item.fits, value)))
+        tests[list].append(_is_shallow if item.fits is _is_shallow else lambda value: all(map(item.fits, value)))
     if branches:
         for each in tests.values():
             each.append(_any_of(branches))
@@ -131,12 +132,12 @@ def _take(value: Any) -> bool:
 
 def _is_shallow(value: Any) -> bool:
     """Return whether few values lie within each other."""
-    level = [value] if isinstance(value, dict | list) else []
+    level = [value] if isinstance(value, CONTAINERS) else []
     for _ in range(MOST_WITHIN):
         if not level:
             return True
-        within = [each.values() if isinstance(each, dict) else each for each in level]
-        level = [each for many in within for each in many if isinstance(each, dict | list)]
+        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for part in parts for each in part if isinstance(each, CONTAINERS)]
     return False
 
 

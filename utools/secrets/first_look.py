@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of
 from utools.secrets.escapes import unescape_once
 from utools.secrets.key_formats import HINT
@@ -17,8 +16,6 @@ from utools.secrets.line_ends import squeeze, squeeze_json
 
 DEPTH = 4
 """How often JSON may be a text within JSON."""
-ESCAPED_WITHIN_JSON = lazy_compile(r"\\[\\u/]|[%&]")
-"""What the JSON of a value holds if its texts hold escapes."""
 LONG, LONG_PART = 4096, 64
 """Bytes of a value that is looked at in parts, and of a part on average where that is worth it."""
 FEW = 4
@@ -64,7 +61,7 @@ class FirstLook:
         text = json_text.decode()
         if self._formats and HINT.search(text):
             return True
-        if ESCAPED_WITHIN_JSON.search(text) is None:
+        if not _holds_escapes(text):
             return bool(self._texts) and self._pattern.search(squeeze_json(text)) is not None
         return any(
             (self._formats and HINT.search(each)) or (self._texts and self._pattern.search(squeeze(each)))
@@ -96,6 +93,12 @@ def _parts_of(value: Any) -> Iterator[Any]:
                 yield from _parts_of(each)
         case _:
             yield value
+
+
+def _holds_escapes(json_text: str) -> bool:
+    """Return whether texts of a JSON text hold escapes. Five searches for one text each take a tenth of the time of one
+    for all of them."""
+    return "\\\\" in json_text or "%" in json_text or "&" in json_text or "\\u" in json_text or "\\/" in json_text
 
 
 def _readings(json_text: str) -> Iterator[str]:
