@@ -63,6 +63,8 @@ class FirstLook:
             return True
         if not _holds_escapes(text):
             return bool(self._texts) and self._pattern.search(squeeze_json(text)) is not None
+        if self._texts and self._pattern.search(squeeze(text)):
+            return True
         return any(
             (self._formats and HINT.search(each)) or (self._texts and self._pattern.search(squeeze(each)))
             for each in _readings(text)
@@ -102,8 +104,7 @@ def _holds_escapes(json_text: str) -> bool:
 
 
 def _readings(json_text: str) -> Iterator[str]:
-    """Yield a JSON text, and with its escapes read: those of the JSON itself, then those of the texts in it."""
-    yield json_text
+    """Yield a JSON text with its escapes read: those of the JSON itself, then those of the texts in it as well."""
     for _ in range(DEPTH):
         plain = unescape_once(json_text)
         if plain == json_text:
