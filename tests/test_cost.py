@@ -16,21 +16,21 @@ from support.optional import needs
 pytestmark = [needs("fastapi", "opentelemetry", "prometheus_client"), pytest.mark.xdist_group("cost")]
 
 CEILINGS = {
-    "a step in memory: calls": 335,
-    "a step in SQLite: calls": 351,
-    "a step that reads a page: calls": 1010,
+    "a step in memory: calls": 338,
+    "a step in SQLite: calls": 352,
+    "a step that reads a page: calls": 882,
     "a replayed step: calls": 121,
     "an event for one follower: calls": 27,
-    "a workflow file to its first event: calls": 803,  # 780, and more where a thread is late
+    "a workflow file to its first event: calls": 800,  # 792, and more where a thread is late
     "a run of two steps: selects": 14,  # 13, and one more where a thread of the store is late
     "a run of two steps: write sections": 11,
     "run: POST to answer: calls": 320,
     "run: POST to answer: selects": 2,
     "run: POST to answer: write sections": 3,
-    "run: POST to first event: calls": 1128,  # 1096, and more where a thread is late
+    "run: POST to first event: calls": 1125,  # 1093, and more where a thread is late
     "run: POST to first event: selects": 4,
     "run: POST to first event: write sections": 5,
-    "turn: POST to answer: calls": 472,
+    "turn: POST to answer: calls": 464,
     "turn: POST to answer: selects": 1,
     "turn: POST to answer: write sections": 3,
     "turn: POST to first event: calls": 2600,  # meanwhile the turn comes to its question

@@ -28,8 +28,9 @@ OPENED = "\0"
 OPENINGS = ("{", "[")
 """What a text begins with that may be JSON."""
 _NO_FIGURES = lazy_compile(r"\D+")
-_NOT_PLAIN = lazy_compile(rb'\\|\de[+-]?\d|"[\[{]')
-"""An escape, a number with an exponent, a text that may be JSON: what is in such JSON is not to the letter in it."""
+_NOT_PLAIN = lazy_compile(rb'\\|\de[+-]?\d|0\.0000|"[\[{]')
+"""An escape, a number with an exponent, in JSON or as a text, a text that may be JSON: what is in such JSON is not to
+the letter in it."""
 
 
 @dataclass(frozen=True, slots=True)

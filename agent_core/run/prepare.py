@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from pydantic import BaseModel
 
-from agent_core.config import OF_ENDPOINT, AgentConfig, Document, read_config
+from agent_core.config import AgentConfig, Document, read_config
 from agent_core.errors import DefinitionError
 from agent_core.inherited import Inherited
 from agent_core.journal.record import FORMAT
@@ -27,11 +27,10 @@ from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
 from agent_core.protocol.messages import as_read, is_empty, last_turns, read_messages
-from agent_core.protocol.step_schema import plan_schema, step_schema
-from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
 from agent_core.rules import CURRENT, RecordedRules
 from agent_core.run.examples import ShownExamples, read_examples, write_examples
+from agent_core.run.model_options import model_options
 from agent_core.run.tool_policies import tool_policies
 from agent_core.words.catalogue import Words, words_in
 from utools.problems import Problem, gathering, refuse
@@ -43,8 +42,6 @@ from utools.tool import Tool
 
 MAX_REPLY = 8192
 """Tokens that are left for a reply in a model's window, where nothing says how many."""
-MOST_SCHEMAS = 64
-"""Sets of tools whose schemas of a step are kept."""
 Prepare = Callable[[str, str, Any, Inherited], Mapping[str, Any]]
 """(run, strand, config, what the parent hands down) -> the body of `run_started`."""
 
@@ -75,7 +72,9 @@ def prepare_agent(
     as_turns = needs_turns or read.protocol == "tools"
     written = {code: tool.examples for code in tools if not (tool := registry.get(code)).is_built_in or as_turns}
     examples = read_examples(read, tools, written, texts, as_turns=as_turns)
-    system, messages = _write_messages(read, texts, variables, conversation, words, examples)
+    history = _choose_history(read, conversation)
+    messages = as_read(history)
+    system = _write_system(read, texts, variables, conversation, messages, words, examples)
     body: AgentStartedBody = {
         "loop": "agent",
         "format": FORMAT,
@@ -86,9 +85,9 @@ def prepare_agent(
         "tools": clean.value(tools),
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
-        "sources": clean.value(opening_sources(read, tools, conversation, [{}, *messages], inherited)),
+        "sources": clean.value(opening_sources(read, tools, conversation, [{}, *history], inherited)),
         "examples": clean.value(examples.turns),
-        "options": clean.value(_model_options(_at_its_temperature(read, small=small), tools)),
+        "options": clean.value(model_options(_at_its_temperature(read, small=small), tools)),
         "limits": limits,
         "redaction": clean.rules,
         "versions": {"agent_core": installed_version()},
@@ -219,18 +218,23 @@ def _read_conversation(config: AgentConfig) -> list[Json]:
     return messages
 
 
-def _write_messages(
+def _choose_history(config: AgentConfig, conversation: Sequence[Json]) -> list[Json]:
+    """Return the messages of the conversation that a model is shown, the user's turn last."""
+    others = [message for message in conversation if message["role"] != "system" and not is_empty(message)]
+    return last_turns(others, config.max_history_messages)
+
+
+def _write_system(
     config: AgentConfig,
     texts: Json,
     variables: dict[str, str],
     conversation: Sequence[Json],
+    history: Sequence[Json],
     words: Words,
     examples: ShownExamples,
-) -> tuple[str, list[Json]]:
-    """Return the system text, fixed parts first so that prefix caches hit, and the history with the user's turn."""
+) -> str:
+    """Return the system text, fixed parts first so that prefix caches hit."""
     leading = [message["content"] for message in conversation if message["role"] == "system"]
-    others = [message for message in conversation if message["role"] != "system" and not is_empty(message)]
-    history = as_read(last_turns(others, config.max_history_messages))
     variables = {
         **variables,
         "conversation_history": "\n".join(f"{m['role']}: {m['content']}" for m in history[:-1]),
@@ -242,7 +246,7 @@ def _write_messages(
     documents = [words.document.format(label=each.label, text=shown_text(each)) for each in config.documents]
     shown = write_examples(config, texts, variables, examples)
     parts = [*protocol, config.system_prompt, *leading, config.developer_prompt, *documents, *shown]
-    return "\n\n".join(filter(None, parts)), history
+    return "\n\n".join(filter(None, parts))
 
 
 def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words: Words) -> dict[str, str]:
@@ -271,53 +275,6 @@ def _at_its_temperature(config: AgentConfig, *, small: bool) -> AgentConfig:
 
 def _show_limit(value: int | None, words: Words) -> str:
     return str(value) if value else words.unlimited
-
-
-# ── options of the model ─────────────────────────────────────────────────────────────────────
-
-
-def _model_options(config: AgentConfig, tools: Policies) -> Json:
-    names = ("temperature", "top_p", "seed", "stop", "max_output_tokens", "reasoning", "user_id")
-    options = {name: value for name in names if (value := getattr(config, name)) is not None}
-    dialect = _function_options(config, tools) if config.protocol == "tools" else _format_options(config, tools)
-    endpoint = {name: value for name in OF_ENDPOINT if (value := getattr(config, name))}
-    return {**options, **dialect, **endpoint}
-
-
-def _format_options(config: AgentConfig, tools: Policies) -> Json:
-    """Return how replies are constrained in the JSON dialect."""
-    if config.response_format not in ("auto", "json_schema"):
-        return {"response_format": config.response_format}
-    visible = [(code, tool["visible"]) for code, tool in tools.items()]
-    steps, final = _step_schemas(orjson.dumps(visible), orjson.dumps(config.answer_schema), config.mode)
-    return {"response_format": config.response_format, "step_schema": steps, "final_schema": final}
-
-
-@lru_cache(MOST_SCHEMAS)
-def _step_schemas(tools: bytes, answer: bytes, mode: str) -> tuple[Json, Json]:
-    """Return the schemas of the next step and of the last one. Runs with the same tools share them, and change
-    nothing in them."""
-    visible, answer_schema = orjson.loads(tools), orjson.loads(answer)
-    if mode == "plan":
-        steps = plan_schema([code for code, _ in visible], answer_schema=answer_schema)
-    else:
-        steps = step_schema(visible, answer_schema=answer_schema)
-    return steps, step_schema((), answer_schema=answer_schema, final_only=True)
-
-
-def _function_options(config: AgentConfig, tools: Policies) -> Json:
-    """Return the tools as functions, in OpenAI's shape; DefinitionError when two of them would have one name."""
-    protocol = {"protocol": "tools", "parsing": config.parsing}
-    if not tools:
-        return protocol
-    codes = codes_by_name(tools)
-    if taken := [code for code in tools if codes[function_name(code)] != code]:
-        name = function_name(taken[0])
-        message = f"this tool and {codes[name]!r} would both be called {name!r} in function calling; allow one of them"
-        raise DefinitionError(message, where="allowed_tools", value=taken[0])
-    functions = [write_function(code, tool) for code, tool in tools.items()]
-    choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
-    return {**protocol, "tools": functions, **choice}
 
 
 @lru_cache

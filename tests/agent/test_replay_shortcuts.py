@@ -177,6 +177,14 @@ def test_what_stands_in_a_source_stands_in_its_rough_text(value: Any, data: st.D
         assert part[start : data.draw(st.integers(start, len(part)))] in source.rough
 
 
+@pytest.mark.parametrize("number", [1e-05, -1.5e-05, 9.99e-05, 1e-06, 1e-07, 1e16, -1.5e300])
+def test_a_number_that_json_writes_otherwise_stands_in_the_rough_text(number: float) -> None:
+    source = Source(Origin("tool", "look", "look"), {"rate": number, "unit": "mol"})
+    assert str(number) in source.folded
+    assert str(number) in source.rough
+    assert str(number).replace("e", "").replace("-", "").replace(".", "").replace("+", "") in source.figures
+
+
 @given(VALUES, LEAVES)
 def test_a_value_is_found_in_a_source_that_may_hold_it_alone(value: Any, leaf: Any) -> None:
     """The rough text and the figures refuse no source in which the value stands."""
