@@ -32,15 +32,11 @@ class FirstLook:
         self._known = set[bytes]()
 
     def may_hold_secrets(self, value: Any) -> bool:
-        """Return whether a look at all of a value at once finds something, or the value is no JSON."""
-        try:
-            return self._finds(orjson.dumps(value))
-        except (TypeError, ValueError):
-            return True
+        """Return whether a look at a value finds something, or the value is no JSON.
 
-    def may_hold_new_secrets(self, value: Any) -> bool:
-        """Return the same, for a value of which much was looked at before and found harmless: a conversation comes
-        again with each of its turns, and the tools of a host with each run."""
+        Parts of a long one that were found harmless before are known: a conversation comes again with each of its
+        turns, and the tools of a host with each run.
+        """
         try:
             text = orjson.dumps(value)
         except (TypeError, ValueError):

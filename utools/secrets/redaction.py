@@ -105,7 +105,7 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, in keys and values; the same object if it had none."""
-        if self.is_idle or not (self._patterns or self._first_look.may_hold_new_secrets(value)):
+        if self.is_idle or not (self._patterns or self._first_look.may_hold_secrets(value)):
             return value
         return self._clean_value(value, self.text)
 
