@@ -18,8 +18,6 @@ DEPTH = 4
 """How often JSON may be a text within JSON."""
 LONG, LONG_PART = 4096, 64
 """Bytes of a value that is looked at in parts, and of a part on average where that is worth it."""
-FEW = 4
-"""Items of a list or an object that is one part."""
 MOST_KNOWN = 16_384
 """Parts that are remembered, by 16 bytes each."""
 
@@ -78,14 +76,14 @@ class FirstLook:
 
 
 def _parts_of(value: Any) -> Iterator[Any]:
-    """Yield the parts of a JSON value that may stand in another one: the items of lists, and what objects hold."""
+    """Yield the parts of a JSON value that may stand in another one: what an object holds, and the items of lists."""
     match value:
-        case list() if len(value) > FEW:
+        case list():
             yield from value
-        case dict() if len(value) > FEW:
+        case dict():
             yield list(value)
             for each in value.values():
-                yield from _parts_of(each)
+                yield from each if isinstance(each, list) else (each,)
         case _:
             yield value
 
