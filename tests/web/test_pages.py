@@ -154,6 +154,18 @@ def test_new_runs_and_new_statuses_are_seen_without_a_reload(host: Served, tab: 
     assert rows_of(page).nth(1).get_attribute("href").endswith(run)
 
 
+def test_large_counts_of_a_list_are_shown_to_their_last_digit(host: Served, tab: Tab) -> None:
+    run = host.submit("count", sum="1")["run_id"]
+    told = {"run_id": run, "status": "running", "workflow": "count", "version": "1", "tokens": 133_100_123}
+    answer = {"runs": [{**told, "started_at": "2100-01-01T00:00:00.000Z", "seconds": None}], "next": None}
+    tab.page.route("**/runs?*", lambda route: route.fulfill(json=answer))
+    cell = tab.open("runs").locator("a.run-row .run-tokens")
+    cell.wait_for()
+    assert cell.inner_text() == "133,100,123"
+    assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+    assert tab.page.locator("a.run-row .run-seconds").inner_text() == "", "its age is not known yet"
+
+
 def test_ten_thousand_runs_scroll(browser: Any, tmp_path: Path) -> None:
     with served(tmp_path, with_page=True) as host:
         host.submit("count", sum="1 + 1")
@@ -402,6 +414,10 @@ def test_caller_who_may_only_look_sees_why_the_rest_is_disabled(browser: Any, tm
             assert page.get_by_role("textbox", name="Message").is_disabled()
             page.get_by_role("link", name="Runs").first.click()
             page.get_by_text("Nothing has run yet.").wait_for()
+            host.client.headers = host.issue("boss", "admin")
+            page.goto(f"{host.url}/ui/runs/{host.submit('buy', article='A-17')['run_id']}")
+            waiting = page.get_by_role("region", name="Waiting for a decision")
+            waiting.get_by_text("Your token lacks the scope decide.").wait_for()
             tab.errors.clear()  # of the first question, before there was a token
 
 

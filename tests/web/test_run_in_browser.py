@@ -45,6 +45,14 @@ SHOP = {
             {"id": "thanks", "tool": "echo", "config": {"text": "{{nodes.paid.data.amount}} were paid"}},
         ],
     },
+    "many.json": {
+        "id": "many",
+        "nodes": [
+            {"id": "each", "tool": "echo", "foreach": list(range(100)), "config": {"text": "n"}},
+            {"id": "sum", "tool": "calculator", "config": {"expression": "{{external.sum}}"}},
+        ],
+        "edges": [{"from": "each", "to": "sum"}],
+    },
     "evil.json": {
         "id": "evil",
         "nodes": [
@@ -129,7 +137,7 @@ def test_call_is_denied_edited_and_approved_in_place(host: Served, tab: Tab) -> 
     waiting.get_by_role("button", name="Edit…").click()
     waiting.get_by_label("Arguments").fill('{"article": "B-4"')
     waiting.get_by_role("button", name="Approve as edited").click()
-    assert waiting.get_by_role("alert").count() == 1
+    assert waiting.get_by_role("alert").inner_text().startswith("This is not JSON: ")
     waiting.get_by_label("Arguments").fill('{"article": "B-4", "pieces": 1}')
     waiting.get_by_role("button", name="Approve as edited").click()
     waiting.wait_for(state="detached")
@@ -137,6 +145,31 @@ def test_call_is_denied_edited_and_approved_in_place(host: Served, tab: Tab) -> 
     assert (host.folder / "orders.txt").read_text().splitlines()[-1] == "B-4 1"
     page.get_by_role("tab", name="Decisions").click()
     assert "edit" in page.locator("table").inner_text()
+
+
+def test_filter_of_the_steps_is_that_of_the_address_after_going_back(host: Served, tab: Tab) -> None:
+    page = tab.open(f"runs/{host.submit('desk@1', message='How many A-17?')['run_id']}?text=pieces")
+    field, count = page.get_by_role("searchbox", name="Text in the steps"), page.locator(".filter [role=status]")
+    page.locator(".card-link").first.click()
+    field.fill("")
+    page.get_by_text("6 steps", exact=True).wait_for()
+    page.go_back()
+    count.get_by_text("of 6 steps").wait_for()
+    assert field.input_value() == "pieces"
+
+
+def test_run_that_failed_says_where_and_its_list_is_printed_whole(host: Served, tab: Tab) -> None:
+    run = host.submit("many", sum="1 / 0")["run_id"]
+    page = tab.open(f"runs/{run}")
+    error = page.get_by_role("alert").first
+    error.wait_for()
+    assert error.inner_text().split() == ["tool_error", "sum:", *error.inner_text().split()[2:]]
+    cards = page.locator(".card")
+    assert cards.count() < 100
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert cards.count() > 100
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert cards.count() < 100
 
 
 def test_signal_is_sent_in_place(host: Served, tab: Tab) -> None:

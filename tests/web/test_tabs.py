@@ -131,15 +131,18 @@ def test_refused_edit_is_told_as_it_is_and_keeps_what_was_written(host: Served, 
 
 def test_decision_that_comes_too_late_says_that_somebody_else_has_decided(host: Served, tab: Tab) -> None:
     run = host.submit("buy", article="L-1")["run_id"]
-    page = tab.open(f"runs/{run}")
-    page.get_by_role("button", name="Approve").wait_for()
+    page = tab.open(f"runs/{run}?view=decisions")
+    page.get_by_text("Nobody has decided anything.").wait_for()
     page.route("**/journal?*", lambda route: route.abort())  # it does not hear of the other decision
     waiting = host.await_status(run, "waiting")["waiting"][0]
     at = {key: waiting[key] for key in ("strand", "n")}
     host.client.post(f"/runs/{run}/decide", json={"decision": "approve", "at": at})
     host.await_status(run, "completed")
     page.get_by_role("button", name="Approve").click()
-    page.get_by_text("Another person may have decided already").wait_for()
+    page.get_by_text("Your decision about order does not count").wait_for()
+    page.unroute("**/journal?*")
+    page.get_by_role("row", name="approve").wait_for()
+    page.get_by_text("Your decision about order does not count").wait_for()
     answer = host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "at": at})
     assert (answer.status_code, answer.json()["kind"]) == (409, "already_decided")
     tab.errors[:] = [told for told in tab.errors if "409" not in told and "ERR_FAILED" not in told]
