@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
 import { sameJson } from "../kit/json.js";
 import { Badge, Failure, Guard, Loading, Notice, Tabs } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
+import { useTypedText } from "../kit/typed_text.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
@@ -11,7 +12,7 @@ import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Call } from "./call.js";
 import { ChoiceBar, ChoiceButton, Tick, useChoice } from "./choose_records.js";
-import { Decide } from "./decide.js";
+import { Decide, TooLate } from "./decide.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
 import { FlowGraph } from "./flow_graph.js";
@@ -27,6 +28,7 @@ import { WhatIf } from "./what_if.js";
 
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
 const NONE = new Set();
+const TYPING_MS = 200;
 /** How wide a graph may be beside the steps, in pixels. */
 const SIDE = 276;
 
@@ -74,7 +76,7 @@ function Head({ run, me, live, reading, status }) {
     ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
     ${live.text === "" && !["pending", "running"].includes(status) && html`<${Notice} tone="bad" title=${t("There are no records of this run.")} />`}
     ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records differ from what was written: “Proof” says which.")} />`}
-    ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
+    ${summary.error && html`<${Notice} tone="bad" title=${show(t(summary.error.kind ?? "failed"))}><p>${summary.error.where && html`<code>${show(summary.error.where)}</code>: `}${show(summary.error.message ?? "")}</p><//>`}
     ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
       <${Answer} value=${summary.answer} /></div>`}
   </header>`;
@@ -92,9 +94,11 @@ function OpenWaits({ run, me, live, reading }) {
 
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
-  if (reading.open.length === 0) return null;
-  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
-  return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
+  const [late, setLate] = useState(null);
+  const onTooLate = (tool) => (setLate(tool), tool !== null && live.refresh());
+  if (reading.open.length === 0) return html`<${TooLate} tool=${late} />`;
+  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} onTooLate=${onTooLate} />` };
+  return html`<${TooLate} tool=${late} /><section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}
   </section>`;
@@ -171,12 +175,7 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
 }
 
 function Filter({ filter, place, shown, all, children }) {
-  const [text, setText] = useState(filter.text);
-  useEffect(() => {
-    if (text === filter.text) return undefined;
-    const timer = setTimeout(() => go(place({ text: text || null, at: null }), { replace: true }), 200);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const [text, setText] = useTypedText(filter.text, (typed) => go(place({ text: typed, at: null }), { replace: true }), TYPING_MS);
   const isFiltered = filter.node || filter.only || filter.text;
   return html`<div class="filter row" role="search" aria-label=${t("Filter of the steps")}>
     <input type="search" class="grow" aria-label=${t("Text in the steps")} placeholder=${t("Text in the steps")} value=${text} onInput=${(event) => setText(event.target.value)} />

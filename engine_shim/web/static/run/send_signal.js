@@ -30,7 +30,8 @@ export function SendSignal({ run, name, me, onSent }) {
   return html`<form class="decide decide-form" onSubmit=${submit}>
     <${Field} label=${t("Data of the signal")} help=${t("JSON; may be empty.")} fault=${fault}
       render=${(props) => html`<input ...${props} class="code" value=${text} spellcheck=${false} onInput=${(event) => setText(event.target.value)} />`} />
-    <${Button} kind="main" type="submit" busy=${busy} disabled=${!mayRun} title=${mayRun ? undefined : t("Your token lacks the scope “run”.")}>${show(t("Send {name}", { name }))}<//>
+    <${Button} kind="main" type="submit" busy=${busy} disabled=${!mayRun}>${show(t("Send {name}", { name }))}<//>
+    ${!mayRun && html`<p class="help">${t("Your token lacks the scope {scope}.", { scope: "run" })}</p>`}
     <${Failure} error=${error} />
   </form>`;
 }
