@@ -212,6 +212,8 @@ def test_turn_shows_its_steps_and_is_decided_in_place(host: Served, tab: Tab) ->
     second.get_by_text("Three are ordered.").wait_for()
     second.get_by_role("link", name="Its run").click()
     page.wait_for_url("**/runs/*")
+    page.locator("h1").get_by_role("link").click()
+    page.wait_for_url("**/chat/*")
 
 
 def test_conversation_is_found_again_and_deleted(host: Served, tab: Tab) -> None:

@@ -67,9 +67,10 @@ function Run({ run, query, me }) {
 function Head({ run, me, live, reading, status }) {
   const { summary } = reading;
   const workflow = live.view?.workflow ?? summary.workflow;
+  const home = live.view?.agent ? live.view.conversation && link(["chat", live.view.conversation]) : workflow && link(["workflows", workflow]);
   return html`<header class="run-head">
     <div class="page-head">
-      <h1>${workflow ? html`<a class="plain-link" href=${link(["workflows", workflow])}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
+      <h1>${home ? html`<a class="plain-link" href=${home}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
       <${RunActions} run=${run} me=${me} status=${status} isTurn=${workflow === null} onChange=${live.refresh} />
     </div>
     ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; reconnecting…")}<//>`}
