@@ -112,10 +112,10 @@ def test_request_that_is_not_answered_says_so_and_what_to_do(tab: Tab) -> None:
     assert "try again" in read[2]
     assert "check before you ask again" in wrote[2]
     page.route("**/silent", lambda route: route.fulfill(body="<!doctype html>Sign in", content_type="text/html"))
-    assert "another program" in page.evaluate(script, "GET")[2]
+    assert "Another program" in page.evaluate(script, "GET")[2]
     page.route("**/silent", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>"))
     status, _, told = page.evaluate(script, "GET")
-    assert (status, "another program" in told) == (502, True)
+    assert (status, "Another program" in told) == (502, True)
     tab.errors.clear()  # what the browser says of the second
 
 

@@ -101,6 +101,6 @@ function readAnswer(text) {
   }
 }
 
-const foreign = () => ({ detail: t("Not agent-core has answered, but another program, such as a proxy that asks for a sign-in: load the page again.") });
+const foreign = () => ({ detail: t("Another program than agent-core has answered, such as a proxy that asks for a sign-in: load the page again.") });
 
 export { Problem };
