@@ -10,7 +10,7 @@ import { Proof } from "./proof.js";
 import { isBroken, sayWhatServerSays } from "./seal.js";
 
 /** The proof of a run. `onBad` is told the records that are not what was written. */
-export function ProofPanel({ run, live, onBad, hrefOf }) {
+export function ProofPanel({ run, onBad, hrefOf }) {
   const [own, setOwn] = useState(null);
   const path = `runs/${encodeURIComponent(run)}`;
   const verify = useAct(async () => {

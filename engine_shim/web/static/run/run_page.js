@@ -42,7 +42,7 @@ function Run({ run, query, me }) {
   const live = useLiveRun(run);
   const reading = useReading(live.rows);
   const [bad, setBad] = useState(NONE);
-  if (live.error && live.rows.length === 0) return html`<${Failure} error=${live.error} again=${live.refresh} />`;
+  if (live.error && live.rows.length === 0) return html`<${Unread} run=${run} live=${live} />`;
   if (live.text === "" && live.view === null) return html`<${Loading} />`;
   const status = live.view?.status ?? reading.summary.status;
   const place = (more) => link(["runs", run], { ...Object.fromEntries(query), ...more });
@@ -62,6 +62,13 @@ function Run({ run, query, me }) {
       <${Guard}><${Side} ...${shared} /><//>
     </div>
   </div>`;
+}
+
+/** A run of which no record can be read here: that it can be proven all the same is what its records are kept for. */
+function Unread({ run, live }) {
+  const hrefOf = ({ strand, n }) => link(["runs", run], { at: `${strand}:${n}` });
+  if (live.error.kind !== "unreadable") return html`<${Failure} error=${live.error} again=${live.refresh} />`;
+  return html`<div class="stack"><${Failure} error=${live.error} /><${ProofPanel} run=${run} onBad=${() => null} hrefOf=${hrefOf} /></div>`;
 }
 
 function Head({ run, me, live, reading, status }) {
@@ -105,7 +112,7 @@ function OpenCalls({ run, me, live, reading }) {
   </section>`;
 }
 
-function View({ run, me, live, reading, query, place, status, bad, setBad }) {
+function View({ run, me, live, reading, query, place, bad, setBad }) {
   const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null });
   switch (query.get("view") ?? "steps") {
     case "graph":
@@ -117,7 +124,7 @@ function View({ run, me, live, reading, query, place, status, bad, setBad }) {
     case "result":
       return html`<${Result} view=${live.view} summary=${reading.summary} />`;
     case "proof":
-      return html`<${ProofPanel} run=${run} live=${live} status=${status} onBad=${setBad} hrefOf=${hrefOf} />`;
+      return html`<${ProofPanel} run=${run} onBad=${setBad} hrefOf=${hrefOf} />`;
     case "what-if":
       return html`<${WhatIf} run=${run} rows=${live.rows} hrefOf=${hrefOf} />`;
     default:
