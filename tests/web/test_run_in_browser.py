@@ -156,6 +156,9 @@ def test_filter_of_the_steps_is_that_of_the_address_after_going_back(host: Serve
     page.go_back()
     count.get_by_text("of 6 steps").wait_for()
     assert field.input_value() == "pieces"
+    page.get_by_role("tab", name="Time").click()
+    page.locator(".span.model").last.click()  # a step that the filter hides
+    page.locator(".card.chosen").wait_for()
 
 
 def test_run_that_failed_says_where_and_its_list_is_printed_whole(host: Served, tab: Tab) -> None:

@@ -113,8 +113,10 @@ function OpenCalls({ run, me, live, reading }) {
 }
 
 function View({ run, me, live, reading, query, place, bad, setBad }) {
-  const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null });
-  switch (query.get("view") ?? "steps") {
+  const view = query.get("view") ?? "steps";
+  const filter = view === "steps" ? {} : { node: null, only: null, text: null }; // it may hide the step that another view leads to
+  const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null, ...filter });
+  switch (view) {
     case "graph":
       return html`<${WholeGraph} reading=${reading} query=${query} place=${place} />`;
     case "time":
