@@ -293,6 +293,12 @@ def test_runs_are_audited_and_the_table_is_saved(browser: Any, tmp_path: Path) -
             page.get_by_label("Denied tools").fill("stock")
             page.get_by_role("button", name="Verify and replay").click()
             page.get_by_text("3 of 3 decisions change under this policy").wait_for()
+            other = page.get_by_text("What is below was checked with other filters or another policy")
+            assert other.count() == 0
+            page.get_by_role("button", name="waiting", exact=True).click()
+            other.wait_for()
+            page.get_by_role("button", name="waiting", exact=True).click()
+            other.wait_for(state="detached")
             page.get_by_role("link", name="Runs").first.click()
             page.go_back()  # what was found is still there
             page.get_by_role("button", name="3 changed").wait_for()

@@ -119,6 +119,20 @@ def test_request_that_is_not_answered_says_so_and_what_to_do(tab: Tab) -> None:
     tab.errors.clear()  # what the browser says of the second
 
 
+def test_page_that_loads_or_cannot_start_says_so(tab: Tab) -> None:
+    shown = (
+        "(element) => (document.getAnimations().forEach((each) => each.finish()), getComputedStyle(element).opacity)"
+    )
+    tab.page.route("**/app.js", lambda route: route.abort())
+    unstarted = tab.open("tools").locator("p", has_text="The script of this page has not run")
+    assert unstarted.evaluate(shown) == "1"
+    tab.page.unroute("**/app.js")
+    tab.page.route("**/tools", lambda route: None if "/ui/" not in route.request.url else route.continue_())
+    assert tab.open("tools").get_by_text("Loading…").evaluate(shown) == "1", "with little motion, too"
+    assert unstarted.count() == 0
+    tab.errors.clear()  # of the script that was not loaded
+
+
 def test_refused_edit_is_told_as_it_is_and_keeps_what_was_written(host: Served, tab: Tab) -> None:
     page = tab.open(f"runs/{host.submit('buy', article='R-1')['run_id']}")
     waiting = page.get_by_role("region", name="Waiting for a decision")

@@ -138,4 +138,6 @@ function SignIn({ onDone, wasWrong }) {
 
 setTheme(theme());
 startRouter();
-render(html`<${App} />`, document.getElementById("app"));
+const box = document.getElementById("app");
+box.replaceChildren();
+render(html`<${App} />`, box);
