@@ -190,6 +190,19 @@ def test_signal_is_sent_in_place(host: Served, tab: Tab) -> None:
     assert "12 were paid" in page.locator(".timeline").inner_text()
     assert page.get_by_role("button", name="Send paid").count() == 0
 
+    run = host.submit("pay")["run_id"]
+    page = tab.open(f"runs/{run}")
+    page.get_by_role("button", name="Send paid").wait_for()
+    page.route("**/journal?*", lambda route: route.abort())  # it does not hear of the other signal
+    host.client.post(f"/runs/{run}/signals/paid", json={"data": {"amount": 7}})
+    host.await_status(run, "completed")
+    page.get_by_role("button", name="Send paid").click()
+    page.get_by_role("alert").get_by_text("has ended as completed").wait_for()
+    page.unroute("**/journal?*")
+    page.get_by_role("heading", name="Ends: completed").wait_for(timeout=20_000)
+    assert "The signal paid was not sent." in page.get_by_role("alert").inner_text()
+    tab.errors[:] = [told for told in tab.errors if "409" not in told and "ERR_FAILED" not in told]
+
 
 def test_two_people_who_decide_at_once_see_one_decision(host: Served, browser: Any, tab: Tab) -> None:
     before, run = read_orders(host), host.submit("buy", article="C-1")["run_id"]

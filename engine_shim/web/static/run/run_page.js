@@ -92,9 +92,13 @@ function Head({ run, me, live, reading, status }) {
 
 /** The nodes that wait for a time or a signal. */
 function OpenWaits({ run, me, live, reading }) {
-  if (reading.waits.length === 0) return null;
-  const context = { signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} />` };
-  return html`<section class="open-calls" aria-label=${t("Waiting for a time or a signal")}>
+  const [refused, setRefused] = useState(null);
+  const isGone = refused !== null && !reading.waits.some(({ awaits }) => awaits.strand === refused.strand && awaits.n === refused.n);
+  const told = isGone && html`<${Notice} tone="bad" title=${show(t("The signal {name} was not sent.", { name: refused.signal }))}><p>${show(refused.why)}</p><//>`;
+  if (reading.waits.length === 0) return told;
+  const note = (call) => (error) => (setRefused({ ...call.awaits, why: error.message }), live.refresh());
+  const context = { signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} onRefused=${note(call)} />` };
+  return html`${told}<section class="open-calls" aria-label=${t("Waiting for a time or a signal")}>
     <h2>${count(reading.waits.length, "{n} node waits for a time or a signal", "{n} nodes wait for a time or a signal")}</h2>
     ${reading.waits.map((call) => html`<${Call} key=${`${call.awaits.strand}:${call.awaits.n}`} call=${call} context=${context} />`)}
   </section>`;
