@@ -81,6 +81,11 @@ def test_token_that_is_revoked_is_asked_for_again_and_nothing_is_lost(browser: A
         dialog.wait_for()
         tab.check_accessible()
         page.keyboard.press("Escape")
+        script = """async () => {
+          const { ask } = await import(new URL("static/kit/api.js", document.baseURI));
+          return ask("workflows").catch((error) => error.message);
+        }"""
+        assert "sign in, and try again" in page.evaluate(script)
         dialog.get_by_label("Token").fill(host.service.tokens.issue("second", ("read", "admin"), None))
         dialog.get_by_role("button", name="Sign in").click()
         dialog.wait_for(state="detached")

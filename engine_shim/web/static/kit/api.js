@@ -80,7 +80,10 @@ async function send(path, { method, body, headers, signal }) {
     throw unreachable();
   }
   if (response.ok) return response;
-  if (response.status === 401 && path !== "me") dispatchEvent(new Event(SIGNED_OUT));
+  if (response.status === 401 && path !== "me") {
+    dispatchEvent(new Event(SIGNED_OUT));
+    throw new Problem(401, { detail: t("The server does not know this token any more: sign in, and try again.") });
+  }
   throw new Problem(response.status, await readProblem(response));
 }
 
