@@ -275,6 +275,10 @@ def test_strings_of_a_hostile_model_are_text(host: Served, tab: Tab) -> None:
     assert page.locator("main img, main script").count() == 0
     assert len(text) < 100_000
     tab.check_fits()
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print", color_scheme="dark")  # paper is white, and does not scroll
+    assert page.evaluate("getComputedStyle(document.documentElement).color") == "rgb(29, 36, 48)"
+    assert page.locator(".answer pre").evaluate("(block) => block.scrollHeight <= block.clientHeight")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
