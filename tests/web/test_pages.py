@@ -328,7 +328,8 @@ def test_report_has_the_tables_of_the_layout_and_is_saved(browser: Any, tmp_path
             page.locator(".report td", has_text="buy").wait_for(state="detached")
             with page.expect_download() as saved:
                 page.get_by_role("button", name="Save as a page").click()
-            assert "<h1>Report of recorded runs</h1>" in (report := Path(saved.value.path()).read_text())
+            report = Path(saved.value.path()).read_text()
+            assert "<h1>Report of recorded runs</h1>" in report
             page.get_by_role("link", name=re.compile("^20")).first.click()
             page.wait_for_url("**/runs/20*")
         with open_tab(browser, host.url, size=NARROW, language="zh-CN") as tab:
