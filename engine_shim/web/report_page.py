@@ -48,11 +48,11 @@ def _write_table(layout: TableLayout, table: Table[Any]) -> Iterator[str]:
     yield f"<h3>{_text(layout.title)}</h3>"
     if table.rows:
         heads = "".join(f"<th{_class_of(column.kind)}>{_text(column.heading)}</th>" for column in layout.columns)
-        yield f'<table class="table"><thead><tr>{heads}</tr></thead><tbody>'
+        yield f'<div class="scroll-x"><table class="table"><thead><tr>{heads}</tr></thead><tbody>'
         for row in table.rows:
             cells = (f"<td{_class_of(each.kind)}>{_write_value(row, each)}</td>" for each in layout.columns)
             yield f"<tr>{''.join(cells)}</tr>"
-        yield "</tbody></table>"
+        yield "</tbody></table></div>"
     else:
         yield "<p>None.</p>"
     if table.left_out:

@@ -5,10 +5,13 @@ from typing import Final
 from utools.lazy_pattern import lazy_compile
 
 HIDDEN: Final = lazy_compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
+    "|(?<![\u0600-\u1cff\ufe0f\U0001f000-\U0001faff\u2190-\u2bff])[\u200c\u200d]"
+    "|[\u200c\u200d](?![\u0600-\u1cff\U0001f000-\U0001faff\u2190-\u2bff])"
 )
-"""Control and direction characters, which would hide or turn what stands around them, as `kit/text.js` has them."""
+"""Control and direction characters, which would hide or turn what stands around them, as `kit/text.js` has them; so are
+joiners, but between two letters of scripts that are written with them (Arabic to Mongolian), or within an emoji."""
 
 
 def show(text: str) -> str:

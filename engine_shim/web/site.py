@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import hashlib
-import html
 from functools import cache
 from typing import Annotated, Final, Literal
 from urllib.parse import quote
@@ -58,7 +57,8 @@ class _Files(StaticFiles):
 
 
 def serve_page(app: FastAPI, service: Service) -> None:
-    """Serve the page of a service. It holds no data: what it shows it asks of the API, with the token of its user."""
+    """Serve the page of a service. It holds no data: what it shows it asks of the API, with the token of its user. Its
+    addresses are relative: a proxy may have it below a path that this server does not know."""
     app.router.routes += _page_routes(Access(service)).routes
 
     @app.get("/ui/app.js", include_in_schema=False)
@@ -75,14 +75,14 @@ def serve_page(app: FastAPI, service: Service) -> None:
 
     @app.get("/ui/{path:path}", include_in_schema=False)
     async def show_page(request: Request, path: str) -> Response:
-        base = f"{request.scope.get('root_path', '')}/ui/"
-        text = (STATIC / "index.html").read_text("utf-8").replace("{base}", html.escape(base))
+        above = path.count("/") - request.scope.get("raw_path", b"").upper().count(b"%2F")
+        text = (STATIC / "index.html").read_text("utf-8").replace("{base}", "../" * above or "./")
         return HTMLResponse(text, headers=HEADERS)
 
     @app.get("/", include_in_schema=False)
     @app.get("/ui", include_in_schema=False)
-    async def find_page(request: Request) -> Response:
-        return RedirectResponse(f"{request.scope.get('root_path', '')}/ui/", 307)
+    async def find_page() -> Response:
+        return RedirectResponse("ui/", 307)
 
 
 @cache

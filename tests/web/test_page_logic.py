@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine_shim.web.run_page import STATIC
+from engine_shim.web.shown_text import show
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs the program node")
@@ -44,6 +45,21 @@ def test_runs_that_may_have_changed_are_asked_for_in_turn(tmp_path: Path) -> Non
     expression = "[0, 2, 4].map((from) => findDoubtful(given, [given[0]], from, 2).map((run) => run.run_id))"
     found = compute(tmp_path, "findDoubtful", "runs/merge.js", expression, known)
     assert found == [["r1", "r2"], ["r3", "r4"], ["r1", "r2"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("👩\u200d💻 ❤\ufe0f\u200d🔥", "👩\u200d💻 ❤\ufe0f\u200d🔥"),
+        ("می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"),
+        ("ann\u200dx@b.c a\u200c 👩\u200d", "ann\\u{200d}x@b.c a\\u{200c} 👩\\u{200d}"),
+        ("د\u200c\u200cا", "د\\u{200c}\\u{200c}ا"),
+        ("\u200b\u200e\u202e", "\\u{200b}\\u{200e}\\u{202e}"),
+    ],
+    ids=["emoji", "scripts with joiners", "joiners elsewhere", "two joiners", "others"],
+)
+def test_joiners_are_shown_as_what_they_join(tmp_path: Path, text: str, shown: str) -> None:
+    assert compute(tmp_path, "show", "../kit/text.js", "show(given)", text) == show(text) == shown
 
 
 def step(strand: str = "agent", n: int = 1) -> dict[str, Any]:

@@ -154,6 +154,18 @@ def test_new_runs_and_new_statuses_are_seen_without_a_reload(host: Served, tab: 
     assert rows_of(page).nth(1).get_attribute("href").endswith(run)
 
 
+def test_large_counts_of_a_list_are_shown_to_their_last_digit(host: Served, tab: Tab) -> None:
+    run = host.submit("count", sum="1")["run_id"]
+    told = {"run_id": run, "status": "running", "workflow": "count", "version": "1", "tokens": 133_100_123}
+    answer = {"runs": [{**told, "started_at": "2100-01-01T00:00:00.000Z", "seconds": None}], "next": None}
+    tab.page.route("**/runs?*", lambda route: route.fulfill(json=answer))
+    cell = tab.open("runs").locator("a.run-row .run-tokens")
+    cell.wait_for()
+    assert cell.inner_text() == "133,100,123"
+    assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+    assert tab.page.locator("a.run-row .run-seconds").inner_text() == "", "its age is not known yet"
+
+
 def test_ten_thousand_runs_scroll(browser: Any, tmp_path: Path) -> None:
     with served(tmp_path, with_page=True) as host:
         host.submit("count", sum="1 + 1")
@@ -200,6 +212,8 @@ def test_turn_shows_its_steps_and_is_decided_in_place(host: Served, tab: Tab) ->
     second.get_by_text("Three are ordered.").wait_for()
     second.get_by_role("link", name="Its run").click()
     page.wait_for_url("**/runs/*")
+    page.locator("h1").get_by_role("link").click()
+    page.wait_for_url("**/chat/*")
 
 
 def test_conversation_is_found_again_and_deleted(host: Served, tab: Tab) -> None:
@@ -279,6 +293,12 @@ def test_runs_are_audited_and_the_table_is_saved(browser: Any, tmp_path: Path) -
             page.get_by_label("Denied tools").fill("stock")
             page.get_by_role("button", name="Verify and replay").click()
             page.get_by_text("3 of 3 decisions change under this policy").wait_for()
+            other = page.get_by_text("What is below was checked with other filters or another policy")
+            assert other.count() == 0
+            page.get_by_role("button", name="waiting", exact=True).click()
+            other.wait_for()
+            page.get_by_role("button", name="waiting", exact=True).click()
+            other.wait_for(state="detached")
             page.get_by_role("link", name="Runs").first.click()
             page.go_back()  # what was found is still there
             page.get_by_role("button", name="3 changed").wait_for()
@@ -308,12 +328,16 @@ def test_report_has_the_tables_of_the_layout_and_is_saved(browser: Any, tmp_path
             page.locator(".report td", has_text="buy").wait_for(state="detached")
             with page.expect_download() as saved:
                 page.get_by_role("button", name="Save as a page").click()
-            assert "<h1>Report of recorded runs</h1>" in Path(saved.value.path()).read_text()
+            report = Path(saved.value.path()).read_text()
+            assert "<h1>Report of recorded runs</h1>" in report
             page.get_by_role("link", name=re.compile("^20")).first.click()
             page.wait_for_url("**/runs/20*")
         with open_tab(browser, host.url, size=NARROW, language="zh-CN") as tab:
             page = tab.open("audit/report")
             page.get_by_role("heading", name="谁决定了什么").wait_for()
+            tab.check_fits()
+            page.goto("about:blank")
+            page.set_content(report)
             tab.check_fits()
 
 
@@ -402,6 +426,10 @@ def test_caller_who_may_only_look_sees_why_the_rest_is_disabled(browser: Any, tm
             assert page.get_by_role("textbox", name="Message").is_disabled()
             page.get_by_role("link", name="Runs").first.click()
             page.get_by_text("Nothing has run yet.").wait_for()
+            host.client.headers = host.issue("boss", "admin")
+            page.goto(f"{host.url}/ui/runs/{host.submit('buy', article='A-17')['run_id']}")
+            waiting = page.get_by_role("region", name="Waiting for a decision")
+            waiting.get_by_text("Your token lacks the scope decide.").wait_for()
             tab.errors.clear()  # of the first question, before there was a token
 
 

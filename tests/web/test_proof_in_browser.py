@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from agent_core.encryption.operator_key import make_operator_file
 from agent_core.journal.signature import VARIABLE
+from engine_shim.store.erase import ErasureRequest, erase_runs
 from engine_shim.web.run_page import write_run_page
 from support.browser import Tab, needs_browser, open_tab
 from support.by_hand import action, final
+from support.optional import needs
 from support.served_host import Served, served
 
 pytestmark = needs_browser
@@ -74,6 +77,22 @@ def test_seal_and_what_was_checked_of_it_are_told(
     tab.page.get_by_text("sealed by k1, which does not hold").first.wait_for()
     monkeypatch.delenv(VARIABLE)
     assert verify(tab, run).count("sealed by k1, not checked: no key here") == 2
+
+
+@needs("cryptography")
+def test_run_that_was_erased_is_proven_on_its_page(
+    browser: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_operator_file(key := tmp_path / "store.key")
+    monkeypatch.setenv("AGENT_CORE_ENCRYPTION_KEY", str(key))
+    with served(tmp_path, with_page=True, encrypt=True) as host, open_tab(browser, host.url) as tab:
+        run = host.submit("count", sum="1 + 1")["run_id"]
+        erase_runs(host.store, [run], ErasureRequest("desk", "2026-11-29T12:00:00+00:00"), None)
+        told = verify(tab, run)
+        assert "The records are whole." in told
+        assert "Its contents were erased." in told
+        assert "it was erased" in tab.page.get_by_role("alert").inner_text()
+        tab.errors.clear()  # what the browser says of the journal
 
 
 def test_declared_outputs_are_the_result_and_those_of_nodes_stand_beside_them(host: Served, tab: Tab) -> None:

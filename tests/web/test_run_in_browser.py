@@ -45,6 +45,14 @@ SHOP = {
             {"id": "thanks", "tool": "echo", "config": {"text": "{{nodes.paid.data.amount}} were paid"}},
         ],
     },
+    "many.json": {
+        "id": "many",
+        "nodes": [
+            {"id": "each", "tool": "echo", "foreach": list(range(100)), "config": {"text": "n"}},
+            {"id": "sum", "tool": "calculator", "config": {"expression": "{{external.sum}}"}},
+        ],
+        "edges": [{"from": "each", "to": "sum"}],
+    },
     "evil.json": {
         "id": "evil",
         "nodes": [
@@ -129,7 +137,7 @@ def test_call_is_denied_edited_and_approved_in_place(host: Served, tab: Tab) -> 
     waiting.get_by_role("button", name="Edit…").click()
     waiting.get_by_label("Arguments").fill('{"article": "B-4"')
     waiting.get_by_role("button", name="Approve as edited").click()
-    assert waiting.get_by_role("alert").count() == 1
+    assert waiting.get_by_role("alert").inner_text().startswith("This is not JSON: ")
     waiting.get_by_label("Arguments").fill('{"article": "B-4", "pieces": 1}')
     waiting.get_by_role("button", name="Approve as edited").click()
     waiting.wait_for(state="detached")
@@ -137,6 +145,34 @@ def test_call_is_denied_edited_and_approved_in_place(host: Served, tab: Tab) -> 
     assert (host.folder / "orders.txt").read_text().splitlines()[-1] == "B-4 1"
     page.get_by_role("tab", name="Decisions").click()
     assert "edit" in page.locator("table").inner_text()
+
+
+def test_filter_of_the_steps_is_that_of_the_address_after_going_back(host: Served, tab: Tab) -> None:
+    page = tab.open(f"runs/{host.submit('desk@1', message='How many A-17?')['run_id']}?text=pieces")
+    field, count = page.get_by_role("searchbox", name="Text in the steps"), page.locator(".filter [role=status]")
+    page.locator(".card-link").first.click()
+    field.fill("")
+    page.get_by_text("6 steps", exact=True).wait_for()
+    page.go_back()
+    count.get_by_text("of 6 steps").wait_for()
+    assert field.input_value() == "pieces"
+    page.get_by_role("tab", name="Time").click()
+    page.locator(".span.model").last.click()  # a step that the filter hides
+    page.locator(".card.chosen").wait_for()
+
+
+def test_run_that_failed_says_where_and_its_list_is_printed_whole(host: Served, tab: Tab) -> None:
+    run = host.submit("many", sum="1 / 0")["run_id"]
+    page = tab.open(f"runs/{run}")
+    error = page.get_by_role("alert").first
+    error.wait_for()
+    assert error.inner_text().split() == ["tool_error", "sum:", *error.inner_text().split()[2:]]
+    cards = page.locator(".card")
+    assert cards.count() < 100
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert cards.count() > 100
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert cards.count() < 100
 
 
 def test_signal_is_sent_in_place(host: Served, tab: Tab) -> None:
@@ -153,6 +189,19 @@ def test_signal_is_sent_in_place(host: Served, tab: Tab) -> None:
     assert "local sends the signal paid" in page.locator(".timeline").inner_text()
     assert "12 were paid" in page.locator(".timeline").inner_text()
     assert page.get_by_role("button", name="Send paid").count() == 0
+
+    run = host.submit("pay")["run_id"]
+    page = tab.open(f"runs/{run}")
+    page.get_by_role("button", name="Send paid").wait_for()
+    page.route("**/journal?*", lambda route: route.abort())  # it does not hear of the other signal
+    host.client.post(f"/runs/{run}/signals/paid", json={"data": {"amount": 7}})
+    host.await_status(run, "completed")
+    page.get_by_role("button", name="Send paid").click()
+    page.get_by_role("alert").get_by_text("has ended as completed").wait_for()
+    page.unroute("**/journal?*")
+    page.get_by_role("heading", name="Ends: completed").wait_for(timeout=20_000)
+    assert "The signal paid was not sent." in page.get_by_role("alert").inner_text()
+    tab.errors[:] = [told for told in tab.errors if "409" not in told and "ERR_FAILED" not in told]
 
 
 def test_two_people_who_decide_at_once_see_one_decision(host: Served, browser: Any, tab: Tab) -> None:
@@ -226,6 +275,10 @@ def test_strings_of_a_hostile_model_are_text(host: Served, tab: Tab) -> None:
     assert page.locator("main img, main script").count() == 0
     assert len(text) < 100_000
     tab.check_fits()
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print", color_scheme="dark")  # paper is white, and does not scroll
+    assert page.evaluate("getComputedStyle(document.documentElement).color") == "rgb(29, 36, 48)"
+    assert page.locator(".answer pre").evaluate("(block) => block.scrollHeight <= block.clientHeight")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

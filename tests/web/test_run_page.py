@@ -21,6 +21,7 @@ JOURNALS = sorted((ROOT / "fixtures").rglob("*.jsonl"))
 JUDGE = """
 import { readFileSync } from "fs";
 import { readJournal, verifyJournal } from "STATIC/proof/journal.js";
+import { readNodeStates } from "STATIC/run/node_states.js";
 import { callsOf, indexItems, readSteps } from "STATIC/run/steps.js";
 import { readBudgets, readDecisions, readSummary } from "STATIC/run/summary.js";
 const found = JSON.parse(readFileSync(0, "utf8")).map((text) => {
@@ -30,6 +31,7 @@ const found = JSON.parse(readFileSync(0, "utf8")).map((text) => {
     ...verifyJournal(journal),
     summary: readSummary(journal.rows, items),
     told: indexItems(items).size,
+    nodes: Object.fromEntries([...readNodeStates(items)].map(([name, { state }]) => [name, state])),
     states: items.flatMap(callsOf).map((call) => [call.tool, call.state]),
     problems: items.filter((item) => item.problem).map((item) => item.problem.kind),
     decisions: readDecisions(items).map((each) => [each.by, each.decision]),
@@ -67,6 +69,17 @@ def test_page_and_verify_agree_about_every_recorded_run(tmp_path: Path) -> None:
 def test_steps_tell_of_every_record(tmp_path: Path) -> None:
     for path, found in zip(JOURNALS, judge([path.read_text("utf-8") for path in JOURNALS], tmp_path), strict=True):
         assert found["told"] == len(path.read_text("utf-8").splitlines()), path
+
+
+@needs_node
+def test_nodes_of_a_run_that_has_ended_neither_run_nor_wait(tmp_path: Path) -> None:
+    paths = [path for path in JOURNALS if path.parent.name == "workflows"]
+    found = judge([path.read_text("utf-8") for path in paths], tmp_path)
+    nodes = {path.stem: each["nodes"] for path, each in zip(paths, found, strict=True)}
+    ended = {path.stem for path, each in zip(paths, found, strict=True) if each["complete"]}
+    assert not {name for name in ended if {"running", "waiting"} & set(nodes[name].values())}
+    assert (nodes["foreach_fails"]["a"], nodes["foreach_approval"]["a"]) == ("failed", "done")
+    assert (nodes["write_in_doubt"]["a"], nodes["waiting_yet"]["a"]) == ("skipped", "waiting")
 
 
 @needs_node

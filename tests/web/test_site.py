@@ -1,7 +1,9 @@
 """The page's files as a server gives them: what a browser may do with them, and how they are sent."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -23,7 +25,20 @@ def test_page_needs_no_token_and_may_run_its_own_scripts_alone(host: Served) -> 
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-    assert host.client.get("/", follow_redirects=False).headers["location"] == "/ui/"
+
+
+@pytest.mark.parametrize(
+    "path", ["", "ui", "ui/", "ui/runs", "ui/runs/x?at=flow:1", "ui/workflows/a%2Fb", "ui/a/b%2fc/d"]
+)
+def test_page_is_found_below_any_path_of_a_proxy(host: Served, path: str) -> None:
+    answer = host.client.get(f"/{path}", follow_redirects=False)
+    address = f"https://proxy.example/agents/{path}"
+    if answer.is_redirect:
+        assert urljoin(address, answer.headers["location"]) == "https://proxy.example/agents/ui/"
+    else:
+        base = re.search('<base href="([^"]*)">', answer.text)
+        assert base
+        assert urljoin(address, base[1]) == "https://proxy.example/agents/ui/"
 
 
 def test_script_is_sent_packed_and_once(host: Served) -> None:

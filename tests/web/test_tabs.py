@@ -111,6 +111,26 @@ def test_request_that_is_not_answered_says_so_and_what_to_do(tab: Tab) -> None:
     assert read[:2] == wrote[:2] == [0, "timeout"]
     assert "try again" in read[2]
     assert "check before you ask again" in wrote[2]
+    page.route("**/silent", lambda route: route.fulfill(body="<!doctype html>Sign in", content_type="text/html"))
+    assert "Another program" in page.evaluate(script, "GET")[2]
+    page.route("**/silent", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>"))
+    status, _, told = page.evaluate(script, "GET")
+    assert (status, "Another program" in told) == (502, True)
+    tab.errors.clear()  # what the browser says of the second
+
+
+def test_page_that_loads_or_cannot_start_says_so(tab: Tab) -> None:
+    shown = (
+        "(element) => (document.getAnimations().forEach((each) => each.finish()), getComputedStyle(element).opacity)"
+    )
+    tab.page.route("**/app.js", lambda route: route.abort())
+    unstarted = tab.open("tools").locator("p", has_text="The script of this page has not run")
+    assert unstarted.evaluate(shown) == "1"
+    tab.page.unroute("**/app.js")
+    tab.page.route("**/tools", lambda route: None if "/ui/" not in route.request.url else route.continue_())
+    assert tab.open("tools").get_by_text("Loading…").evaluate(shown) == "1", "with little motion, too"
+    assert unstarted.count() == 0
+    tab.errors.clear()  # of the script that was not loaded
 
 
 def test_refused_edit_is_told_as_it_is_and_keeps_what_was_written(host: Served, tab: Tab) -> None:
@@ -131,15 +151,18 @@ def test_refused_edit_is_told_as_it_is_and_keeps_what_was_written(host: Served, 
 
 def test_decision_that_comes_too_late_says_that_somebody_else_has_decided(host: Served, tab: Tab) -> None:
     run = host.submit("buy", article="L-1")["run_id"]
-    page = tab.open(f"runs/{run}")
-    page.get_by_role("button", name="Approve").wait_for()
+    page = tab.open(f"runs/{run}?view=decisions")
+    page.get_by_text("Nobody has decided anything.").wait_for()
     page.route("**/journal?*", lambda route: route.abort())  # it does not hear of the other decision
     waiting = host.await_status(run, "waiting")["waiting"][0]
     at = {key: waiting[key] for key in ("strand", "n")}
     host.client.post(f"/runs/{run}/decide", json={"decision": "approve", "at": at})
     host.await_status(run, "completed")
     page.get_by_role("button", name="Approve").click()
-    page.get_by_text("Another person may have decided already").wait_for()
+    page.get_by_text("Your decision about order does not count").wait_for()
+    page.unroute("**/journal?*")
+    page.get_by_role("row", name="approve").wait_for()
+    page.get_by_text("Your decision about order does not count").wait_for()
     answer = host.client.post(f"/runs/{run}/decide", json={"decision": "deny", "at": at})
     assert (answer.status_code, answer.json()["kind"]) == (409, "already_decided")
     tab.errors[:] = [told for told in tab.errors if "409" not in told and "ERR_FAILED" not in told]

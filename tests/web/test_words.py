@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine_shim.web.bundle import STATIC
+from utools.builtin import builtin_tools
 
 CALLS = (
     re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"'),
@@ -53,6 +54,10 @@ def test_words_of_the_page_of_a_link_are_there_in_chinese(chinese: dict[str, str
         "It could not be decided",
     }
     assert not words - chinese.keys()
+
+
+def test_built_in_tools_are_described_in_chinese(chinese: dict[str, str]) -> None:
+    assert not {tool.description for tool in builtin_tools()} - chinese.keys()
 
 
 def test_words_of_a_set_are_there_in_chinese(chinese: dict[str, str]) -> None:

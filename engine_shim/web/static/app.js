@@ -45,7 +45,8 @@ function Shell({ me, onSignOut, onLanguage }) {
   const [place = "runs", ...below] = parts;
   const page = choosePage(place, below, query, me);
   useEffect(() => {
-    document.title = [...below.slice(0, 1), t(PLACES.find(([key]) => key === place)?.[1] ?? ""), "agent-core"].filter(Boolean).join(" · ");
+    const shown = place === "audit" && below[0] === "report" ? t("Report") : below[0];
+    document.title = [shown, t(PLACES.find(([key]) => key === place)?.[1] ?? ""), "agent-core"].filter(Boolean).join(" · ");
   }, [place, below.join("/"), language()]);
   return html`<a class="skip" href="#main" onClick=${skipToMain}>${t("Skip to the content")}</a>
     <header class="bar">
@@ -109,15 +110,19 @@ function Settings({ me, onSignOut, onLanguage }) {
   </details>`;
 }
 
+/** What a header can carry: no browser sends another token, such as one that was cut to "act_…". */
+const IN_HEADERS = /^[\x21-\x7e]+$/;
+
 function SignIn({ onDone, wasWrong }) {
   const [text, setText] = useState("");
   const { act, busy, error } = useAct(async () => {
+    if (!IN_HEADERS.test(text.trim())) throw new Error(t("The server does not know this token."));
     token.set(text.trim());
     try {
       await ask("me");
     } catch (problem) {
       token.forget();
-      throw problem;
+      throw problem.status === 401 ? new Error(t("The server does not know this token.")) : problem;
     }
     onDone();
   });
@@ -133,4 +138,6 @@ function SignIn({ onDone, wasWrong }) {
 
 setTheme(theme());
 startRouter();
-render(html`<${App} />`, document.getElementById("app"));
+const box = document.getElementById("app");
+box.replaceChildren();
+render(html`<${App} />`, box);

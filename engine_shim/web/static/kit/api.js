@@ -37,7 +37,7 @@ export async function ask(path, { method, body, headers = {}, signal, as = "json
   try {
     const response = await send(path, { method: wanted, body, headers, signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
     if (as === "text") return { text: await readText(response), response };
-    return response.status === 204 ? null : parseJson(await response.text());
+    return response.status === 204 ? null : readAnswer(await response.text());
   } catch (error) {
     if (timeout.aborted && !signal?.aborted && !(error instanceof Problem)) throw new Problem(0, { kind: "timeout", detail: describeTimeout(limit, wanted) });
     throw error instanceof TypeError ? unreachable() : error; // the connection broke in the middle of the answer
@@ -80,17 +80,30 @@ async function send(path, { method, body, headers, signal }) {
     throw unreachable();
   }
   if (response.ok) return response;
-  if (response.status === 401 && path !== "me") dispatchEvent(new Event(SIGNED_OUT));
+  if (response.status === 401 && path !== "me") {
+    dispatchEvent(new Event(SIGNED_OUT));
+    throw new Problem(401, { detail: t("The server does not know this token any more: sign in, and try again.") });
+  }
   throw new Problem(response.status, await readProblem(response));
 }
 
-/** The problem details of an answer; nothing of one that a proxy gave. */
+/** The problem details of an answer; of one that a proxy gave, that it did. */
 async function readProblem(response) {
   try {
     return parseJson(await response.text()) ?? {};
   } catch {
-    return {};
+    return foreign();
   }
 }
+
+function readAnswer(text) {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new Problem(0, foreign());
+  }
+}
+
+const foreign = () => ({ detail: t("Another program than agent-core has answered, such as a proxy that asks for a sign-in: load the page again.") });
 
 export { Problem };

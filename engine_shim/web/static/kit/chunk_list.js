@@ -1,4 +1,4 @@
-// A list of any length: what is far from the window has a height, and no content.
+// A list of any length: what is far from the window has a height, and no content. On paper all of it has.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 
@@ -14,11 +14,24 @@ export function ChunkList({ items, render, keyOf, estimate, focus = -1, onEnd, t
   const chunks = [];
   for (let from = 0; from < items.length; from += SIZE) chunks.push(items.slice(from, from + SIZE));
   const wanted = focus < 0 ? -1 : Math.floor(focus / SIZE);
+  const isPrinted = usePrinting();
   return html`<div class="chunks">
     ${chunks.map((chunk, at) => html`<${Chunk} key=${at} chunk=${chunk} at=${at} render=${render} keyOf=${keyOf} tag=${tag}
-      estimate=${estimate} isWanted=${at === wanted || (at === 0 && focus < 0)} start=${at * SIZE + 1} ...${rest} />`)}
+      estimate=${estimate} isWanted=${isPrinted || at === wanted || (at === 0 && focus < 0)} start=${at * SIZE + 1} ...${rest} />`)}
     ${onEnd && html`<${End} onEnd=${onEnd} length=${items.length} />`}
   </div>`;
+}
+
+/** Whether the page is being printed. */
+function usePrinting() {
+  const [isPrinted, setPrinted] = useState(false);
+  useEffect(() => {
+    const [begin, end] = [() => setPrinted(true), () => setPrinted(false)];
+    addEventListener("beforeprint", begin);
+    addEventListener("afterprint", end);
+    return () => (removeEventListener("beforeprint", begin), removeEventListener("afterprint", end));
+  }, []);
+  return isPrinted;
 }
 
 function Chunk({ chunk, at, render, keyOf, tag: Tag, estimate, isWanted, start, ...rest }) {

@@ -43,7 +43,7 @@ export function Failure({ error, again }) {
   const faults = (error.errors ?? []).filter((each) => each.message !== error.message);  // else the title says it
   return html`<${Notice} tone="bad" title=${show(error.message) + status}>
     ${faults.length > 0 && html`<ul>${faults.map((each) => html`<li><code>${show(each.where ?? "")}</code> ${show(each.message ?? "")}</li>`)}</ul>`}
-    ${again && html`<${Button} onClick=${again}>${t("Try again")}<//>`}
+    ${again && html`<div><${Button} onClick=${again}>${t("Try again")}<//></div>`}
   <//>`;
 }
 

@@ -2,8 +2,9 @@
 
 import { writeJson } from "./json.js";
 
-/** Control and direction characters, which would hide or turn what stands around them; line ends and tabs stay. */
-const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udfff]/gu;
+/** Control and direction characters, which would hide or turn what stands around them; line ends and tabs stay. So do
+ *  joiners between two letters of scripts that are written with them (Arabic to Mongolian), or within an emoji. */
+const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udfff]|(?<![\u0600-\u1cff\ufe0f\u{1f000}-\u{1faff}\u2190-\u2bff])[\u200c\u200d]|[\u200c\u200d](?![\u0600-\u1cff\u{1f000}-\u{1faff}\u2190-\u2bff])/gu;
 
 /** A text whose control and direction characters are written out, so that they neither hide nor turn anything. */
 export function show(text) {

@@ -17,9 +17,17 @@ function describeLossy({ text, read }) {
 
 /** The value of a JSON text that is to be sent as it was typed. An Error for what cannot be. */
 export function readJsonToSend(text) {
-  const { value, fault } = checkDigits(parseJson(text));
+  const { value, fault } = checkDigits(parseTyped(text));
   if (fault) throw new Error(fault);
   return value;
+}
+
+function parseTyped(text) {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new Error(t("This is not JSON: {why}", { why: error.message }));
+  }
 }
 
 /** The same for a text that has to be an object. */

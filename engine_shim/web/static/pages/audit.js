@@ -1,6 +1,7 @@
 // Verify and replay many runs, as they are or as another policy would have judged them.
 
 import { html, useState } from "../vendor/preact.js";
+import { sameJson } from "../kit/json.js";
 import { Button, Failure, Notice } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
 import { count, number, t } from "../kit/words.js";
@@ -41,6 +42,7 @@ export function AuditPage({ query }) {
       <${Button} disabled=${!isAtWork} onClick=${stopAudit}>${t("Stop")}<//>
       ${job && html`<${Progress} job=${job} />`}
     </div>
+    ${job && !sameJson([job.filters, job.policy], [filters, policy]) && html`<${Notice} tone="wait" live title=${t("What is below was checked with other filters or another policy: verify and replay again for those above.")} />`}
     ${job && html`<${Found} job=${job} verdict=${verdict} onVerdict=${(chosen) => move({ verdict: chosen })} />`}`;
 }
 

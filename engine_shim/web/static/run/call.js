@@ -23,7 +23,7 @@ export function Call({ call, context }) {
       ${call.cached && html`<${Badge} word="kept answer" tone="plain" />`}
       ${isNumber(call.seconds) && html`<span class="soft">${duration(call.seconds)}</span>`}
     </p>
-    ${call.args !== null && html`<${Part} label=${t("arguments")} value=${call.args ?? {}} />`}
+    ${call.args !== null && html`<${Part} label=${t("arguments")} value=${call.args ?? {}} open=${Boolean(call.waits && context.decide)} />`}
     ${call.origins && html`<${Part} label=${t("where from")} value=${describeOrigins(call.origins)} />`}
     ${call.message && call.verdict === "refuse" && html`<div class="why bad"><p><${Badge} word=${call.reason ?? "refused"} tone="bad" /> ${t("the judge refuses")}</p><p class="why-text">${show(call.message)}</p></div>`}
     ${call.doubt && html`<p class="why wait">${show(call.doubt)}</p>`}

@@ -3,7 +3,8 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ask, Problem } from "../kit/api.js";
 import { writeJson } from "../kit/json.js";
-import { announce, Button, Failure, Field, useAct } from "../kit/parts.js";
+import { announce, Button, Failure, Field, Notice, useAct } from "../kit/parts.js";
+import { show } from "../kit/text.js";
 import { readJsonToSend, readObjectToSend } from "../kit/typed.js";
 import { t } from "../kit/words.js";
 
@@ -12,31 +13,47 @@ const OF_DOUBT = [["retry", "Try again", "main"], ["skip", "Skip", "plain"], ["f
 
 const FORMS = new Set(["deny", "edit", "done"]);
 
-/** The buttons of a waiting call. `me` says whether the user may; `onDecided` is called with the run after a decision. */
-export function Decide({ run, call, me, onDecided }) {
+/** The buttons of a waiting call. `me` says whether the user may; `onDecided` is called after a decision, and `onTooLate`
+ *  with the tool after one that another decision, or the end of the run, came before: the call may be gone then. */
+export function Decide({ run, call, me, onDecided, onTooLate }) {
   const [form, setForm] = useState(null);
   const mayDecide = me.scopes.includes("decide");
   const { act, busy, error } = useAct(async (decision, more = {}) => {
     const at = { strand: call.waits.strand, n: call.waits.n };
-    onDecided(await ask(`runs/${encodeURIComponent(run)}/decide?wait=false`, { body: { decision, at, ...more } }));
+    onTooLate(null);
+    try {
+      await ask(`runs/${encodeURIComponent(run)}/decide?wait=false`, { body: { decision, at, ...more } });
+    } catch (problem) {
+      if (isTooLate(problem)) onTooLate(call.tool);
+      throw problem;
+    }
+    onDecided();
     announce(t("Decided"));
     setForm(null);
   });
   const choose = (decision) => (FORMS.has(decision) ? setForm(form === decision ? null : decision) : act(decision));
   const buttons = call.reason === "in_doubt" ? OF_DOUBT : OF_APPROVAL;
-  const wasDecided = error instanceof Problem && error.kind === "already_decided";
-  const isRefused = error instanceof Problem && !wasDecided && [409, 422].includes(error.status);
+  const isRefused = error instanceof Problem && !isTooLate(error) && [409, 422].includes(error.status);
   return html`<div class="decide" role="group" aria-label=${t("Decide about {tool}", { tool: call.tool })}>
     <div class="row">${buttons.map(([decision, label, kind]) => html`<${Button} key=${decision} kind=${kind} busy=${busy && form === null} disabled=${!mayDecide}
-      title=${mayDecide ? undefined : t("Your token lacks the scope “decide”.")} aria-expanded=${FORMS.has(decision) ? form === decision : undefined}
+      aria-expanded=${FORMS.has(decision) ? form === decision : undefined}
       onClick=${() => choose(decision)}>${t(label)}<//>`)}</div>
+    ${!mayDecide && html`<p class="help">${t("Your token lacks the scope {scope}.", { scope: "decide" })}</p>`}
     ${form === "deny" && html`<${Deny} busy=${busy} onDeny=${(message) => act("deny", message ? { message } : {})} />`}
     ${form === "edit" && html`<${Edit} args=${call.args} busy=${busy} onEdit=${(args) => act("edit", { args })} />`}
     ${form === "done" && html`<${Done} busy=${busy} onDone=${(output) => act("done", { output })} />`}
-    ${wasDecided && html`<p class="help">${t("Another person may have decided already; the decision that counts is shown above.")}</p>`}
     ${isRefused && html`<p class="help">${t("Your decision was refused; the call still waits, and your text is still here.")}</p>`}
-    <${Failure} error=${error} />
+    <${Failure} error=${isTooLate(error) ? null : error} />
   </div>`;
+}
+
+const isTooLate = (error) => error instanceof Problem && error.kind === "already_decided";
+
+/** That a decision about a call of `tool` came too late; nothing for null. */
+export function TooLate({ tool }) {
+  if (tool === null) return null;
+  return html`<${Notice} tone="bad" title=${show(t("Your decision about {tool} does not count: another one came before it, or the run has ended.", { tool }))}>
+    <p>${t("The tab “Decisions” of the run says who decided what.")}</p><//>`;
 }
 
 /** The field that has the focus once it is there. */

@@ -10,7 +10,7 @@ const TONES = { approve: "good", edit: "good", retry: "good", resume: "good", de
 
 /** The decisions of a run, as a table. */
 export function Decisions({ decisions, hrefOf }) {
-  if (decisions.length === 0) return html`<p class="soft">${t("No person had to decide anything.")}</p>`;
+  if (decisions.length === 0) return html`<p class="soft">${t("Nobody has decided anything.")}</p>`;
   return html`<div class="scroll-x"><table class="table">
     <thead><tr><th>${t("When")}</th><th>${t("Who")}</th><th>${t("Decision")}</th><th>${t("About")}</th></tr></thead>
     <tbody>${decisions.map((each) => html`<tr>

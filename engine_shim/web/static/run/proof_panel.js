@@ -4,13 +4,13 @@ import { html, useState } from "../vendor/preact.js";
 import { ask, LONG_S, Problem } from "../kit/api.js";
 import { Badge, Button, Failure, Notice, useAct } from "../kit/parts.js";
 import { show } from "../kit/text.js";
-import { number, t } from "../kit/words.js";
+import { count, t } from "../kit/words.js";
 import { readJournal, verifyJournal } from "../proof/journal.js";
 import { Proof } from "./proof.js";
 import { isBroken, sayWhatServerSays } from "./seal.js";
 
 /** The proof of a run. `onBad` is told the records that are not what was written. */
-export function ProofPanel({ run, live, onBad, hrefOf }) {
+export function ProofPanel({ run, onBad, hrefOf }) {
   const [own, setOwn] = useState(null);
   const path = `runs/${encodeURIComponent(run)}`;
   const verify = useAct(async () => {
@@ -50,11 +50,11 @@ async function verifyHere(path) {
 const CONTENTS = { encrypted: "Its contents are encrypted, and cannot be read here.", erased: "Its contents were erased." };
 
 function Verified({ verdict, hrefOf }) {
-  const { ok, complete, head, count, first_bad: firstBad, why, seal, contents } = verdict;
+  const { ok, complete, head, count: records, first_bad: firstBad, why, seal, contents } = verdict;
   const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok);
   const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : t("The records are whole so far, and not finished.");
   return html`<${Notice} tone=${ok ? "good" : isBad ? "bad" : "wait"} title=${title} live=${true}>
-    <p>${!CONTENTS[contents] && html`<${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} />`} ${t("{n} records", { n: number(count) })}</p>
+    <p>${!CONTENTS[contents] && html`<${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} />`} ${count(records, "{n} record", "{n} records")}</p>
     <p class="head-line">${t("head")} <code>${head}</code></p>
     <p>${t("seal")}: ${show(sayWhatServerSays(seal))}</p>
     ${CONTENTS[contents] && html`<p>${t(CONTENTS[contents])}</p>`}
@@ -67,7 +67,7 @@ function Replayed({ replay, hrefOf }) {
   const good = outcome === "identical";
   return html`<${Notice} tone=${good ? "good" : outcome === "unfinished" || outcome === "erased" ? "wait" : "bad"} live=${true}
     title=${good ? t("The replay is identical: every decision came out the same.") : t(outcome)}>
-    <p>${t("{n} steps replayed", { n: number(steps) })}</p>
+    <p>${count(steps, "{n} step replayed", "{n} steps replayed")}</p>
     ${divergence && html`<p class="fault"><a href=${hrefOf(divergence)}>${show(`${divergence.strand}:${divergence.n}`)}</a> ${show(why ?? "")}</p>`}
     ${!divergence && why && html`<p>${show(why)}</p>`}
   <//>`;

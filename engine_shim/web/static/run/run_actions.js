@@ -13,7 +13,7 @@ const pathOf = (run) => `runs/${encodeURIComponent(run)}`;
 export function RunActions({ run, me, status, isTurn, onChange }) {
   const [dialog, setDialog] = useState(null);
   const mayRun = me.scopes.includes("run");
-  const title = mayRun ? undefined : t("Your token lacks the scope “run”.");
+  const title = mayRun ? undefined : t("Your token lacks the scope {scope}.", { scope: "run" });
   const { act, busy, error } = useAct(async (verb) => {
     await ask(`${pathOf(run)}/${verb}`, { method: "POST" });
     onChange();

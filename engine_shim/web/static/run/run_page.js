@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
 import { sameJson } from "../kit/json.js";
 import { Badge, Failure, Guard, Loading, Notice, Tabs } from "../kit/parts.js";
 import { go, link } from "../kit/router.js";
+import { useTypedText } from "../kit/typed_text.js";
 import { Answer, Block } from "../kit/value.js";
 import { show } from "../kit/text.js";
 import { count, t } from "../kit/words.js";
@@ -11,7 +12,7 @@ import { Aside } from "./aside.js";
 import { Budgets } from "./budgets.js";
 import { Call } from "./call.js";
 import { ChoiceBar, ChoiceButton, Tick, useChoice } from "./choose_records.js";
-import { Decide } from "./decide.js";
+import { Decide, TooLate } from "./decide.js";
 import { Decisions } from "./decisions.js";
 import { Facts } from "./facts.js";
 import { FlowGraph } from "./flow_graph.js";
@@ -27,6 +28,7 @@ import { WhatIf } from "./what_if.js";
 
 const TABS = [["steps", "Steps"], ["graph", "Graph"], ["time", "Time"], ["decisions", "Decisions"], ["result", "Result"], ["proof", "Proof"], ["what-if", "What if"]];
 const NONE = new Set();
+const TYPING_MS = 200;
 /** How wide a graph may be beside the steps, in pixels. */
 const SIDE = 276;
 
@@ -40,7 +42,7 @@ function Run({ run, query, me }) {
   const live = useLiveRun(run);
   const reading = useReading(live.rows);
   const [bad, setBad] = useState(NONE);
-  if (live.error && live.rows.length === 0) return html`<${Failure} error=${live.error} again=${live.refresh} />`;
+  if (live.error && live.rows.length === 0) return html`<${Unread} run=${run} live=${live} />`;
   if (live.text === "" && live.view === null) return html`<${Loading} />`;
   const status = live.view?.status ?? reading.summary.status;
   const place = (more) => link(["runs", run], { ...Object.fromEntries(query), ...more });
@@ -62,19 +64,27 @@ function Run({ run, query, me }) {
   </div>`;
 }
 
+/** A run of which no record can be read here: that it can be proven all the same is what its records are kept for. */
+function Unread({ run, live }) {
+  const hrefOf = ({ strand, n }) => link(["runs", run], { at: `${strand}:${n}` });
+  if (live.error.kind !== "unreadable") return html`<${Failure} error=${live.error} again=${live.refresh} />`;
+  return html`<div class="stack"><${Failure} error=${live.error} /><${ProofPanel} run=${run} onBad=${() => null} hrefOf=${hrefOf} /></div>`;
+}
+
 function Head({ run, me, live, reading, status }) {
   const { summary } = reading;
   const workflow = live.view?.workflow ?? summary.workflow;
+  const home = live.view?.agent ? live.view.conversation && link(["chat", live.view.conversation]) : workflow && link(["workflows", workflow]);
   return html`<header class="run-head">
     <div class="page-head">
-      <h1>${workflow ? html`<a class="plain-link" href=${link(["workflows", workflow])}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
+      <h1>${home ? html`<a class="plain-link" href=${home}>${show(summary.name)}</a>` : show(summary.name)} <${Badge} word=${status} /></h1>
       <${RunActions} run=${run} me=${me} status=${status} isTurn=${workflow === null} onChange=${live.refresh} />
     </div>
     ${!live.connected && html`<${Notice} tone="wait" live=${true}>${t("The connection is lost; reconnecting…")}<//>`}
     ${live.error && html`<${Failure} error=${live.error} again=${live.refresh} />`}
     ${live.text === "" && !["pending", "running"].includes(status) && html`<${Notice} tone="bad" title=${t("There are no records of this run.")} />`}
     ${live.faults.length > 0 && html`<${Notice} tone="bad" title=${t("Some of these records differ from what was written: “Proof” says which.")} />`}
-    ${summary.error && html`<${Notice} tone="bad" title=${show(summary.error.kind ?? t("failed"))}><p>${show(summary.error.message ?? "")}</p><//>`}
+    ${summary.error && html`<${Notice} tone="bad" title=${show(t(summary.error.kind ?? "failed"))}><p>${summary.error.where && html`<code>${show(summary.error.where)}</code>: `}${show(summary.error.message ?? "")}</p><//>`}
     ${summary.answer !== null && html`<div class="answer"><p class="part-label">${summary.answers > 1 ? t("last answer") : t("answer")}</p>
       <${Answer} value=${summary.answer} /></div>`}
   </header>`;
@@ -82,9 +92,13 @@ function Head({ run, me, live, reading, status }) {
 
 /** The nodes that wait for a time or a signal. */
 function OpenWaits({ run, me, live, reading }) {
-  if (reading.waits.length === 0) return null;
-  const context = { signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} />` };
-  return html`<section class="open-calls" aria-label=${t("Waiting for a time or a signal")}>
+  const [refused, setRefused] = useState(null);
+  const isGone = refused !== null && !reading.waits.some(({ awaits }) => awaits.strand === refused.strand && awaits.n === refused.n);
+  const told = isGone && html`<${Notice} tone="bad" title=${show(t("The signal {name} was not sent.", { name: refused.signal }))}><p>${show(refused.why)}</p><//>`;
+  if (reading.waits.length === 0) return told;
+  const note = (call) => (error) => (setRefused({ ...call.awaits, why: error.message }), live.refresh());
+  const context = { signal: (call) => html`<${SendSignal} run=${run} me=${me} name=${call.awaits.signal} onSent=${live.refresh} onRefused=${note(call)} />` };
+  return html`${told}<section class="open-calls" aria-label=${t("Waiting for a time or a signal")}>
     <h2>${count(reading.waits.length, "{n} node waits for a time or a signal", "{n} nodes wait for a time or a signal")}</h2>
     ${reading.waits.map((call) => html`<${Call} key=${`${call.awaits.strand}:${call.awaits.n}`} call=${call} context=${context} />`)}
   </section>`;
@@ -92,17 +106,21 @@ function OpenWaits({ run, me, live, reading }) {
 
 /** The calls that wait for a person, before all else. */
 function OpenCalls({ run, me, live, reading }) {
-  if (reading.open.length === 0) return null;
-  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} />` };
-  return html`<section class="open-calls" aria-label=${t("Waiting for a decision")}>
+  const [late, setLate] = useState(null);
+  const onTooLate = (tool) => (setLate(tool), tool !== null && live.refresh());
+  if (reading.open.length === 0) return html`<${TooLate} tool=${late} />`;
+  const context = { decide: (call) => html`<${Decide} run=${run} me=${me} call=${call} onDecided=${live.refresh} onTooLate=${onTooLate} />` };
+  return html`<${TooLate} tool=${late} /><section class="open-calls" aria-label=${t("Waiting for a decision")}>
     <h2>${count(reading.open.length, "{n} call waits for a decision", "{n} calls wait for a decision")}</h2>
     ${reading.open.map((call) => html`<${Call} key=${`${call.waits.strand}:${call.waits.n}`} call=${call} context=${context} />`)}
   </section>`;
 }
 
-function View({ run, me, live, reading, query, place, status, bad, setBad }) {
-  const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null });
-  switch (query.get("view") ?? "steps") {
+function View({ run, me, live, reading, query, place, bad, setBad }) {
+  const view = query.get("view") ?? "steps";
+  const filter = view === "steps" ? {} : { node: null, only: null, text: null }; // it may hide the step that another view leads to
+  const hrefOf = ({ strand, n }) => place({ at: `${strand}:${n}`, view: null, ...filter });
+  switch (view) {
     case "graph":
       return html`<${WholeGraph} reading=${reading} query=${query} place=${place} />`;
     case "time":
@@ -112,7 +130,7 @@ function View({ run, me, live, reading, query, place, status, bad, setBad }) {
     case "result":
       return html`<${Result} view=${live.view} summary=${reading.summary} />`;
     case "proof":
-      return html`<${ProofPanel} run=${run} live=${live} status=${status} onBad=${setBad} hrefOf=${hrefOf} />`;
+      return html`<${ProofPanel} run=${run} onBad=${setBad} hrefOf=${hrefOf} />`;
     case "what-if":
       return html`<${WhatIf} run=${run} rows=${live.rows} hrefOf=${hrefOf} />`;
     default:
@@ -171,12 +189,7 @@ function Steps({ run, me, live, reading, query, place, hrefOf, bad }) {
 }
 
 function Filter({ filter, place, shown, all, children }) {
-  const [text, setText] = useState(filter.text);
-  useEffect(() => {
-    if (text === filter.text) return undefined;
-    const timer = setTimeout(() => go(place({ text: text || null, at: null }), { replace: true }), 200);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const [text, setText] = useTypedText(filter.text, (typed) => go(place({ text: typed, at: null }), { replace: true }), TYPING_MS);
   const isFiltered = filter.node || filter.only || filter.text;
   return html`<div class="filter row" role="search" aria-label=${t("Filter of the steps")}>
     <input type="search" class="grow" aria-label=${t("Text in the steps")} placeholder=${t("Text in the steps")} value=${text} onInput=${(event) => setText(event.target.value)} />

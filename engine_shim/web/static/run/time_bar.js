@@ -5,7 +5,7 @@ import { show } from "../kit/text.js";
 import { duration, number, t } from "../kit/words.js";
 
 const MOST = 400;
-const KINDS = { model: "model", tool: "tool", failed: "failed", wait: "waits for a person" };
+const KINDS = { model: "model", tool: "tool", failed: "failed", wait: "waits" };
 
 /** The spans of a run on lanes. A click on one goes to its step. */
 export function TimeBar({ spans, hrefOf }) {

@@ -1,9 +1,10 @@
 // The filters above a list of runs.
 
-import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { html, useState } from "../../vendor/preact.js";
 import { ask } from "../../kit/api.js";
 import { Button, Field, useAnswer } from "../../kit/parts.js";
 import { onOneLine } from "../../kit/text.js";
+import { useTypedText } from "../../kit/typed_text.js";
 import { t } from "../../kit/words.js";
 import { countFilters, REASONS, STATUSES } from "./filters.js";
 
@@ -46,16 +47,7 @@ function useKnown() {
 
 /** A text that is looked for once nobody types any more. */
 function TextFilter({ text, onText }) {
-  const [typed, setTyped] = useState(text);
-  const sent = useRef(text);
-  useEffect(() => {
-    if (text !== sent.current) setTyped((sent.current = text));
-  }, [text]);
-  const send = (value) => value !== sent.current && onText((sent.current = value));
-  useEffect(() => {
-    const timer = setTimeout(() => send(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const [typed, setTyped] = useTypedText(text, onText, TYPING_MS);
   return html`<${Field} label=${t("Text")} render=${(props) => html`<input ...${props} type="search" maxlength="200" value=${typed}
     placeholder=${t("anything recorded")} onInput=${(event) => setTyped(event.target.value)} />`} />`;
 }

@@ -19,14 +19,15 @@ export function nameOfRun(run) {
 /** A row of the list. `now` is the time that its age is told by. */
 export function RunRow({ run, now }) {
   const running = run.status === "running" || run.status === "pending";
-  const seconds = run.seconds ?? (running ? Math.max(0, (now - Date.parse(run.started_at)) / 1000) : null);
+  const lasts = Math.floor((now - Date.parse(run.started_at)) / 1000);
+  const seconds = run.seconds ?? (running && lasts >= 1 ? lasts : null);
   return html`<a class="run-row" href=${link(["runs", run.run_id])}>
     <span class="run-status"><${Badge} word=${run.status} /></span>
     <span class="run-name">${onOneLine(nameOfRun(run))}${run.agent ? html` <span class="soft">${t("agent")}</span>` : ""}</span>
     <span class="run-asked">${onOneLine(cut(run.asked ?? "", ASKED))}</span>
     <${Facts} run=${run} />
     <span class="run-tokens number">${run.tokens ? html`${number(run.tokens)}<span class="run-unit"> ${t("tokens")}</span>` : ""}</span>
-    <span class="run-seconds number">${duration(seconds === null ? null : running ? Math.floor(seconds) : seconds)}</span>
+    <span class="run-seconds number">${duration(seconds)}</span>
     <${Ago} at=${run.started_at} now=${now} />
   </a>`;
 }

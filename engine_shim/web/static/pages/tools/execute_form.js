@@ -42,6 +42,6 @@ function readArgs(text) {
   try {
     return { args: readObjectToSend(text), fault: "" };
   } catch (error) {
-    return { args: null, fault: error instanceof SyntaxError ? t("This is not JSON: {why}", { why: error.message }) : error.message };
+    return { args: null, fault: error.message };
   }
 }

@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { Button, Field, Notice } from "../../kit/parts.js";
 import { go, link } from "../../kit/router.js";
-import { cut, onOneLine, show } from "../../kit/text.js";
+import { cut, onOneLine } from "../../kit/text.js";
 import { count, t } from "../../kit/words.js";
 import { EFFECTS, Marks } from "./marks.js";
 
@@ -30,17 +30,19 @@ export function ToolList({ tools, query }) {
 }
 
 function Source({ source, tools }) {
-  return html`<section class="tool-source" aria-label=${show(source)}>
-    <h2>${source === "built in" ? t("built in") : onOneLine(source)} <span class="soft">${tools.length}</span></h2>
+  return html`<section class="tool-source" aria-label=${nameOf(source)}>
+    <h2>${nameOf(source)} <span class="soft">${tools.length}</span></h2>
     <ul>${tools.map((tool) => html`<li key=${tool.code}><${ToolRow} tool=${tool} /></li>`)}</ul>
   </section>`;
 }
+
+const nameOf = (source) => (source === "built in" ? t("built in") : onOneLine(source));
 
 function ToolRow({ tool }) {
   const users = (tool.used_by ?? []).length + (tool.agents ?? []).length;
   return html`<a class="tool-row" href=${link(["tools", tool.code])}>
     <code class="tool-code">${onOneLine(tool.code)}</code>
-    <span class="tool-about">${onOneLine(cut(tool.description.split("\n\n")[0], LINE))}</span>
+    <span class="tool-about">${onOneLine(cut(t(tool.description).split("\n\n")[0], LINE))}</span>
     <span class="tool-marks"><${Marks} tool=${tool} /></span>
     <span class="tool-users soft">${users > 0 ? count(users, "used once", "used by {n}") : ""}</span>
   </a>`;
@@ -48,7 +50,7 @@ function ToolRow({ tool }) {
 
 function fits(tool, text) {
   const users = (tool.used_by ?? []).map((each) => `${each.workflow} ${each.node}`);
-  const all = [tool.code, tool.description, tool.source ?? "", ...users, ...(tool.agents ?? [])];
+  const all = [tool.code, tool.description, t(tool.description), tool.source ?? "", ...users, ...(tool.agents ?? [])];
   return !text || all.some((each) => each.toLowerCase().includes(text));
 }
 

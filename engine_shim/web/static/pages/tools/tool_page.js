@@ -17,7 +17,7 @@ export function ToolPage({ tools, code, me }) {
   return html`${head}
     <div class="page-head"><h1><code>${onOneLine(tool.code)}</code></h1></div>
     <p class="row"><${Marks} tool=${tool} /><span class="soft">${t("from")} ${tool.source === "built in" ? t("built in") : onOneLine(tool.source ?? "")}</span></p>
-    <p class="tool-description">${show(tool.description)}</p>
+    <p class="tool-description">${show(t(tool.description))}</p>
     <section class="stack" aria-labelledby="tool-arguments"><h2 id="tool-arguments">${t("Arguments")}</h2><${Arguments} schema=${tool.config_schema} /></section>
     ${tool.output_schema && html`<section class="stack" aria-labelledby="tool-output"><h2 id="tool-output">${t("What it gives")}</h2><${Arguments} schema=${tool.output_schema} /></section>`}
     <section class="stack" aria-labelledby="tool-users"><h2 id="tool-users">${t("Who uses it")}</h2><${Users} tool=${tool} /></section>
