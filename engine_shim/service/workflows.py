@@ -20,10 +20,12 @@ log = logging.getLogger("engine_shim")
 
 
 class WorkflowNotFound(EngineError):
-    """The catalogue has no such workflow, or no such version of it; `why` is given for one that cannot be used here."""
+    """The catalogue has no such workflow, or no such version of it; `why` is given for one that cannot be used here.
+    `faults` are those for which no file is taken up."""
 
-    def __init__(self, name: str, known: list[str], *, why: str = "") -> None:
+    def __init__(self, name: str, known: list[str], *, why: str = "", faults: str = "") -> None:
         told = f"there is no workflow {name!r}; there are {', '.join(known) or 'none'}"
+        told += f"; new and changed files are not in use before these faults are mended: {faults}" if faults else ""
         super().__init__(f"the workflow {name!r} cannot be used: {why}" if why else told)
         self.name, self.why = name, why
 
@@ -41,6 +43,7 @@ class WorkflowCatalog:
         self.left_out: dict[str, tuple[Problem, ...]] = {}
         self._by_name: dict[str, dict[str, CheckedWorkflow]] = {}
         self._lock = Lock()
+        self._faults = ""
 
     def load(self) -> None:
         """Read the directory, if it has changed. DefinitionErrors for all faults of its files, which change nothing."""
@@ -69,6 +72,7 @@ class WorkflowCatalog:
                     log.warning("left out: the workflow %s: %s", path.name, "; ".join(map(str, own)))
                 else:
                     problems += own
+        self._faults = "; ".join(map(str, problems)).replace(f"{self._files.directory}/", "")
         refuse(problems)
         self._by_name, self.left_out = found, left_out
 
@@ -80,7 +84,8 @@ class WorkflowCatalog:
         if not versions or (version and version not in versions):
             if why := self.left_out.get(identity):
                 raise WorkflowNotFound(name, [], why="; ".join(f"{each.where}: {each.message}" for each in why))
-            raise WorkflowNotFound(name, [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys])
+            known = [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys]
+            raise WorkflowNotFound(name, known, faults=self._faults)
         return versions[version or next(iter(versions))]
 
     def list(self) -> Mapping[str, Mapping[str, CheckedWorkflow]]:

@@ -1,6 +1,7 @@
 """Runs over HTTP: handed in, waited for, listed, decided, stopped, forked, verified."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -302,8 +303,16 @@ def test_changed_directory_is_taken_up_and_a_fault_in_it_is_not(host: Served) ->
     assert host.submit("new")["outputs"]["echo"] == "new"
     file.write_text('{"id": "new", "nodes": [{"tool": "ech", "config": {"text": "broken"}}]}')
     assert host.submit("new")["outputs"]["echo"] == "new"
+    other = file.with_name("other.json")
+    other.write_text('{"id": "other", "nodes": [{"tool": "echo", "config": {"text": "other"}}]}')
+    told = fault_of(host.client.post("/workflows/other/runs", json={}), 404)["detail"]
+    assert re.search(
+        r"not in use before these faults are mended: new\.json:1: nodes/0 \(ech\)/tool: no tool is called 'ech'", told
+    )
     file.unlink()
-    fault_of(host.client.post("/workflows/new/runs", json={}), 404)
+    assert "faults" not in fault_of(host.client.post("/workflows/new/runs", json={}), 404)["detail"]
+    assert host.submit("other")["outputs"]["echo"] == "other"
+    other.unlink()
 
 
 def test_tool_is_executed_by_itself_as_a_recorded_run(host: Served) -> None:
