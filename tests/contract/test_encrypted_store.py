@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -551,9 +552,12 @@ def test_a_file_is_the_key_of_one_store(store: DatabaseRunStore, key: Path, tmp_
     run_some(store, "r")
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     with closing(open_store(tmp_path / "second.db")) as second:
-        second.contents.want()
-        with pytest.raises(DefinitionError, match=r"is the key of the store .*; give each store a key of its own"):
+        why = r"is the key of the store .*, and this is a new one; give each store a key of its own"
+        with pytest.raises(DefinitionError, match=why):
+            second.contents.want()
+        with pytest.raises(DefinitionError, match=r"give each store a key of its own"):
             run_some(second, "r")
+        assert second.entries() == []
 
 
 def test_a_link_to_a_key_stays_one_and_what_a_dead_writer_left_is_destroyed(
@@ -657,10 +661,10 @@ def test_an_operator_key_that_cannot_be_used_is_explained(
 ) -> None:
     monkeypatch.setenv(VARIABLE, given)
     store = reopen()
-    store.contents.want()
-    with pytest.raises((DefinitionError, JournalError), match=why):
-        run_some(store, "r")
-    assert store.journal.load("r") == {}
+    for act in (store.contents.want, partial(run_some, store, "r")):
+        with pytest.raises((DefinitionError, JournalError), match=why):
+            act()
+    assert (store.journal.load("r"), store.entries()) == ({}, [])
 
 
 # ── files of single runs ─────────────────────────────────────────────────────────────────────────
