@@ -14,6 +14,7 @@ from typing import BinaryIO, Final, Protocol
 from agent_core.encryption.record_cipher import KEY_BYTES, check_installed, decrypt, encrypt
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.evidence.key_files import COMMAND, call_command, replace_text
+from utools.files.atomic import locked
 
 VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
 _STORE: Final = "store "
@@ -125,9 +126,7 @@ class FileKey:
 
     def wrap(self, key: bytes) -> bytes:
         own = self._read()[0]
-        if not self._is_bound():
-            self._write((own,))
-        return _wrap(own, key)
+        return _wrap(own if self._is_bound() else self._bind(), key)
 
     def unwrap(self, wrapped: bytes) -> bytes:
         return _unwrap(self._read(), wrapped, f"{self.path} ({self.variable})")
@@ -143,6 +142,17 @@ class FileKey:
         if len(keys) > needed:
             self._write(keys[:needed])
         return ""
+
+    def _bind(self) -> bytes:
+        """Make the file the key of this store, and return it. DefinitionError where another store is first."""
+        try:
+            with locked(self.path.resolve().parent):
+                own = self._read()[0]
+                if not self._is_bound():
+                    self._write((own,))
+                return own
+        except OSError as error:
+            raise DefinitionError(f"cannot be locked: {error.strerror or error}", where=self.where) from error
 
     def _is_bound(self) -> bool:
         return self.path.read_text("ascii").startswith(_STORE)

@@ -48,6 +48,7 @@ from utools.calls.store_encrypted import EncryptedCallStore
 from utools.calls.store_memory import MemoryCallStore
 from utools.context.store_encrypted import EncryptedContextStore, subject_of
 from utools.context.store_memory import MemoryContextStore
+from utools.files.atomic import locked
 
 pytestmark = needs("cryptography")
 VARIABLE = "AGENT_CORE_ENCRYPTION_KEY"
@@ -558,6 +559,18 @@ def test_a_file_is_the_key_of_one_store(store: DatabaseRunStore, key: Path, tmp_
         with pytest.raises(DefinitionError, match=r"give each store a key of its own"):
             run_some(second, "r")
         assert second.entries() == []
+
+
+def test_of_two_stores_that_first_use_a_key_at_once_one_gets_it(key: Path) -> None:
+    with ThreadPoolExecutor(1) as other:
+        with locked(key.parent):
+            late = other.submit(FileKey(key, "late").wrap, bytes(32))
+            while not late.running():
+                pass
+            FileKey(key, "first")._write((base64.b64decode(key.read_text()),))
+        with pytest.raises(DefinitionError, match=r"is the key of the store first, and this is late"):
+            late.result()
+    assert FileKey(key, "first").wrap(bytes(32))
 
 
 def test_a_link_to_a_key_stays_one_and_what_a_dead_writer_left_is_destroyed(
