@@ -87,6 +87,11 @@ class ContentKeys:
         if found := self.database.rows("store_keys", _CURRENT):
             key.unwrap(bytes(found[0][1]))
 
+    def check_open(self) -> None:
+        """Unreadable for a store that is encrypted by a key which is not named here."""
+        if self.is_encrypted and not self.has_key:
+            raise Unreadable(self.database.name, erased=False, kind="the store", variable=self.variable)
+
     @property
     def has_key(self) -> bool:
         """Whether the operator's key of the store is named."""
@@ -153,7 +158,7 @@ class ContentKeys:
             return text
         key = self.find(subject)
         if key == CLOSED and (not self.has_key or self.database.rows("content_keys", _IS_THERE, subject)):
-            raise Unreadable(subject, erased=False)
+            raise Unreadable(subject, erased=False, variable=self.variable)
         if key in (CLOSED, ERASED):
             return None
         try:

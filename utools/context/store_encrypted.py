@@ -69,6 +69,11 @@ class EncryptedContextStore:
         return self._cipher.decrypt_text(subject_of(session), _KEY, text)
 
 
+def is_encrypted(turn: Turn) -> bool:
+    """Return whether a turn is one as this store holds it below, read without its key."""
+    return len(turn) == 1 and turn[0].keys() == {_KEY}
+
+
 def subject_of(session: str) -> str:
     """Return whose key encrypts the conversation of a session."""
     return f"conversation:{session}"
