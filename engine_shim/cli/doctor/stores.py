@@ -92,6 +92,8 @@ def judge_file(part: str, found: Probe, layout: Layout, other: str) -> Finding:
             return Finding(part, "ok", f"{found.path}: made when it is first needed", facts=found.facts)
         return Finding(part, "problem", f"{found.path} cannot be made: its directory is read-only", other, found.facts)
     text = f"{found.path}, {output.size(found.size or 0)}, layout {found.version}"
+    if found.is_full:
+        return Finding(part, "problem", f"{text}; its disk is full", "make room on it", found.facts)
     if found.locked:
         return Finding(part, "warning", f"{text}; it cannot be written just now: {found.locked}", facts=found.facts)
     if not found.can_write:

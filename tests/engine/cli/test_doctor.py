@@ -392,6 +392,9 @@ def test_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert (told.status, "it cannot be written" in told.message) == ("problem", True)
     told = judge_file("store", Probe(tmp_path / "none.db"), LAYOUT, "--store names another")
     assert (told.status, "its directory is read-only" in told.message) == ("problem", True)
+    full = Probe(tmp_path / "runs.db", size=4096, version=LAYOUT.version, can_write=True, is_full=True)
+    told = judge_file("store", full, LAYOUT, "--store names another")
+    assert (told.status, "its disk is full" in told.message) == ("problem", True)
 
 
 def test_conversations_are_counted(cli: Cli, write: Write) -> None:
