@@ -220,9 +220,7 @@ def test_server_with_tokens_asks_for_them(tmp_path: Path) -> None:
 def test_what_to_choose_instead_is_the_port_or_the_address() -> None:
     with _listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(
-            typer.BadParameter, match=rf"{port}: Address already in use; choose another port"
-        ):
+        with pytest.raises(typer.BadParameter, match=rf"{port}: Address already in use; choose another port"):
             _listen("127.0.0.1", port)
     with pytest.raises(typer.BadParameter, match=r"choose an address of this machine by --host$"):
         _listen("192.0.2.1", 0)
