@@ -31,8 +31,7 @@ from engine_shim.store.conversations import find_newest_turn
 from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store import ContextStore
-from utools.context.store_encrypted import is_encrypted, subject_of
-from utools.context.turns import Message, Turn
+from utools.context.turns import Message, Turn, is_encrypted
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
 
@@ -143,6 +142,8 @@ class HostConversations:
         """Return the stored turns, oldest first. Unreadable without the key that they are encrypted by."""
         turns = await self.store.turns(conversation)
         if any(map(is_encrypted, turns)):
+            from utools.context.store_encrypted import subject_of
+
             raise Unreadable(subject_of(conversation), erased=False)
         return turns
 
