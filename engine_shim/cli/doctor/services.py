@@ -66,6 +66,9 @@ def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
         return Finding("Temporal", "problem", f"{ENGINE} is {engine!r}", "set it to process or temporal, or unset it")
     if engine != "temporal" and "temporal" not in config.model_fields_set:
         return Finding("Temporal", "ok", "not used: each run is driven by the process that begins it")
+    if engine == "temporal" and config.encrypt:
+        message = "the history of Temporal would hold the records of an encrypted store in the clear"
+        return Finding("Temporal", "problem", message, "leave `encrypt` or `engine` out")
     try:
         TemporalConfig(address=address)
     except ValidationError:

@@ -209,6 +209,7 @@ def test_variable_with_a_bad_value_is_told_by_its_name(cli: Cli, monkeypatch: py
     monkeypatch.setenv("AGENT_CORE_ENGINE", "temporal")
     monkeypatch.setenv("TEMPORAL_ADDRESS", "here")
     assert check_temporal(HostConfig()).message == "TEMPORAL_ADDRESS is 'here'"
+    assert "in the clear" in check_temporal(HostConfig(encrypt=True)).message
     with pytest.raises(DefinitionError, match=r"AGENT_CORE_PUBLIC_KEYS: nope\.pub: cannot be read"):
         list(check_journal_keys())
 
