@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from utools.lazy_menu import lazy_menu
+try:
+    from utools.lazy_menu import lazy_menu
+except ModuleNotFoundError as error:
+    if error.name != "utools.lazy_menu":
+        raise
+    import utools
+
+    raise ImportError(f"{utools.__file__} hides the package utools, which agent-core needs: rename it") from None
 
 if TYPE_CHECKING:
     from agent_core.audit.repeats import MadeWrite as MadeWrite

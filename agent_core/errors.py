@@ -77,15 +77,23 @@ class Damaged(JournalError):
         self.path, self.n = path, n
 
 
+_CONVERSATION = "conversation:"
+"""How the names of conversations begin, among those of what is encrypted."""
+
+
 class Unreadable(JournalError):
     """The records of a run were erased, or are encrypted by a key that is not here. They can still be verified.
 
     What to do: set AGENT_CORE_ENCRYPTION_KEY to the key of the store; what was erased cannot be had again.
     """
 
-    def __init__(self, run: str, *, erased: bool) -> None:
-        key = "it is encrypted: set AGENT_CORE_ENCRYPTION_KEY to the key of its store"
-        super().__init__(f"run {run!r} cannot be read: {'it was erased' if erased else key}")
+    def __init__(
+        self, run: str, *, erased: bool, kind: str = "run", variable: str = "AGENT_CORE_ENCRYPTION_KEY"
+    ) -> None:
+        if run.startswith(_CONVERSATION):
+            kind, run = "conversation", run.removeprefix(_CONVERSATION)
+        key = f"it is encrypted: set {variable} to the key of its store"
+        super().__init__(f"{kind} {run!r} cannot be read: {'it was erased' if erased else key}")
         self.erased = erased
 
 

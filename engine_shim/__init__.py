@@ -1,10 +1,10 @@
 """Workflows: definitions, their graph, their runs, and the command line."""
 
-from typing import TYPE_CHECKING
-
-from utools.lazy_menu import lazy_menu
-
+TYPE_CHECKING = False  # that of `typing`, which takes long: a command hears Ctrl-C only once this module is there
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from engine_shim.builder.builder import AgentBuilder as AgentBuilder
     from engine_shim.builder.execution import Execution as Execution
     from engine_shim.builder.graph import AgentGraph as AgentGraph
@@ -86,4 +86,21 @@ HOMES = {
 }
 """The public names, each imported from its module when it is first used: a command loads what it needs."""
 __all__ = list(HOMES)
-__getattr__, __dir__ = lazy_menu(__name__, HOMES)
+
+
+def __getattr__(name: str) -> "Any":
+    return _open_menu()[0](name)
+
+
+def __dir__() -> "list[str]":
+    return _open_menu()[1]()
+
+
+def _open_menu() -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    try:
+        from utools.lazy_menu import lazy_menu
+    except ModuleNotFoundError:
+        import agent_core  # noqa: F401  # raises: its error names a module of the user's own that hides utools
+
+        raise
+    return lazy_menu(__name__, HOMES)

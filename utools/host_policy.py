@@ -83,7 +83,9 @@ class HostPolicy:
         for name, value in preset.items():
             schema["properties"][name] = narrow_schema(schema["properties"][name], value)
         schema["required"] = [name for name in schema.get("required", ()) if name not in preset]
-        return replace(tool, config_schema=schema, effect=_bind_effect(tool, preset), execute=_fill(tool, preset))
+        effect = _bind_effect(tool, preset)
+        cache = None if effect in ("write", "nested") else tool.cache
+        return replace(tool, config_schema=schema, effect=effect, cache=cache, execute=_fill(tool, preset))
 
     def describe_preset(self, code: str, key: str) -> str:
         """Return what to add to the fault of a definition's value; empty where the host presets nothing."""

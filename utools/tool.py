@@ -172,7 +172,7 @@ class Tool:
         idempotent: Whether the same call may be made twice without harm.
         output_schema: A JSON Schema of what it gives; None for anything.
         foreign: Whether the schema is taken as it is written, where it comes from elsewhere.
-        cache: `{"ttl": seconds}` lets the host cache the answers of reads.
+        cache: `{"ttl": seconds}` lets the host cache the answers of reads; refused where the effect is another.
         fingerprint: Tells versions apart of a definition that was written elsewhere.
         check: `check(args)` raises DefinitionError, whose `where` is the argument, for what is certain to fail. Before
             a run it gets those arguments that are known, maybe none.
@@ -239,6 +239,9 @@ class Tool:
         ttl = 1 if self.cache is None else self.cache.get("ttl") if isinstance(self.cache, Mapping) else None
         if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not ttl > 0:
             raise DefinitionError("must be {'ttl': seconds}", where=f"{where}.cache", value=self.cache)
+        if self.cache is not None and isinstance(self.effect, str) and self.effect != "read":
+            message = "only answers of reads are cached: take it out, or give the tool the effect read"
+            raise DefinitionError(message, where=f"{where}.cache", value=self.effect)
         if isinstance(self.output_schema, type):
             name = self.output_schema.__name__
             message = f"is a class; give its schema, such as {name}.model_json_schema(mode='serialization')"

@@ -50,7 +50,11 @@ class AgentCatalog:
         catalog, problems, folder = cls(tools), list[Problem](), Path(directory)
         if not folder.is_dir():
             raise DefinitionError("there is no such directory", where="directory", value=str(folder))
-        for path in sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES):
+        try:
+            paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        except OSError as error:
+            raise DefinitionError(f"cannot be read: {error.strerror}", where=str(folder)) from None
+        for path in paths:
             problems += catalog._register_file(path)
         refuse(problems)
         return catalog

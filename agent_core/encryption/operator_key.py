@@ -14,6 +14,7 @@ from typing import BinaryIO, Final, Protocol
 from agent_core.encryption.record_cipher import KEY_BYTES, check_installed, decrypt, encrypt
 from agent_core.errors import DefinitionError, JournalError
 from agent_core.evidence.key_files import COMMAND, call_command, replace_text
+from utools.files.atomic import locked
 
 VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
 _STORE: Final = "store "
@@ -45,7 +46,8 @@ class OperatorKey(Protocol):
 
 def read_operator_key(given: str, store: str, where: str = VARIABLE) -> OperatorKey:
     """Return the operator's key of the store with an id: the path of its file, keys in Base64 with commas between them,
-    or `command:` and a program with its arguments. DefinitionError for any other text."""
+    or `command:` and a program with its arguments. DefinitionError for any other text, and for a file that cannot be
+    used."""
     check_installed(where)
     if given.startswith(COMMAND):
         words = shlex.split(given.removeprefix(COMMAND))
@@ -54,7 +56,9 @@ def read_operator_key(given: str, store: str, where: str = VARIABLE) -> Operator
         return CommandKey((*words, store))
     if _read_key(given.split(",")[0]) is not None:
         return VariableKey(_read_keys(given.split(","), where), where)
-    return FileKey(Path(given), store)
+    key = FileKey(Path(given), store, where)
+    key.check()
+    return key
 
 
 def make_key_text() -> str:
@@ -109,15 +113,23 @@ class FileKey:
 
     path: Path
     store: str
+    variable: str = VARIABLE
+
+    @property
+    def where(self) -> str:
+        """How errors name it."""
+        return f"{self.variable}: {self.path}"
+
+    def check(self) -> None:
+        """DefinitionError where the file cannot be read, holds no keys, or those of another store."""
+        self._read()
 
     def wrap(self, key: bytes) -> bytes:
         own = self._read()[0]
-        if not self._is_bound():
-            self._write((own,))
-        return _wrap(own, key)
+        return _wrap(own if self._is_bound() else self._bind(), key)
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        return _unwrap(self._read(), wrapped, str(self.path))
+        return _unwrap(self._read(), wrapped, f"{self.path} ({self.variable})")
 
     def renew(self, wrapped: bytes) -> None:
         keys = self._read()
@@ -131,6 +143,17 @@ class FileKey:
             self._write(keys[:needed])
         return ""
 
+    def _bind(self) -> bytes:
+        """Make the file the key of this store, and return it. DefinitionError where another store is first."""
+        try:
+            with locked(self.path.resolve().parent):
+                own = self._read()[0]
+                if not self._is_bound():
+                    self._write((own,))
+                return own
+        except OSError as error:
+            raise DefinitionError(f"cannot be locked: {error.strerror or error}", where=self.where) from error
+
     def _is_bound(self) -> bool:
         return self.path.read_text("ascii").startswith(_STORE)
 
@@ -139,18 +162,19 @@ class FileKey:
             mode = self.path.stat().st_mode
             lines = self.path.read_text("ascii").splitlines()
         except OSError as error:
-            raise DefinitionError(f"cannot be read: {error.strerror or error}", where=str(self.path)) from error
+            raise DefinitionError(f"cannot be read: {error.strerror or error}", where=self.where) from error
         except UnicodeDecodeError:
-            raise DefinitionError(f"is {_WHAT}", where=str(self.path)) from None
+            raise DefinitionError(f"is {_WHAT}", where=self.where) from None
         if os.name == "posix" and mode & 0o077:
             message = f"others than its owner may read this key: chmod 600 {self.path}"
-            raise DefinitionError(message, where=str(self.path), value=oct(mode & 0o777))
+            raise DefinitionError(message, where=self.where, value=oct(mode & 0o777))
         if lines and lines[0].startswith(_STORE):
             of, lines = lines[0].removeprefix(_STORE).strip(), lines[1:]
             if of != self.store:
-                message = f"is the key of the store {of}, and this is {self.store}; give each store a key of its own"
-                raise DefinitionError(message, where=str(self.path))
-        return _read_keys([line for line in lines if line.strip()], str(self.path))
+                this = self.store or "a new one"
+                message = f"is the key of the store {of}, and this is {this}; give each store a key of its own"
+                raise DefinitionError(message, where=self.where)
+        return _read_keys([line for line in lines if line.strip()], self.where)
 
     def _write(self, keys: tuple[bytes, ...]) -> None:
         """Replace the file, and overwrite what it held before, as well as what a writer left beside it that died."""
@@ -166,7 +190,7 @@ class FileKey:
                     _overwrite(old)
                 left.unlink()
         except OSError as error:
-            raise DefinitionError(f"cannot be written: {error.strerror or error}", where=str(self.path)) from error
+            raise DefinitionError(f"cannot be written: {error.strerror or error}", where=self.where) from error
 
 
 def _keep_owner(path: Path, before: os.stat_result) -> None:

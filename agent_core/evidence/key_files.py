@@ -13,7 +13,7 @@ from agent_core.errors import DefinitionError, JournalAway, JournalError
 from agent_core.evidence.ed25519 import LENGTH, check_installed, is_signed, make_key, read_private
 from agent_core.evidence.public_keys import PublicKey, PublicKeys, Signer
 from agent_core.evidence.timestamps import Authorities, request_timestamp
-from agent_core.evidence.variables import KEY_VARIABLE, ROOTS_VARIABLE
+from agent_core.evidence.variables import KEY_VARIABLE, PUBLIC_VARIABLE, ROOTS_VARIABLE, URL_VARIABLE
 
 COMMAND: Final = "command:"
 PATIENCE_S: Final = 30.0
@@ -37,6 +37,8 @@ class KeyFiles:
     trusted: str = ""
     authority: str = ""
     roots: str = ""
+    is_environment: bool = False
+    """Whether `key` and `trusted` are as the variables say, which errors name then. The others always are."""
 
     @property
     def is_slow(self) -> bool:
@@ -52,12 +54,21 @@ class KeyFiles:
             return _command(self.key)
         if self.key.lstrip().startswith("-----BEGIN"):
             return _read_signer(self.key.replace("\\n", "\n"), KEY_VARIABLE)
-        return _read_file(Path(self.key), _read_own)
+        return _read_file(Path(self.key), _read_own, KEY_VARIABLE if self.is_environment else "")
+
+    def check(self) -> None:
+        """DefinitionError for what cannot be used: a key, a file, or the URL of an authority."""
+        self.public_keys()
+        if self.roots:
+            self._authorities()
+        if self.authority and not self.authority.startswith(("https://", "http://")):
+            raise DefinitionError("must be a URL, http:// or https://", where=URL_VARIABLE, value=self.authority)
 
     def public_keys(self) -> PublicKeys:
         """Return the keys that are trusted. DefinitionError for a file that cannot be read."""
         signer, path = self.signer(), self._public_file()
-        listed = {} if path is None else _read_file(path, _read_public).keys
+        variable = PUBLIC_VARIABLE if self.trusted else KEY_VARIABLE
+        listed = {} if path is None else _read_file(path, _read_public, variable if self.is_environment else "").keys
         own = {} if signer is None or signer.kid in listed else {signer.kid: PublicKey(signer.public)}
         return PublicKeys({**own, **listed})
 
@@ -67,12 +78,15 @@ class KeyFiles:
 
     def find_time(self, timestamp: str, signature: bytes) -> str | None:
         """Return the time by which a signature was there, as an authority says that is trusted; None else."""
-        return _read_file(Path(self.roots), _read_roots).find_time(timestamp, signature) if self.roots else None
+        return self._authorities().find_time(timestamp, signature) if self.roots else None
 
     @property
     def judges_time(self) -> bool:
         """Whether the certificates of authorities are given."""
         return bool(self.roots)
+
+    def _authorities(self) -> Authorities:
+        return _read_file(Path(self.roots), _read_roots, ROOTS_VARIABLE)
 
     def _public_file(self) -> Path | None:
         if self.trusted:
@@ -115,8 +129,10 @@ _READ: dict[tuple[Path, str], tuple[tuple[int, ...], object]] = {}
 """What was read of a file, and how the file was then."""
 
 
-def _read_file(path: Path, read: Callable[[str, str], T]) -> T:
-    """Return what a file says, read anew only when it has changed. DefinitionError for one that cannot be read."""
+def _read_file(path: Path, read: Callable[[str, str], T], variable: str) -> T:
+    """Return what a file says, read anew only when it has changed. DefinitionError for one that cannot be read, which
+    tells the variable that names it, if one does."""
+    where = f"{variable}: {path}" if variable else str(path)
     try:
         found = path.stat()
         seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
@@ -124,13 +140,13 @@ def _read_file(path: Path, read: Callable[[str, str], T]) -> T:
         if known is None or known[0] != seen:
             if read is _read_own and os.name == "posix" and found.st_mode & 0o077:
                 message = f"others than its owner may read this private key: chmod 600 {path}"
-                raise DefinitionError(message, where=str(path), value=oct(found.st_mode & 0o777))
-            known = seen, read(path.read_text("utf-8"), str(path))
+                raise DefinitionError(message, where=where, value=oct(found.st_mode & 0o777))
+            known = seen, read(path.read_text("utf-8"), where)
             _READ[path, read.__name__] = known
     except OSError as error:
-        raise DefinitionError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+        raise DefinitionError(f"cannot be read: {error.strerror or error}", where=where) from error
     except UnicodeDecodeError:
-        raise DefinitionError("is no text, and no key in PEM", where=str(path)) from None
+        raise DefinitionError("is no text, and no key in PEM", where=where) from None
     return known[1]  # type: ignore[return-value]  # as `read` gave it
 
 

@@ -178,6 +178,10 @@ class Keyring(Protocol):
         """Return the key that signs; None where nothing is signed here."""
         ...
 
+    def check(self) -> None:
+        """DefinitionError for what cannot be used of all that it needs."""
+        ...
+
     def public_keys(self) -> PublicKeys:
         """Return the keys that are trusted."""
         ...

@@ -68,10 +68,15 @@ class Keys:
             raise DefinitionError("two keys have one id; give each an id of its own", where=VARIABLE)
         return cls({kid: key for kid, _, key in entries}, keyring) if entries or keyring is not None else None
 
+    def check_keyring(self) -> None:
+        """DefinitionError where something of the keyring cannot be read, or used."""
+        if self.keyring is not None:
+            self.keyring.check()
+
     def check_signer(self) -> None:
-        """DefinitionError when the key that signs can be guessed, or cannot be read."""
-        kid = self.signer
-        key = self.keys.get(kid)
+        """DefinitionError when the key that signs can be guessed, or the keyring cannot be used."""
+        self.check_keyring()
+        key = self.keys.get(kid := self.signer)
         if key is not None and len(key) < SHORTEST:
             length = "1 character" if len(key) == 1 else f"{len(key)} characters"
             make = 'python -c "import secrets; print(secrets.token_hex(32))"'

@@ -20,6 +20,7 @@ _BY_ERRNO: Final = {
     errno.EISDIR: _ANOTHER,
 }
 _BY_CODE: Final = {
+    sqlite3.SQLITE_BUSY: "another process writes to it; try again when that is done",
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR: "see whether the disk is full or failing, then resume the run",
     sqlite3.SQLITE_READONLY: _DENIED,
@@ -37,6 +38,13 @@ def explain(path: Path, error: OSError | sqlite3.Error | UnicodeDecodeError, *, 
         return f"another process has kept it locked for {patience:g} s; resume the run when that is done"
     reason, hint = _explain(path, error)
     return f"{reason}; {hint}" if hint else reason
+
+
+def advise(error: OSError | sqlite3.Error, another: str) -> str:
+    """Return what to do about an error; `another` is how another file is chosen."""
+    code = (error.errno or 0) if isinstance(error, OSError) else sqlite_code(error)
+    hint = (_BY_ERRNO if isinstance(error, OSError) else _BY_CODE).get(code, _ANOTHER)
+    return hint.replace(_ANOTHER, another)
 
 
 def sqlite_code(error: Exception) -> int:

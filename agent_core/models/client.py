@@ -47,7 +47,8 @@ class Completion:
     call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
     `length`, `content_filter`, `malformed_call`, or a word that is read with care (finish_reasons.py); `refusal` says
     why the vendor did not pass on its own model's call. `dropped` names the APIs whose own parts of the conversation,
-    an earlier reply's `echo`, were not sent, since this one does not understand them.
+    an earlier reply's `echo`, were not sent, since this one does not understand them. `unread` is how many characters
+    of thoughts a reply has that has neither a text nor a call: maybe its answer, which is logged.
     """
 
     content: str
@@ -64,6 +65,7 @@ class Completion:
     dropped: tuple[str, ...] = ()
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)

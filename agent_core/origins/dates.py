@@ -97,7 +97,7 @@ def find_dates(text: str) -> Found:
     for found in _search(plain, _DATE):
         date = _date(found.groupdict())
         if date is not None and date.year is None:
-            date = _of_year(date, plain, *found.span())
+            date = _set_year(date, plain, *found.span())
         if date is not None:
             yield found.start(), date
 
@@ -131,7 +131,7 @@ def _without_zones(text: str) -> str:
     return _ISO_T.sub(lambda found: f" {found[1]}{'~' * len(found[2] or '')}", text)
 
 
-def _of_year(date: Date, text: str, start: int, end: int) -> Date | None:
+def _set_year(date: Date, text: str, start: int, end: int) -> Date | None:
     """Return a date beside which a year stands: of that year; None where the year is abbreviated, or told otherwise."""
     before = _YEAR_BEFORE.search(text, max(0, start - 7), start)
     if before is not None:

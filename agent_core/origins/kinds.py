@@ -105,7 +105,7 @@ def _probes_of_kind(value: str, kind: Kind) -> tuple[Probe, ...]:
         case "hostname":
             host = read_host(value)
             is_found = host is not None and next(find_hosts(compose(value)), None) == (0, host)
-            return (Probe("hostname", host, _of_host(host)),) if host and is_found else ()
+            return (Probe("hostname", host, _find_host_text(host)),) if host and is_found else ()
         case "iban":
             return _iban(value)
         case "date" | "time":
@@ -131,7 +131,7 @@ def _addresses(value: str) -> tuple[Probe, ...]:
 
 def _url(value: str) -> tuple[Probe, ...]:
     url = read_url(value)
-    return () if url is None else (Probe("uri", url, _of_host(url[2])),)
+    return () if url is None else (Probe("uri", url, _find_host_text(url[2])),)
 
 
 def _iban(value: str) -> tuple[Probe, ...]:
@@ -146,7 +146,7 @@ def _moment(value: str) -> tuple[Probe, ...]:
     return (*probes, Probe("time", time)) if time is not None else probes
 
 
-def _of_host(host: str) -> str | None:
+def _find_host_text(host: str) -> str | None:
     """Return what a text must hold of a host: its name, unless that may be written in other letters."""
     return None if "xn--" in host else host
 

@@ -32,7 +32,7 @@ class Lines:
 
     def find(self, probe: Probe) -> Iterator[int]:
         """Yield where a value begins that is read out of texts."""
-        lines = self._that_may_hold(probe)
+        lines = self._list_candidates(probe)
         if (probe.kind, None) in self._found or self._is_most(lines):
             lines = [None]
         for form in probe.forms():
@@ -40,28 +40,28 @@ class Lines:
                 start = 0 if line is None else self._starts[line]
                 yield from (start + at for at in self._read(probe.kind, line).get(form, ()))
 
-    def _that_may_hold(self, probe: Probe) -> Sequence[int | None]:
+    def _list_candidates(self, probe: Probe) -> Sequence[int | None]:
         """Return the numbers of the lines that a value may stand in; None stands for all of the text."""
         if isinstance(probe.wanted, Decimal):
-            figures = _of_number(probe.wanted)
-            return sorted({*(self._with_figures(figures) if figures else ()), *self._counted})
+            figures = _compile_number(probe.wanted)
+            return sorted({*(self._find_figures(figures) if figures else ()), *self._counted})
         if isinstance(probe.wanted, Date):
-            return [*self._with_figures(_of_figures(str(probe.wanted.day)))]
-        return [None] if probe.hint is None else [*self._with_hint(probe.hint)]
+            return [*self._find_figures(_compile_figures(str(probe.wanted.day)))]
+        return [None] if probe.hint is None else [*self._find_hint(probe.hint)]
 
     def _is_most(self, lines: Sequence[int | None]) -> bool:
         """Return whether it is quicker to read all of the text."""
         starts = self._starts
         return sum([starts[each + 1] - starts[each] + A_LINE for each in lines if each is not None]) > len(self._text)
 
-    def _with_figures(self, figures: re.Pattern[str]) -> Iterator[int]:
+    def _find_figures(self, figures: re.Pattern[str]) -> Iterator[int]:
         end = 0
         while found := figures.search(self._in_ascii, end):
             line = bisect_right(self._starts, found.start()) - 1
             yield line
             end = self._starts[line + 1] - 1
 
-    def _with_hint(self, hint: str) -> Iterator[int]:
+    def _find_hint(self, hint: str) -> Iterator[int]:
         at = self._small.find(hint)
         while at >= 0:
             line = bisect_right(self._starts, at) - 1
@@ -72,11 +72,11 @@ class Lines:
         found = self._found.get((kind, line))
         if found is None:
             found = self._found[kind, line] = {}
-            for start, value in READERS[kind](self._text if line is None else self._line(line)):
+            for start, value in READERS[kind](self._text if line is None else self._cut_line(line)):
                 found.setdefault(value, []).append(start)
         return found
 
-    def _line(self, line: int) -> str:
+    def _cut_line(self, line: int) -> str:
         return self._text[self._starts[line] : self._starts[line + 1] - 1]
 
     @cached_property
@@ -91,17 +91,17 @@ class Lines:
 
 
 @lru_cache(1024)
-def _of_number(number: Decimal) -> re.Pattern[str] | None:
+def _compile_number(number: Decimal) -> re.Pattern[str] | None:
     """Return what is in a text that shows the figures of a number; None for more figures than are read as one."""
     whole, _, fraction = format(number.copy_abs(), "f").partition(".")
     fraction = fraction.rstrip("0")
     if not number.is_finite() or len(whole) + len(fraction) > LONGEST_NUMBER:
         return None
-    return _of_figures(whole, f"[.,]{fraction}0*" if fraction else "(?:[.,]0+)?")
+    return _compile_figures(whole, f"[.,]{fraction}0*" if fraction else "(?:[.,]0+)?")
 
 
 @lru_cache(1024)
-def _of_figures(figures: str, after: str = "") -> re.Pattern[str]:
+def _compile_figures(figures: str, after: str = "") -> re.Pattern[str]:
     """Return what finds figures, perhaps in groups, that are not a part of more figures. What begins with a figure is
     found faster than what looks behind first."""
     grouped = f"{_GAPS}?".join(figures[1:])

@@ -43,13 +43,13 @@ class _Opening:
             if text := getattr(self._config, key):
                 yield from self._split(self._written("author", "author", text), key)
         yield from (_record("other", each.label, shown_text(each)) for each in self._config.documents)
-        yield from self._of_messages(conversation, has_prompt=self._config.prompt is not None)
+        yield from self._list_messages(conversation, has_prompt=self._config.prompt is not None)
         if not self._is_limited:
             trusted = self._inherited.get("trusted", ())
             yield from (_record("vouched", "parent's trusted text", text) for text in trusted)
             yield from self._inherited.get("sources", ())
 
-    def _of_messages(
+    def _list_messages(
         self, messages: Sequence[Json], where: str = "messages_json", *, has_prompt: bool = False
     ) -> Iterator[SourceRecord]:
         user = 0
@@ -66,7 +66,7 @@ class _Opening:
                 case "tool":
                     yield self._answer(message)
                 case "assistant" if "quotes" in message:
-                    for record in self._of_messages(message["quotes"], f"{key}/quotes"):
+                    for record in self._list_messages(message["quotes"], f"{key}/quotes"):
                         record["label"] += ", summarised"
                         yield record
 

@@ -21,15 +21,15 @@ class Urls:
     def find(self, wanted: Url, up_to: UpTo | None, host: str | None) -> Iterator[int]:
         """Yield where a URL begins, or one that is the same up to a part of it. `host` is what it must hold in small
         letters; None when nothing can be said."""
-        part, needle = _cut(wanted, up_to), _needle(wanted, up_to)
+        part, needle = _cut_url(wanted, up_to), _write_needle(wanted, up_to)
         spans, may_be_bare = self._find_holders(needle, self._text)
         for start, end in spans:
             if host is None or self._small.find(host, start, end) >= 0:
                 url = read_url_at(self._text, start, end)
-                if url is not None and _cut(url, up_to) == part:
+                if url is not None and _cut_url(url, up_to) == part:
                     yield start
         if may_be_bare and (host is None or self._find_holders(host, self._small)[1]):
-            yield from (start for start, url in self._bare if _cut(url, up_to) == part)
+            yield from (start for start, url in self._bare if _cut_url(url, up_to) == part)
 
     def _find_holders(self, needle: str, text: str) -> tuple[Sequence[tuple[int, int]], bool]:
         """Return where the URLs with a scheme are that hold a text, and whether it stands outside of them, too."""
@@ -54,12 +54,12 @@ class Urls:
         return list(find_bare_urls(self._text))
 
 
-def _cut(url: Url, up_to: UpTo | None) -> tuple[object, ...]:
+def _cut_url(url: Url, up_to: UpTo | None) -> tuple[object, ...]:
     """Return the part of a URL that has to be proven: all of it, its host, or its path as well."""
     return url if up_to is None else url[: 4 if up_to == "host" else 5]
 
 
-def _needle(url: Url, up_to: UpTo | None) -> str:
+def _write_needle(url: Url, up_to: UpTo | None) -> str:
     """Return what a text must hold to the letter to be this URL: its path, and what is behind it. `read_url` changes
     nothing of them, but for the path of a host alone, which may be written or not."""
     path, rest = url[4:]

@@ -42,8 +42,8 @@ def read_step(
         return ProtocolError("unknown_type", _with_why(words.refused_reply, reply, words))
     match step:
         case ProtocolError():
-            return _explain_unread(reply, step, words, names)
-        case Final(str(answer)) if is_call(answer, names):
+            return _explain_unread(reply, step, words, names, rules)
+        case Final(str(answer)) if is_call(answer, names, rules):
             return ProtocolError("unknown_type", words.call_in_answer)
         case _:
             return step
@@ -66,14 +66,16 @@ def explain_odd_end(reply: ModelReply, words: Words) -> ProtocolError:
     return ProtocolError("truncated", words.ended_oddly.format(reason=reason))
 
 
-def _explain_unread(reply: ModelReply, error: ProtocolError, words: Words, names: Collection[str]) -> ProtocolError:
+def _explain_unread(
+    reply: ModelReply, error: ProtocolError, words: Words, names: Collection[str], rules: int
+) -> ProtocolError:
     if error.kind in ("too_large", "truncated"):
         return error
     if has_ended_oddly(reply):
         return explain_odd_end(reply, words)
     if _OWN_STEP.search(reply.content):
         return error
-    if (reply.calls and not reply.content.strip()) or is_call(reply.content, names):
+    if (reply.calls and not reply.content.strip()) or is_call(reply.content, names, rules):
         return ProtocolError("unknown_type", words.native_call.format(one_object=words.one_object))
     return error
 

@@ -19,6 +19,7 @@ import orjson
 from agent_core.outputs import JsonValue
 from agent_core.protocol.call_markers import CHILD, MARK, is_bracketed, is_marked, skip_brackets, skip_space
 from agent_core.protocol.wrappings import WHITE_SPACE, after_thinking
+from agent_core.rules import CURRENT
 from utools.lazy_pattern import lazy_compile
 
 NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
@@ -31,6 +32,8 @@ WRAPPERS = ("tool_calls", "tool_uses", "function_calls", "function_call", "tool_
 CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
 PREFIXES = ("functions.", "function.", "default_api.", "tools.", "tool.", "api.")
 """What models put before a tool's name."""
+_BEFORE_TAGS: Final = "]<]minimax[>["
+"""What MiniMax M3 puts before each tag of a call."""
 MAX_LEADS = 20
 """Places in a text that are tried as the beginning of a call below words."""
 
@@ -85,22 +88,24 @@ _SENTENCE_END = (".", "!", "?", "…", "。", "！", "？")
 _LEAD = lazy_compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IGNORECASE)
 
 
-def is_call(text: str, names: Collection[str]) -> bool:
+def is_call(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
     """Return whether the whole text is a call, its think block taken off. `names` are those of the offered tools."""
-    bare = _bare(text)
+    bare = _bare(text, rules)
     return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names))
 
 
-def has_mark(text: str, names: Collection[str]) -> bool:
+def has_mark(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
     """Return whether a text has the mark of a call anywhere, or begins as one: it may be a call that was cut."""
-    bare = _bare(text)
+    bare = _bare(text, rules)
     head = _HEAD.match(bare)
     begun = head is not None and _is_offered(head["name"], names)
-    return begun or is_call(text, names) or MARK.search(bare) is not None or "to=functions." in bare
+    return begun or is_call(text, names, rules) or MARK.search(bare) is not None or "to=functions." in bare
 
 
-def _bare(text: str) -> str:
+def _bare(text: str, rules: int) -> str:
     """Return the text without think block and tokens of a turn, its markers in plain characters."""
+    if rules > 2 and _BEFORE_TAGS in text:
+        text = text.replace(f"{_BEFORE_TAGS}<tool_call>", "\n<tool_call>").replace(_BEFORE_TAGS, "")
     bare = after_thinking(text).replace("｜", "|").replace("▁", "_").strip(WHITE_SPACE + "\ufeff")
     if words := _HARMONY_WORDS.match(bare):
         bare = bare[words.end() :]

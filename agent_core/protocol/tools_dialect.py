@@ -125,14 +125,16 @@ class ToolsDialect:
         if isinstance(parse(bare), Action):
             return True
         if self.rules > 1:
-            return is_call(text, self._names)
+            return is_call(text, self._names, self.rules)
         named = _NAMED.match(bare)
         known = named is not None and (named["name"] in self.codes or named["name"] in self.codes.values())
         return known or _TAG.search(text) is not None
 
     def _may_be_cut(self, reply: ModelReply, reading: Reading) -> bool:
         """Return whether a reply that ended for an unknown reason is not plainly whole."""
-        return isinstance(reading, ProtocolError) or (not reply.calls and has_mark(reply.content, self._names))
+        return isinstance(reading, ProtocolError) or (
+            not reply.calls and has_mark(reply.content, self._names, self.rules)
+        )
 
     @property
     def _names(self) -> Collection[str]:

@@ -92,7 +92,7 @@ def _redactor(
 
 def signing_keys() -> Keys | None:
     """Return the keys that sign journals, from the environment of this process; None where none does. DefinitionError
-    where the one that signs is short, or cannot be read."""
+    where the one that signs is short, and for what cannot be read."""
     keys = verifying_keys()
     if keys is None or not keys.signer:
         return None
@@ -104,11 +104,12 @@ def verifying_keys() -> Keys | None:
     """Return the same keys for a reader of journals: old ones may be shorter than one that signs, and there may be
     public ones alone."""
     keyring: Keyring | None = None
-    files = [os.environ.get(name, "") for name in (KEY_VARIABLE, PUBLIC_VARIABLE, URL_VARIABLE, ROOTS_VARIABLE)]
-    if files[0] or files[1]:
+    names = (KEY_VARIABLE, PUBLIC_VARIABLE, URL_VARIABLE, ROOTS_VARIABLE)
+    key, trusted, authority, roots = (os.environ.get(name, "") for name in names)
+    if key or trusted:
         from agent_core.evidence.key_files import KeyFiles  # which reads files, and runs commands
 
-        keyring = KeyFiles(*files)
+        keyring = KeyFiles(key, trusted, authority, roots, is_environment=True)
     return Keys.read(os.environ.get(KEYS_VARIABLE, ""), keyring)
 
 

@@ -31,5 +31,6 @@ def with_engine(config: HostConfig, options: Options) -> HostConfig:
         try:
             temporal = TemporalConfig.model_validate({**temporal.model_dump(), "address": options.temporal})
         except ValidationError:
-            raise typer.BadParameter(f"--temporal {options.temporal}: write HOST:PORT") from None
+            message = f"--temporal, or TEMPORAL_ADDRESS, is {options.temporal!r}: write HOST:PORT"
+            raise typer.BadParameter(message) from None
     return config.model_copy(update={"temporal": temporal, "engine": options.engine or config.engine})

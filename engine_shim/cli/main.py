@@ -3,18 +3,21 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+
+TYPE_CHECKING = False  # that of `typing`, which is imported where Ctrl-C is heard, as most of the standard library is
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 NO_COMMAND = 2
 """The exit code without any words, as for other mistakes in usage; the help is written all the same."""
 SELDOM = (20_000, 20, 20)
 """How seldom memory is searched for garbage: modules that load make none. It is a fortieth of a command's time."""
 INTERRUPTED = 130
-"""The exit code of Ctrl-C, also while modules still load: all but the standard library is imported in `main`."""
+"""The exit code of Ctrl-C, also while modules still load: they are imported in `main`."""
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(args: "Sequence[str] | None" = None) -> None:
     """Run the command line and exit with its code."""
     try:
         code = _main(args)
@@ -25,7 +28,14 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _main(args: Sequence[str] | None) -> int:
+def _main(args: "Sequence[str] | None") -> int:
+    try:
+        from engine_shim import _open_menu
+
+        _open_menu()
+    except ImportError as error:  # such as for a module of the user's own that hides utools
+        sys.stderr.write(f"agent-core: {error}\n")
+        return 1
     from engine_shim.cli import terminal
 
     if args is None:
@@ -47,7 +57,7 @@ def _tell_lost(fault: OSError) -> int:
     return 1
 
 
-def _end_at_once(code: int) -> NoReturn:
+def _end_at_once(code: int) -> "NoReturn":
     """End the process as `sys.exit` does, but leave the interpreter as it is.
 
     Temporal's threads cannot be stopped. One that hands an answer to the event loop while the interpreter is taken down
@@ -94,7 +104,7 @@ def _check_directory() -> None:
         raise BadParameter(f"the working directory cannot be used: {error.strerror}; change to another one") from None
 
 
-def _check_text(words: Sequence[str]) -> None:
+def _check_text(words: "Sequence[str]") -> None:
     """BadParameter for an argument whose bytes are no text under this locale: nothing could record it."""
     for number, word in enumerate(words, 1):
         if any("\ud800" <= each <= "\udfff" for each in word):

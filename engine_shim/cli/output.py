@@ -44,7 +44,7 @@ def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[
         terminal.out().write(data.decode())
         return OK
     try:
-        Path(path).write_bytes(data)
+        write_whole(Path(path), data)
     except OSError as error:
         from typer import BadParameter
 
@@ -54,6 +54,23 @@ def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[
     else:
         line(path)
     return OK
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, so that what was there stays where there is no room. OSError."""
+    place = path.resolve()
+    is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+    if is_stream or not os.access(place.parent, os.W_OK):
+        path.write_bytes(data)
+        return
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        if place.exists():
+            beside.chmod(place.stat().st_mode & 0o7777)
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def document(value: Any) -> None:

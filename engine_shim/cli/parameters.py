@@ -1,7 +1,7 @@
 """Arguments and options that several commands take."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -11,6 +11,10 @@ from utools.errors import DefinitionError
 
 if TYPE_CHECKING:
     from engine_shim.cli.log import Format, Level
+
+
+ENGINE: Final = "AGENT_CORE_ENGINE"
+ADDRESS: Final = "TEMPORAL_ADDRESS"
 
 
 def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> None:
@@ -27,11 +31,9 @@ def set_log(context: typer.Context, option: typer.CallbackParam, value: Any) -> 
 def take_address(context: typer.Context, value: str | None) -> StoreAddress | None:
     """Return the address that a --store gives, or AGENT_CORE_STORE; BadParameter for what looks like a URL and is
     none."""
-    source = context.get_parameter_source("store")
     if value is None or context.resilient_parsing:
         return value
-    where = "AGENT_CORE_STORE" if source is not None and source.name == "ENVIRONMENT" else "--store"
-    return read_option(str(value), where)
+    return read_option(str(value), "")
 
 
 def read_option(text: str, where: str) -> StoreAddress:
@@ -136,11 +138,11 @@ Config = Annotated[
 ]
 EngineKind = Annotated[
     Literal["process", "temporal"] | None,
-    typer.Option("--engine", help="What drives runs; by default as the host says.", envvar="AGENT_CORE_ENGINE"),
+    typer.Option("--engine", help="What drives runs; by default as the host says.", envvar=ENGINE),
 ]
 Temporal = Annotated[
     str | None,
-    typer.Option("--temporal", metavar="HOST:PORT", help="The Temporal server.", envvar="TEMPORAL_ADDRESS"),
+    typer.Option("--temporal", metavar="HOST:PORT", help="The Temporal server.", envvar=ADDRESS),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Log what happens, on stderr.", callback=set_log, expose_value=False)

@@ -24,7 +24,7 @@ def find_host_config(named: Path | None = None, definition: Path | None = None) 
 
     A workflow from elsewhere does not bring its own host: a file beside it that is not used is named in a warning.
     """
-    given = named or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
+    given = named or _find_in_environment()
     if given is not None:
         found: Path | None = given
     else:
@@ -54,6 +54,14 @@ def recorded_host_config(recorded: str, run: str) -> Path:
         raise DefinitionError(message, where=recorded)
     log.info("host configuration: %s, with which run %s began", file, run)
     return file
+
+
+def _find_in_environment() -> Path | None:
+    """Return the file that the variable names. DefinitionError for one that is not there."""
+    given = os.environ.get(VARIABLE)
+    if given and not Path(given).exists():
+        raise DefinitionError("there is no such file; correct it, or unset it", where=VARIABLE, value=given)
+    return Path(given) if given else None
 
 
 def _find_upwards() -> Path | None:

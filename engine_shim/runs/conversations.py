@@ -13,6 +13,7 @@ from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
 from agent_core.agents.turn_tool import count_spent
 from agent_core.config import OF_ITS_MODEL, AgentConfig
+from agent_core.errors import Unreadable
 from agent_core.journal.path import child
 from agent_core.journal.reader import read_run
 from agent_core.outputs import RunError, WaitingCall
@@ -30,7 +31,7 @@ from engine_shim.store.conversations import find_newest_turn
 from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store import ContextStore
-from utools.context.turns import Message, Turn
+from utools.context.turns import Message, Turn, is_encrypted
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
 
@@ -124,6 +125,7 @@ class HostConversations:
         budget = self._budget_of(agent)
         if budget is None:
             return None
+        await self.turns(conversation)
         spent = await count_spent(await read_turns(self.store, conversation), self._runs.journal)
         return refuse_spent(conversation, spent, budget) if spent >= budget else None
 
@@ -133,7 +135,17 @@ class HostConversations:
 
     async def history(self, conversation: str) -> list[Message]:
         """Return the stored messages, oldest first, each with the `trace_id` of its run."""
+        await self.turns(conversation)
         return join_turns(await read_turns(self.store, conversation))
+
+    async def turns(self, conversation: str) -> list[Turn]:
+        """Return the stored turns, oldest first. Unreadable without the key that they are encrypted by."""
+        turns = await self.store.turns(conversation)
+        if any(map(is_encrypted, turns)):
+            from utools.context.store_encrypted import subject_of
+
+            raise Unreadable(subject_of(conversation), erased=False)
+        return turns
 
     async def delete(self, conversation: str) -> bool:
         """Delete a conversation once no turn of it is driven; whether there was one. The records of its runs stay."""
@@ -151,7 +163,7 @@ class HostConversations:
 
     async def last_agent(self, conversation: str) -> str | None:
         """Return the agent of this host that answered last in a conversation, as far as the journal knows."""
-        turns = await self.store.turns(conversation)
+        turns = await self.turns(conversation)
         run = turns[-1][0].get("trace_id") if turns else None
         return None if run is None else self.agent_of(run)
 

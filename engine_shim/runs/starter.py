@@ -95,9 +95,9 @@ class RunStarter:
         """Write how a run begins, and who handed it in. None when the store held it already, as the same."""
         run, base, at = start.run, start.checked.base, start.body["at"]
         if start.is_new or not self._index.has_begun(run, start.body):
+            record, encrypt = {"kind": "run_started", **start.body}, find_encrypter(self._store.journal, run)
+            started = chain_row(ROOT, 0, genesis(run, ROOT), record, encrypt)  # or nothing is written
             entry = self.add_entry(run, start.body, base.resolve(), at, submitter)
-            record = {"kind": "run_started", **start.body}
-            started = chain_row(ROOT, 0, genesis(run, ROOT), record, find_encrypter(self._store.journal, run))
             self._store.journal.append(run, [started])
             return Begun(entry, started)
         if self._store.entry(run) is None:

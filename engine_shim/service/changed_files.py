@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from engine_shim.errors import DefinitionError
+
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 Stamp = tuple[int, int]
 """What changes with a file: when it was modified, and its size."""
+UNREAD: Final[dict[str, Stamp]] = {"": (0, 0)}
+"""What is seen of a directory that cannot be read."""
 
 
 @dataclass(slots=True)
@@ -19,8 +23,15 @@ class FileStamps:
     _seen: dict[str, Stamp] | None = field(default=None, repr=False)
 
     def find_changed(self) -> list[Path] | None:
-        """Return all files, in the order of their names, if one has changed, is new or gone; None else."""
-        found = self._find()
+        """Return all files, in the order of their names, if one has changed, is new or gone; None else. DefinitionError
+        where the directory cannot be read, once."""
+        try:
+            found = self._find()
+        except OSError as error:
+            if self._seen == UNREAD:
+                return None
+            self._seen = UNREAD
+            raise DefinitionError(f"cannot be read: {error.strerror}", where=str(self.directory)) from None
         if found == self._seen:
             return None
         self._seen = found

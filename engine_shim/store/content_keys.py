@@ -76,10 +76,21 @@ class ContentKeys:
         return self._has_key or self.wanted
 
     def want(self) -> None:
-        """From now on the store is to be encrypted. DefinitionError where it has plain runs, or there is no key."""
+        """From now on the store is to be encrypted. DefinitionError where it has plain runs, or its key is not here."""
         self.wanted = True
-        if self.is_encrypted and not self.has_key:
+        if self.is_encrypted:
             self.operator_key()
+
+    def check_key(self) -> None:
+        """DefinitionError or JournalError where the operator's key is not one that opens this store."""
+        key = self.operator_key()
+        if found := self.database.rows("store_keys", _CURRENT):
+            key.unwrap(bytes(found[0][1]))
+
+    def check_open(self) -> None:
+        """Unreadable for a store that is encrypted by a key which is not named here."""
+        if self.is_encrypted and not self.has_key:
+            raise Unreadable(self.database.name, erased=False, kind="the store", variable=self.variable)
 
     @property
     def has_key(self) -> bool:
@@ -147,7 +158,7 @@ class ContentKeys:
             return text
         key = self.find(subject)
         if key == CLOSED and (not self.has_key or self.database.rows("content_keys", _IS_THERE, subject)):
-            raise Unreadable(subject, erased=False)
+            raise Unreadable(subject, erased=False, variable=self.variable)
         if key in (CLOSED, ERASED):
             return None
         try:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_core.errors import JournalError
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
-from agent_core.journal.storage_errors import PATIENCE_S
+from agent_core.journal.storage_errors import PATIENCE_S, advise
 from engine_shim.store.database import Dialect
 from utools.databases.sqlite_file import LayoutError, SqliteFile
 from utools.databases.transaction import Transaction
@@ -163,7 +163,7 @@ class SqliteDatabase:
             raise JournalError(str(error)) from error
         except (sqlite3.Error, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            hint = "choose another by --store or AGENT_CORE_STORE"
+            hint = advise(error, "choose another by --store or AGENT_CORE_STORE")
             if os.path.isdir(self.path):
                 reason, hint = "it is a directory", f"name a file in it, such as {os.path.join(self.path, 'runs.db')}"
             raise JournalError(f"{self.path} cannot be used as a run store: {reason}; {hint}") from error

@@ -42,7 +42,7 @@ def check_encryption(store: RunStore, *, wanted: bool, where: str, temporal: boo
         if wanted:
             store.contents.want()
         if temporal and store.contents.has_key and store.contents.is_encrypted:  # without a key nothing is written
-            message = "the history of Temporal would hold the records in the clear: leave `engine` out"
+            message = "the history of Temporal would hold the records in the clear: leave `engine` (or --engine) out"
             raise DefinitionError(message, where="encrypt")
     except DefinitionError as error:
         raise DefinitionError(error.message, where=where if error.where == "encrypt" else error.where) from None

@@ -89,7 +89,10 @@ class RunSearch:
         self._journal_runs = JournalRuns(store, notes=True)
 
     def find(self, query: RunQuery) -> RunPage:
-        """Return a page of as many runs as the filter's limit says, or of those that were found in time."""
+        """Return a page of as many runs as the filter's limit says, or of those found in time. Unreadable where
+        records have to be looked into, and are encrypted by a key that is not here."""
+        if query.looks_inside:
+            self._store.contents.check_open()
         with self._store.database.open_reader() as database:
             found, place = self._find(query, database)
             found = [complete_entry(self._store, each) for each in found]

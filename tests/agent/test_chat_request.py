@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_core.models import Question
 from agent_core.models.endpoint.answer import Refusal
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, merge, merge_streaming
+from agent_core.models.endpoint.conversation import join_messages
 from agent_core.models.endpoint.refused_parts import downgrade_streaming, is_format_refusal
 from agent_core.models.openai.request import (
     downgrade,
@@ -339,3 +340,23 @@ def test_the_bytes_before_the_options_are_the_messages_as_they_came() -> None:
     body = written(question(tools=[TOOL], temperature=0), EndpointCapabilities())
     assert body.startswith(b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0')
     assert json.loads(body)
+
+
+def test_id_that_is_too_long_is_sent_shortened_and_everything_else_as_it_came() -> None:
+    def calling(id_: str) -> bytes:
+        call = {"id": id_, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        return orjson.dumps(
+            {"role": "assistant", "content": None, "tool_calls": [call], "extra_content": {"id": "x" * 99}}
+        )
+
+    def answering(id_: str) -> bytes:
+        return orjson.dumps({"role": "tool", "content": f"'tool_call_id': {'y' * 99}", "tool_call_id": id_})
+
+    fitting = [b'{"role": "user","content":"hi"}', calling("a" * 40), answering("a" * 40)]
+    long = [calling("b" * 41), answering("b" * 41)]
+    assert join_messages(fitting) == (b",".join(fitting), ())
+    joined, _ = join_messages([*fitting, *long])
+    assert joined.startswith(b",".join(fitting))
+    sent = orjson.loads(b"[%b]" % joined)[3:]
+    assert sent[0]["tool_calls"][0]["id"] == sent[1]["tool_call_id"]
+    assert (len(sent[1]["tool_call_id"]), sent[0]["extra_content"]) == (40, {"id": "x" * 99})

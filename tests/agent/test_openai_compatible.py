@@ -209,6 +209,18 @@ async def test_a_wrong_value_is_an_error_not_left_out() -> None:
     assert error.requests == 1
 
 
+async def test_answer_that_comes_as_a_thought_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    message = {"role": "assistant", "content": "", "reasoning_content": "The answer is 12."}
+    reply = http(200, {"choices": [{"message": message, "finish_reason": "stop"}]})
+    cut = http(200, {"choices": [{"message": message, "finish_reason": "length"}]})
+    async with endpoint(reply, cut) as (model, _):
+        assert (await model.complete(question())).content == ""
+        assert "has no text, and 17 characters of reasoning" in caplog.text
+        caplog.clear()
+        await model.complete(question())
+    assert caplog.text == ""
+
+
 # ── what is tried again ───────────────────────────────────────────────────────────────────────────────
 
 PASSING: dict[str, Reply] = {str(status): http(status, {"error": "busy"}) for status in (408, 409, 429, 500, 503, 529)}

@@ -191,6 +191,18 @@ def test_an_earlier_run_reads_its_replies_by_its_own_rules() -> None:
     assert isinstance(reading, ProtocolError)
 
 
+MINIMAX = """]<]minimax[>[<tool_call>
+]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Oslo]<]minimax[>[</city>]<]minimax[>[</invoke>
+]<]minimax[>[</tool_call>"""
+
+
+def test_call_of_minimax_in_a_text_is_known_by_the_newest_rules_alone() -> None:
+    assert is_call(MINIMAX, NAMES)
+    assert is_call(f"I look it up.{MINIMAX}", NAMES)
+    assert not is_call(MINIMAX, NAMES, 2)
+    assert not is_call(f"MiniMax writes {MINIMAX}", NAMES)
+
+
 # ── a think block without its beginning ───────────────────────────────────────────────────────────
 
 THOUGHTS = {

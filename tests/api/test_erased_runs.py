@@ -1,5 +1,6 @@
 """What the API says of a run that was erased, and of one whose key is not here."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from engine_shim.store import content_keys
 from engine_shim.store.erase import ErasureRequest, erase_runs
 from support.optional import needs
 from support.served_host import served
+from utools.defaults import host_context_store
 
 pytestmark = [needs("cryptography"), pytest.mark.exhaustive]
 VARIABLE = "AGENT_CORE_ENCRYPTION_KEY"
@@ -36,3 +38,22 @@ def test_what_cannot_be_read_is_a_conflict_and_verifies(tmp_path: Path, monkeypa
         monkeypatch.delenv(VARIABLE)
         content_keys._OPENED.clear()
         check(stays, "it is encrypted", "encrypted", "unreadable")
+
+
+def test_conversation_and_records_are_not_shown_as_empty_without_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_operator_file(key := tmp_path / "store.key")
+    monkeypatch.setenv(VARIABLE, str(key))
+    with served(tmp_path, encrypt=True) as host:
+        host.submit("desk", message="MARIGOLD")
+        store = host_context_store(cipher=host.store.contents)
+        asyncio.run(store.append("anna", "1", [{"role": "user", "content": "MARIGOLD"}]))
+    monkeypatch.delenv(VARIABLE)
+    (tmp_path / "agent-core.yaml").unlink()
+    with served(tmp_path) as host:
+        for path, what in (("/agent/conversations/anna", "conversation 'anna'"), ("/runs?text=MARIGOLD", "the store")):
+            answer = host.client.get(path)
+            assert (answer.status_code, answer.json()["kind"]) == (409, "unreadable"), path
+            assert answer.json()["detail"].startswith(f"{what}")
+            assert f"set {VARIABLE}" in answer.json()["detail"]

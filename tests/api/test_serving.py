@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from engine_shim.cli.output import Options
-from engine_shim.cli.serving.serve import Connection, describe_served, open_service
+from engine_shim.cli.serving.serve import Connection, _listen, describe_served, open_service
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.database_sqlite import SqliteDatabase
 from support.optional import needs
@@ -215,3 +215,12 @@ def test_server_with_tokens_asks_for_them(tmp_path: Path) -> None:
         body = {"external": {"sum": "1 + 1"}}
         run = client.post("/workflows/count/runs", json=body, headers=header).json()
         assert (run["outputs"]["calculator"], run["submitted_by"]) == (2, "ann")
+
+
+def test_what_to_choose_instead_is_the_port_or_the_address() -> None:
+    with _listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(typer.BadParameter, match=rf"{port}: Address already in use; choose another port"):
+            _listen("127.0.0.1", port)
+    with pytest.raises(typer.BadParameter, match=r"choose an address of this machine by --host$"):
+        _listen("192.0.2.1", 0)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from utools.calls.store_encrypted import EncryptedCallStore
 from utools.calls.store_memory import MemoryCallStore
 from utools.context.store_encrypted import EncryptedContextStore, subject_of
 from utools.context.store_memory import MemoryContextStore
+from utools.files.atomic import locked
 
 pytestmark = needs("cryptography")
 VARIABLE = "AGENT_CORE_ENCRYPTION_KEY"
@@ -551,9 +553,24 @@ def test_a_file_is_the_key_of_one_store(store: DatabaseRunStore, key: Path, tmp_
     run_some(store, "r")
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     with closing(open_store(tmp_path / "second.db")) as second:
-        second.contents.want()
-        with pytest.raises(DefinitionError, match=r"is the key of the store .*; give each store a key of its own"):
+        why = r"is the key of the store .*, and this is a new one; give each store a key of its own"
+        with pytest.raises(DefinitionError, match=why):
+            second.contents.want()
+        with pytest.raises(DefinitionError, match=r"give each store a key of its own"):
             run_some(second, "r")
+        assert second.entries() == []
+
+
+def test_of_two_stores_that_first_use_a_key_at_once_one_gets_it(key: Path) -> None:
+    with ThreadPoolExecutor(1) as other:
+        with locked(key.parent):
+            late = other.submit(FileKey(key, "late").wrap, bytes(32))
+            while not late.running():
+                pass
+            FileKey(key, "first")._write((base64.b64decode(key.read_text()),))
+        with pytest.raises(DefinitionError, match=r"is the key of the store first, and this is late"):
+            late.result()
+    assert FileKey(key, "first").wrap(bytes(32))
 
 
 def test_a_link_to_a_key_stays_one_and_what_a_dead_writer_left_is_destroyed(
@@ -657,10 +674,10 @@ def test_an_operator_key_that_cannot_be_used_is_explained(
 ) -> None:
     monkeypatch.setenv(VARIABLE, given)
     store = reopen()
-    store.contents.want()
-    with pytest.raises((DefinitionError, JournalError), match=why):
-        run_some(store, "r")
-    assert store.journal.load("r") == {}
+    for act in (store.contents.want, partial(run_some, store, "r")):
+        with pytest.raises((DefinitionError, JournalError), match=why):
+            act()
+    assert (store.journal.load("r"), store.entries()) == ({}, [])
 
 
 # ── files of single runs ─────────────────────────────────────────────────────────────────────────

@@ -190,11 +190,25 @@ def test_a_locked_file_is_told_and_the_lease_can_be_made_later(tmp_path: Path, d
         store.leases.acquire("r1", driver)
         with closing(sqlite3.connect(path)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(JournalError, match=r"runs\.db cannot be used as a run store: .*locked; choose another"):
+            with pytest.raises(
+                JournalError, match=r"runs\.db cannot be used as a run store: .*locked; another process"
+            ):
                 store.leases.acquire("r2", driver)
             assert store.leases.holder("r1") == driver, "readers need not wait"
             other.rollback()
         assert store.leases.acquire("r2", driver) is None
+
+
+def fill_disk(store: SqliteRunStore) -> None:
+    with store.database.writing() as db:
+        db.execute("PRAGMA max_page_count = 1")
+        db.execute("CREATE TABLE large AS SELECT zeroblob(1000000)")
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
+    full = pytest.raises(JournalError, match=r"runs\.db cannot be used .* is full; make room on the disk")
+    with closing(SqliteRunStore(tmp_path / "runs.db")) as store, full:
+        fill_disk(store)
 
 
 def test_a_file_of_something_else_is_refused(opened: Callable[[], SqliteRunStore], tmp_path: Path) -> None:

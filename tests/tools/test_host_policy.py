@@ -121,7 +121,8 @@ def test_allow_tools_does_not_speak_of_runs() -> None:
 def test_an_effect_that_hangs_on_a_preset_is_settled() -> None:
     effect = {"argument": "shown", "read": ["A"]}
     assert _registry(HostPolicy({"t": {"shown": "A"}}), effect=effect).get("t").effect == "read"
-    assert _registry(HostPolicy({"t": {"shown": "B"}}), effect=effect).get("t").effect == "write"
+    written = _registry(HostPolicy({"t": {"shown": "B"}}), effect=effect, cache={"ttl": 60}).get("t")
+    assert (written.effect, written.cache) == ("write", None)
     tool = _registry(HostPolicy({"t": {"shown": "A"}}), effect=lambda args: "read" if args["shown"] == "A" else "write")
     assert tool.get("t").effect_of({}) == "read"
 

@@ -38,6 +38,8 @@ def made(**changes: Any) -> Tool:
         pytest.param({"effect": {"argument": "op", "read": "load"}}, id="reads are no list"),
         pytest.param({"cache": {"ttl": 0}}, id="cache that keeps nothing"),
         pytest.param({"cache": 60}, id="cache that is a number"),
+        pytest.param({"cache": {"ttl": 60}}, id="cache of a tool that writes"),
+        pytest.param({"cache": {"ttl": 60}, "effect": "nested"}, id="cache of a tool that begins runs"),
         pytest.param({"check": "x"}, id="check that cannot be called"),
         pytest.param({"output_schema": dict}, id="output schema that is a class"),
     ],

@@ -118,7 +118,7 @@ async def test_what_the_author_presets_is_part_of_the_call() -> None:
 
 NEVER: dict[str, dict[str, Any]] = {
     "no cache": {"cache": None},
-    "a write": {"effect": "write"},
+    "a write": {"effect": lambda args: "write"},
     "told by its arguments": {"effect": {"argument": "q", "read": ["other"]}},
 }
 

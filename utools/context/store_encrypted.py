@@ -3,13 +3,11 @@
 import json
 
 from utools.context.store import ContextStore, Summary
-from utools.context.turns import Turn
+from utools.context.turns import ENCRYPTED, Turn
 from utools.secrets.text_cipher import TextCipher
 from utools.threads import DaemonThreads
 
 THREADS = 8
-_KEY = "encrypted"
-"""The one key of what a stored turn holds in place of its messages."""
 
 
 class EncryptedContextStore:
@@ -22,7 +20,7 @@ class EncryptedContextStore:
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:
         text = await self._threads.run(self._encrypt, session, json.dumps(turn))
-        return await self._store.append(session, turn_id, [{_KEY: text}], ttl=ttl)
+        return await self._store.append(session, turn_id, [{ENCRYPTED: text}], ttl=ttl)
 
     async def turns(self, session: str) -> list[Turn]:
         found = await self._store.turns(session)
@@ -63,10 +61,10 @@ class EncryptedContextStore:
         return turns
 
     def _encrypt(self, session: str, text: str) -> str:
-        return self._cipher.encrypt_text(subject_of(session), _KEY, text)
+        return self._cipher.encrypt_text(subject_of(session), ENCRYPTED, text)
 
     def _decrypt(self, session: str, text: str) -> str | None:
-        return self._cipher.decrypt_text(subject_of(session), _KEY, text)
+        return self._cipher.decrypt_text(subject_of(session), ENCRYPTED, text)
 
 
 def subject_of(session: str) -> str:

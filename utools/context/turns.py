@@ -14,12 +14,19 @@ from utools.schema.json_value import NotJson, as_json
 Message = dict[str, Any]
 Turn = list[Message]
 
+ENCRYPTED = "encrypted"
+"""The one key of what an encrypted turn holds in place of its messages."""
 INSTRUCTING = frozenset({"system", "developer"})
 KEYS = {
     "user": ("role", "content", "name", "trace_id"),
     "assistant": ("role", "content", "name", "tool_calls", "trace_id"),
     "tool": ("role", "content", "name", "tool_call_id", "trace_id"),
 }
+
+
+def is_encrypted(turn: Turn) -> bool:
+    """Return whether a stored turn was read without the key that it is encrypted by."""
+    return len(turn) == 1 and turn[0].keys() == {ENCRYPTED}
 
 
 def messages_of(value: Any) -> list[Message]:

@@ -184,6 +184,12 @@ class EndpointClient:
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """Return the reply with its requests and cost; what the attempts have shown is remembered."""
         self._has_answered = True
+        if completion.unread:
+            message = (
+                "the reply of %s at %s has no text, and %d characters of reasoning: if its answer is among them, "
+                "its server takes it for a thought; turn its reasoning parser off there, or the model's thinking"
+            )
+            log.warning(message, self._model, self._host, completion.unread)
         capabilities = self._capabilities
         if attempts.capabilities is not attempts.first:
             capabilities = merge(capabilities, attempts.first, attempts.capabilities)

@@ -7,14 +7,19 @@ as {"native": {"api", "parts"}}; they are recorded with it, and come back as the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
 from agent_core.models.endpoint.envelope import decode
 from agent_core.outputs import Json
+from utools.lazy_pattern import lazy_compile
 
 OWN_PARTS = "native"
+MAX_ID: Final = 40
+_LONG_ID = lazy_compile(rb'"tool_call_id":"[^"]{41}')
+"""In the bytes of a result, by which a call is answered that has such an id."""
 _MARK = b'"native":{'
 """In the bytes of a message that has such parts, and of no other: in a text of it the quotes are escaped."""
 
@@ -69,16 +74,35 @@ def join_parts(before: Json | None, after: Json | None) -> Json | None:
 
 def join_messages(messages: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
     """Return the messages joined by commas, without the parts that only one API understands, and the APIs that these
-    were of."""
-    joined = b",".join(messages)
+    were of. OpenAI refuses ids of calls that are longer than its own, such as those of another vendor."""
+    kept, apis = list(messages), list[str]()
+    if _LONG_ID.search(joined := b",".join(kept)):
+        joined = b",".join(kept := [_shorten_ids(message) for message in kept])
     if _MARK not in joined:
         return joined, ()
-    kept, apis = list(messages), list[str]()
-    for index, message in enumerate(messages):
+    for index, message in enumerate(kept):
         if _MARK in message and isinstance(own := (value := orjson.loads(message)).pop(OWN_PARTS, None), dict):
             kept[index] = orjson.dumps(value)
             apis.append(str(own.get("api")))
     return b",".join(kept), tuple(dict.fromkeys(apis))
+
+
+def fit_id(id_: str, longest: int) -> str:
+    """Return an id that is not too long: those of an earlier conversation are a caller's."""
+    return id_ if len(id_) <= longest else sha256(id_.encode("utf-8", "replace")).hexdigest()[:longest]
+
+
+def _shorten_ids(message: bytes) -> bytes:
+    """Return a message whose ids of calls fit, as it came where they do."""
+    if b'"tool_call' not in message:
+        return message
+    value = orjson.loads(message)
+    calls = [{**call, "id": fit_id(call["id"], MAX_ID)} for call in value.get("tool_calls") or ()]
+    answered = value.get("tool_call_id")
+    if calls == (value.get("tool_calls") or []) and (answered is None or len(answered) <= MAX_ID):
+        return message
+    more = {"tool_calls": calls} if calls else {"tool_call_id": fit_id(answered, MAX_ID)}
+    return orjson.dumps({**value, **more})
 
 
 def read_conversation(messages: Sequence[bytes], api: str, *, keeps_parts: bool = True) -> Conversation:

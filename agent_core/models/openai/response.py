@@ -23,6 +23,8 @@ OWN_CALL_KEYS = ("id", "type", "function", "index", "name", "arguments")
 """Keys of a call that we write again when it goes back; others, such as Gemini's extra_content, go back unchanged."""
 ECHOED_KEYS = ("reasoning_content", "reasoning_details", "extra_content")
 """Keys of a message with calls that DeepSeek, OpenRouter and Gemini need in later questions."""
+THOUGHT_KEYS = ("reasoning_content", "reasoning")
+"""Keys of a message with what a model thinks, which is no answer."""
 TEXT_PARTS = (None, "text", "output_text")
 """Types of the parts of a content that are text of the reply; some gateways leave the type out."""
 CALLING = ("tool_calls", "function_call")
@@ -60,6 +62,9 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     usage = read_vendor_usage(reply.get("usage"))
     echo = _read_echo(message) if calls else None
     check_encodable([calls, echo])
+    unread = 0
+    if not calls and not content.strip() and find_reason(finish_reason) == DONE:
+        unread = max(len(read_text(message.get(key)) or "") for key in THOUGHT_KEYS)
     return Completion(
         content,
         finish_reason,
@@ -72,6 +77,7 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         estimated=usage.doubtful,
         cache_write_tokens=usage.written,
         reasoning_tokens=usage.reasoning,
+        unread=unread,
     )
 
 

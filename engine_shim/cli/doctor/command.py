@@ -12,15 +12,20 @@ from engine_shim.cli import output
 from engine_shim.cli.doctor.copied import check_copy
 from engine_shim.cli.doctor.definitions import check_definitions
 from engine_shim.cli.doctor.extras import check_extras, check_versions
-from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.cli.doctor.finding import Finding, keep_going
 from engine_shim.cli.doctor.host import check_host, check_sources
-from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_temporal, check_tokens
+from engine_shim.cli.doctor.services import (
+    check_journal_keys,
+    check_patience,
+    check_redis,
+    check_temporal,
+    check_tokens,
+)
 from engine_shim.cli.doctor.shared import check_shared
 from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
-from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
+from engine_shim.cli.doctor.stores import check_conversations, check_key, check_runs, look_into
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
-from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
@@ -64,14 +69,10 @@ def examine(options: Options, *, quick: bool) -> Iterator[Finding]:
     yield from found
     if config is not None:
         yield from _examine_definitions(config)
-    try:
-        address = find_address(options.store, options.config)
-        yield from _examine_stores(address, config or HostConfig(), quick=quick)
-        yield check_redis(address)
-    except DefinitionError as error:  # such as a key that the store needs, or an address of no store
-        yield from find_faults("store", error)
+    yield from keep_going("store", _examine_stores(options, config or HostConfig(), quick=quick))
     yield check_temporal(config or HostConfig())
-    yield from check_journal_keys()
+    yield from keep_going("journal keys", check_journal_keys())
+    yield from keep_going("patience", check_patience())
 
 
 def examine_sharing(options: Options) -> Iterator[Finding]:
@@ -94,18 +95,20 @@ def _examine_definitions(config: HostConfig) -> Iterator[Finding]:
         yield Finding("definitions", "warning", message, "approve the tools above")
         return
     for each in (config, *map(config.for_tenant, config.tenants)):
-        yield from check_definitions(each)
+        yield from keep_going("definitions", check_definitions(each))
 
 
-def _examine_stores(address: StoreAddress, config: HostConfig, *, quick: bool) -> Iterator[Finding]:
+def _examine_stores(options: Options, config: HostConfig, *, quick: bool) -> Iterator[Finding]:
+    address = find_address(options.store, options.config)
     tenants: list[str | None] = [None, *config.tenants]
     newest = NEWEST if quick else None
     for tenant in tenants:
         part = "store" if tenant is None else f"store of {tenant}"
-        yield from _examine_store(address, tenant, part, newest, list(config.tenants))
+        yield from keep_going(part, _examine_store(address, tenant, part, newest, config))
     for tenant in tenants if not os.environ.get(REDIS) else ():
         part = "conversations" if tenant is None else f"conversations of {tenant}"
-        yield from _examine_conversations(address, tenant, part)
+        yield from keep_going(part, _examine_conversations(address, tenant, part))
+    yield check_redis(address)
 
 
 def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -> Iterator[Finding]:
@@ -121,12 +124,13 @@ def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -
 
 
 def _examine_store(
-    address: StoreAddress, tenant: str | None, part: str, newest: int | None, tenants: list[str]
+    address: StoreAddress, tenant: str | None, part: str, newest: int | None, config: HostConfig
 ) -> Iterator[Finding]:
     """Yield the store of the host, with the tokens in it, or that of a tenant."""
     with closing(open_store(address, tenant=tenant, patience=PATIENCE_S)) as store:
+        wanted = config.at("encrypt") if config.encrypt else None
         if isinstance(store, SqliteRunStore):
-            yield from check_runs(store.path, part, newest=newest)
+            yield from check_runs(store, part, newest=newest, wanted=wanted)
             is_current = probe(store.path, LAYOUT).version == LAYOUT.version
         else:
             from engine_shim.cli.doctor.postgres import check_clock, check_database
@@ -137,9 +141,11 @@ def _examine_store(
             if is_current:
                 if tenant is None:
                     yield check_clock(store.clock)
-                yield from look_into(store, part, newest=newest)
+                yield from look_into(store, part, newest=newest, wanted=wanted)
+            elif found[-1].status != "problem":
+                yield from check_key(store, part, wanted)
         if tenant is None and is_current:
-            yield from check_tokens(store.database, tenants)
+            yield from check_tokens(store.database, list(config.tenants))
 
 
 def write_findings(findings: Sequence[Finding], *, as_json: bool) -> None:

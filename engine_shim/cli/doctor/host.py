@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from agent_core.run.secrets import VARIABLE as SECRET_ENV
+from agent_core.run.secrets import Secrets
 from engine_shim.cli.doctor.finding import Finding, find_faults
 from engine_shim.definition.errors import message_of
 from engine_shim.errors import DefinitionError
@@ -33,10 +35,10 @@ def check_host(named: Path | None) -> tuple[list[Finding], HostConfig | None]:
 
 
 def _find_unset(config: HostConfig) -> Iterator[Finding]:
-    for name in config.secret_env:
+    for name in dict.fromkeys((*config.secret_env, *sorted(Secrets().names))):
         if config.is_own(name):
             message = f"{name} is the host's own, and no tool gets it"
-            yield Finding("secret", "warning", message, "take it out of secret_env")
+            yield Finding("secret", "warning", message, f"take it out of secret_env, and of {SECRET_ENV}")
         elif not os.environ.get(name):
             advice = f"set it, or put {name}=… into .env beside the configuration"
             yield Finding("secret", "warning", f"{name} is allowed to tools, and not set", advice)

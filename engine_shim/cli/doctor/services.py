@@ -1,18 +1,23 @@
 """What a host has beside its files: Redis, the keys that sign journals, the tokens of its server."""
 
 import asyncio
+import os
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from pydantic import ValidationError
+
 from agent_core.errors import JournalError
 from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS
-from agent_core.run.secrets import signing_keys
+from agent_core.run.retries import patience_of_host
+from agent_core.run.secrets import signing_keys, verifying_keys
 from engine_shim.cli import output
-from engine_shim.cli.doctor.finding import Finding, find_faults
+from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.parameters import ADDRESS, ENGINE
 from engine_shim.errors import DefinitionError
-from engine_shim.host.config import HostConfig
+from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.service.tokens import Token, Tokens
 from engine_shim.store.database import Database
 from utools.databases.redis_server import VARIABLE as REDIS
@@ -56,9 +61,18 @@ async def _ping(server: RedisServer, seconds: float) -> None:
 def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
     """Return whether the Temporal server is there, where this host's runs are driven by workers, or it names a
     server."""
-    if config.engine != "temporal" and "temporal" not in config.model_fields_set:
+    engine, address = os.environ.get(ENGINE) or config.engine, os.environ.get(ADDRESS) or config.temporal.address
+    if engine not in ("process", "temporal"):
+        return Finding("Temporal", "problem", f"{ENGINE} is {engine!r}", "set it to process or temporal, or unset it")
+    if engine != "temporal" and "temporal" not in config.model_fields_set:
         return Finding("Temporal", "ok", "not used: each run is driven by the process that begins it")
-    address = config.temporal.address
+    if engine == "temporal" and config.encrypt:
+        message = "the history of Temporal would hold the records of an encrypted store in the clear"
+        return Finding("Temporal", "problem", message, "leave `encrypt` or `engine` out")
+    try:
+        TemporalConfig(address=address)
+    except ValidationError:
+        return Finding("Temporal", "problem", f"{ADDRESS} is {address!r}", "write HOST:PORT")
     try:
         asyncio.run(_reach(address, seconds))
     except (OSError, TimeoutError) as error:
@@ -78,11 +92,9 @@ async def _reach(address: str, seconds: float) -> None:
 
 def check_journal_keys() -> Iterator[Finding]:
     """Yield whether journals are signed, and by which key."""
-    try:
-        keys = signing_keys()
-    except DefinitionError as error:
-        yield from find_faults("journal keys", error)
-        return
+    if (found := verifying_keys()) is not None:
+        found.check_keyring()
+    keys = signing_keys()
     if keys is None:
         yield Finding("journal keys", "ok", f"{KEYS} and {KEY_VARIABLE} are not set: journals are not signed")
     else:
@@ -90,6 +102,12 @@ def check_journal_keys() -> Iterator[Finding]:
         others = [kid for kid in (*keys.keys, *keys.public.keys) if kid != first]
         more = f", {', '.join(others)} only verify" if others else ""
         yield Finding("journal keys", "ok", f"{first} signs{more}", facts={"keys": [first, *others]})
+
+
+def check_patience() -> Iterator[Finding]:
+    """Yield nothing. DefinitionError where the variable of how long runs wait for their store is no time."""
+    patience_of_host()
+    yield from ()
 
 
 def check_tokens(database: Database, tenants: Collection[str]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_core.run.secrets import VARIABLE as SECRET_ENV
 from agent_core.run.secrets import verifying_keys
-from engine_shim.cli.doctor.finding import Finding
+from engine_shim.cli.doctor.finding import Finding, keep_going
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import NAME as DOT_ENV
 from engine_shim.service.tokens import Tokens
@@ -24,18 +24,23 @@ Check = Callable[[HostConfig], Iterator[str]]
 def check_shared(config: HostConfig, address: StoreAddress, database: Database | None) -> Iterator[Finding]:
     """Yield a finding for each line of the checklist, in its order. `database` is the host's store, if it can be
     read."""
-    yield _judge("tokens", _find_open(database), "the server asks for a token", "`agent-core token new`")
+    yield from _judge("tokens", _find_open(database), "the server asks for a token", "`agent-core token new`")
     for name, check, sound, advice in CHECKS:
-        yield _judge(name, check(config), sound, advice)
+        yield from _judge(name, check(config), sound, advice)
     stores = list(_find_files(config, address))
-    yield _judge("stores", _find_within_roots(config, stores), "no file tool reaches a store", "move it out")
-    yield _judge("files", _find_readable(config, stores), "only their owner reads them", "`chmod go-rwx` them")
+    yield from _judge("stores", _find_within_roots(config, stores), "no file tool reaches a store", "move it out")
+    yield from _judge("files", _find_readable(config, stores), "only their owner reads them", "`chmod go-rwx` them")
 
 
-def _judge(name: str, faults: Iterator[str], sound: str, advice: str) -> Finding:
-    if told := list(faults):
-        return Finding(f"shared: {name}", "problem", "; ".join(told), advice)
-    return Finding(f"shared: {name}", "ok", sound)
+def _judge(name: str, faults: Iterator[str], sound: str, advice: str) -> Iterator[Finding]:
+    """Yield what the faults come to; where they cannot be looked for, why."""
+    part = f"shared: {name}"
+    yield from keep_going(part, _join(part, faults, sound, advice))
+
+
+def _join(part: str, faults: Iterator[str], sound: str, advice: str) -> Iterator[Finding]:
+    told = "; ".join(faults)
+    yield Finding(part, "problem", told, advice) if told else Finding(part, "ok", sound)
 
 
 def _find_open(database: Database | None) -> Iterator[str]:

@@ -6,16 +6,20 @@ import stat
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, Final
 
 from utools.databases.sqlite_file import Layout, LayoutError, address, is_writable, version_of
 
 PATIENCE_S: Final = 2.0
+ROOM: Final = 1 << 20
+"""Bytes without which a disk is full: a store has files of its own beside its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What is known of a file. `fault` says why it cannot be opened, `locked` why it cannot be written just now."""
+    """What is known of a file. `fault` says why it cannot be opened, `locked` why it cannot be written just now,
+    `is_full` whether its disk has no room for what is written."""
 
     path: Path
     size: int | None = None
@@ -23,6 +27,7 @@ class Probe:
     can_write: bool = False
     fault: str | None = None
     locked: str | None = None
+    is_full: bool = False
 
     @property
     def exists(self) -> bool:
@@ -50,7 +55,8 @@ def probe(path: Path, layout: Layout, *, patience: float = PATIENCE_S) -> Probe:
         with closing(_open(path, patience, "ro")) as db:
             version = version_of(db, path, layout)
         locked = _lock(path, patience) if can_write else None
-        return Probe(path, size, version, can_write and locked is None, locked=locked)
+        is_full = disk_usage(path.resolve().parent).free < ROOM
+        return Probe(path, size, version, can_write and locked is None, locked=locked, is_full=is_full)
     except LayoutError as error:
         return Probe(path, size, can_write=can_write, fault=str(error).removeprefix(f"{path} "))
     except sqlite3.Error as error:

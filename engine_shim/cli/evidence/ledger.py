@@ -130,7 +130,7 @@ def _write(text: str, target: str | None) -> None:
         output.line(text.rstrip("\n"))
         return
     try:
-        Path(str(target)).write_text(text, "utf-8")
+        output.write_whole(Path(str(target)), text.encode())
     except OSError as error:
         raise typer.BadParameter(f"--to {target} cannot be written: {error.strerror}") from None
     output.line(str(target))

@@ -97,7 +97,7 @@ def begin_and_be_killed(run: str, directory: Path, memory: Path, store: StoreAdd
 
     RuntimeError for a process that ended otherwise.
     """
-    program = [sys.executable, "-m", __name__, run, str(directory), str(memory)]
+    program = [sys.executable, "-P", "-m", __name__, run, str(directory), str(memory)]
     environment = {**os.environ, **({} if store is None else {VARIABLE: str(store)})}
     ended = subprocess.run(program, env=environment, capture_output=True, text=True)
     if ended.returncode != -signal.SIGKILL:

@@ -61,7 +61,7 @@ def name_changes(before: Stamps, now: Stamps) -> list[str]:
 
 
 def _start(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, "serve", *words], env=environment)
+    return subprocess.Popen([sys.executable, "-P", "-c", PROGRAM, "serve", *words], env=environment)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -1,6 +1,7 @@
 """The command serve: the HTTP API of this host, until it is told to end."""
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 else:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+OF_THE_PORT: Final = (errno.EADDRINUSE, errno.EACCES)
+"""Why a port cannot be listened at, where its address can."""
 HEAD_S: Final = 30.0
 """Seconds that the head of a request may take."""
 log = logging.getLogger("engine_shim")
@@ -169,9 +172,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
     except OSError as error:
-        raise typer.BadParameter(
-            f"cannot listen at {host}:{port}: {error.strerror}; choose another port by --port"
-        ) from None
+        why = str(error.strerror).partition(" (while attempting")[0]
+        other = "another port by --port" if error.errno in OF_THE_PORT else "an address of this machine by --host"
+        raise typer.BadParameter(f"cannot listen at {host}:{port}: {why}; choose {other}") from None
 
 
 def describe_served(host: str, port: int, service: Service) -> str:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from engine_shim import SqliteRunStore
+from engine_shim.cli import output
 from engine_shim.cli.failures import report
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
@@ -943,3 +945,18 @@ def test_run_that_failed_over_a_read_says_how_it_is_tried_again(
     ran = cli("run", "w.json")
     run = cli("runs", "--json").json[0]["run_id"]
     assert (ran.code, f"agent-core resume {run} --retry-failed" in ran.out) == (1, is_offered)
+
+
+def test_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path) -> None:
+    kept, limit = tmp_path / "log.txt", resource.getrlimit(resource.RLIMIT_FSIZE)
+    output.write_whole(kept, b"old")
+    kept.chmod(0o600)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            output.write_whole(kept, bytes(200))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("log.txt", b"old")]
+    output.write_whole(kept, b"new")
+    assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (b"new", 0o600)

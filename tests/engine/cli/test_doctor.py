@@ -1,5 +1,8 @@
 """agent-core doctor: what it says of a sound host, of what is missing or broken; and that it writes nothing."""
 
+import errno
+import os
+import re
 import socket
 import sqlite3
 import time
@@ -8,17 +11,21 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from engine_shim.cli.doctor.extras import FOR_TESTS, GIVES, check_extras
-from engine_shim.cli.doctor.services import check_redis, check_temporal, judge_tokens
+from engine_shim.cli.doctor.services import check_journal_keys, check_redis, check_temporal, judge_tokens
 from engine_shim.cli.doctor.sqlite import Probe, probe
 from engine_shim.cli.doctor.stores import check_runs, judge_file
+from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.service.principal import Principal
 from engine_shim.service.tokens import Token, Tokens
+from engine_shim.store import content_keys
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
+from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import final
 from support.command import Cli, Ran, Write
 from support.optional import needs
@@ -180,12 +187,74 @@ def test_address_of_no_store_and_a_key_that_is_away_are_findings(
     ran = cli("doctor", "--quick", "--json")
     assert said(ran, "store", "problem").startswith("agent-core.yaml: store: There are stores in a SQLite file")
     own = "AGENT_CORE_STORE is the host's own, and no tool gets it: take it out of secret_env"
-    assert said(ran, "secret", "warning") == own
+    assert said(ran, "secret", "warning").startswith(own)
     write("agent-core.yaml", {"store": "."})
     monkeypatch.setenv("AGENT_CORE_SIGNING_KEY", "nope.key")
     ran = cli("doctor", "--quick", "--json")
     assert said(ran, "store", "problem").startswith(". cannot be used: it is a directory")
-    assert said(ran, "journal keys", "problem") == "nope.key: cannot be read: No such file or directory"
+    why = "AGENT_CORE_SIGNING_KEY: nope.key: cannot be read: No such file or directory"
+    assert said(ran, "journal keys", "problem") == why
+
+
+@pytest.mark.usefixtures("host")
+def test_variable_with_a_bad_value_is_told_by_its_name(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_STORE_PATIENCE", "soon")
+    monkeypatch.setenv("AGENT_CORE_SECRET_ENV", "SHOP_TOKEN")
+    monkeypatch.setenv("AGENT_CORE_ENGINE", "cloud")
+    monkeypatch.setenv("AGENT_CORE_PUBLIC_KEYS", "nope.pub")
+    ran = cli("doctor", "--quick", "--json")
+    assert said(ran, "patience", "problem").startswith("AGENT_CORE_STORE_PATIENCE: must be a number of seconds")
+    assert said(ran, "secret", "warning").startswith("SHOP_TOKEN is allowed to tools, and not set")
+    assert said(ran, "Temporal", "problem").startswith("AGENT_CORE_ENGINE is 'cloud'")
+    monkeypatch.setenv("AGENT_CORE_ENGINE", "temporal")
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "here")
+    assert check_temporal(HostConfig()).message == "TEMPORAL_ADDRESS is 'here'"
+    assert "in the clear" in check_temporal(HostConfig(encrypt=True)).message
+    with pytest.raises(DefinitionError, match=r"AGENT_CORE_PUBLIC_KEYS: nope\.pub: cannot be read"):
+        list(check_journal_keys())
+
+
+@needs("cryptography")
+def test_store_that_is_to_be_encrypted_and_cannot_be_is_told(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("workflows/hello.json", ECHO)
+    write("agent-core.yaml", {"encrypt": True})
+    missing = "AGENT_CORE_ENCRYPTION_KEY: .* needs the operator's key"
+    assert re.match(missing, said(cli("doctor", "--quick", "--json"), "encryption", "problem"))
+    cli("key", "new", "one.key", "--encryption")
+    cli("key", "new", "two.key", "--encryption")
+    monkeypatch.setenv("AGENT_CORE_ENCRYPTION_KEY", "one.key")
+    cli("run", "workflows/hello.json")
+    assert said(cli("doctor", "--quick", "--json"), "encryption", "ok").startswith("runs are encrypted")
+    monkeypatch.setenv("AGENT_CORE_ENCRYPTION_KEY", "two.key")
+    ran = cli("doctor", "--quick", "--json")
+    assert "which two.key (AGENT_CORE_ENCRYPTION_KEY) does not have" in said(ran, "encryption", "problem")
+    assert said(ran, "verify", "warning").startswith("not verified")
+    content_keys._OPENED.clear()  # as in a process of its own
+    assert "does not have" in cli("run", "workflows/hello.json").err
+    assert len(cli("runs", "--json").json) == 1  # nothing is left of a run that could not begin
+
+
+def test_plain_runs_of_a_store_that_is_to_be_encrypted_are_told(cli: Cli, write: Write) -> None:
+    write("workflows/hello.json", ECHO)
+    cli("run", "workflows/hello.json")
+    write("agent-core.yaml", {"encrypt": True})
+    ran = cli("doctor", "--quick", "--json")
+    assert "has runs that are not encrypted" in said(ran, "encryption", "problem")
+    assert said(ran, "verify", "ok") == "1 of 1 run as written"
+
+
+@pytest.mark.usefixtures("host")
+def test_directory_that_cannot_be_read_is_told_and_the_rest_is_checked(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("triggers/each.json", {})
+    shut = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "triggers")
+    monkeypatch.setattr("engine_shim.service.changed_files.os.scandir", Mock(side_effect=shut))
+    ran = cli("doctor", "--quick", "--json")
+    assert said(ran, "workflows", "problem").endswith("workflows: cannot be read: Permission denied")
+    assert (ran.code, findings(ran, "journal keys", "ok") != []) == (1, True)
 
 
 def test_tools_of_an_mcp_server_are_approved_or_not_and_it_is_not_started(cli: Cli, write: Write, home: Path) -> None:
@@ -294,7 +363,8 @@ def test_quick_look_verifies_the_newest_runs_alone(cli: Cli, home: Path) -> None
     with closing(sqlite3.connect(STORE)) as db, db:
         db.execute("DELETE FROM rows WHERE run = ?", (old,))
     assert cli("doctor").code == 1
-    verified = [each for each in check_runs(home / STORE, "store", newest=1) if each.name == "verify"]
+    told = check_runs(SqliteRunStore(home / STORE), "store", newest=1)
+    verified = [each for each in told if each.name == "verify"]
     assert [(each.status, each.message) for each in verified] == [("ok", "1 of 1 run as written")]
     assert cli("doctor", "--quick").code == 1  # it is among the newest 100
 
@@ -325,6 +395,9 @@ def test_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert (told.status, "it cannot be written" in told.message) == ("problem", True)
     told = judge_file("store", Probe(tmp_path / "none.db"), LAYOUT, "--store names another")
     assert (told.status, "its directory is read-only" in told.message) == ("problem", True)
+    full = Probe(tmp_path / "runs.db", size=4096, version=LAYOUT.version, can_write=True, is_full=True)
+    told = judge_file("store", full, LAYOUT, "--store names another")
+    assert (told.status, "its disk is full" in told.message) == ("problem", True)
 
 
 def test_conversations_are_counted(cli: Cli, write: Write) -> None:

@@ -12,6 +12,7 @@ from engine_shim.cli.main import main
 from engine_shim.cli.output import Options
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.open import open_store
+from support.optional import needs
 
 pytestmark = pytest.mark.exhaustive
 
@@ -107,6 +108,12 @@ def test_host_without_token_or_keys_is_told(folder: Path, monkeypatch: pytest.Mo
     assert "no key seals runs" in faults(folder)["seals"]
     (folder / "runs.db").unlink()
     assert "there is no token" in faults(folder)["tokens"]
+
+
+@needs("cryptography")
+def test_key_that_cannot_be_read_is_told_and_the_rest_is_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_CORE_SIGNING_KEY", "nope.key")
+    assert "AGENT_CORE_SIGNING_KEY: nope.key: cannot be read" in faults(folder)["seals"]
 
 
 def test_files_that_others_read_are_told(folder: Path) -> None:

@@ -176,3 +176,17 @@ def test_command_line_works_with_a_typer_that_has_its_own_names_otherwise(tmp_pa
     command = [sys.executable, "-c", code, "runs", "--limit", "5", "--store", str(tmp_path / "runs.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout[:1]) == (0, "r"), done.stderr
+
+
+def test_a_command_hears_ctrl_c_before_it_loads_a_module() -> None:
+    code = "import sys; known = set(sys.modules); import engine_shim.cli.main; print(*sorted(set(sys.modules) - known))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"engine_shim", "engine_shim.cli", "engine_shim.cli.main", "gc"}
+
+
+@pytest.mark.parametrize("code", ["from engine_shim import Engine", LOADED], ids=["program", "command"])
+def test_own_module_that_hides_utools_is_named(tmp_path: Path, code: str) -> None:
+    (tmp_path / "utools.py").touch()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"{tmp_path / 'utools.py'} hides the package utools, which agent-core needs: rename it" in done.stderr

@@ -188,7 +188,7 @@ def test_the_environment_and_the_hosts_file_are_held_to_the_same(
     write("agent-core.yaml", {"store": "sqlite:///runs.db"})
     assert (cli("runs").code, "by its path alone: runs.db" in cli("runs").err) == (3, True)
     monkeypatch.setenv("AGENT_CORE_STORE", "mysql://h/x")
-    assert "AGENT_CORE_STORE: There are stores" in cli("runs").err
+    assert "AGENT_CORE_STORE): There are stores" in cli("runs").err
 
 
 def test_what_stays_behind_is_said_before_the_copy_and_times_of_triggers_come_along(

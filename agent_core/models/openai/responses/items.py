@@ -6,12 +6,11 @@ calls, without ids.
 """
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
-from agent_core.models.endpoint.conversation import Conversation, Turn
+from agent_core.models.endpoint.conversation import Conversation, Turn, fit_id
 from agent_core.outputs import Json
 
 API: Final = "responses"
@@ -31,7 +30,7 @@ def write_items(conversation: Conversation, role: str, *, with_ids: bool) -> tup
     passed_over = False
     for turn in conversation.turns:
         if turn.role == "user":
-            items += [_write_result(ids.get(each.id) or _fit(each.id), each.text) for each in turn.results]
+            items += [_write_result(ids.get(each.id) or fit_id(each.id, MAX_ID), each.text) for each in turn.results]
             items += [_write_message("user", text) for text in turn.texts]
         elif turn.parts is not None and (vendor_ids := _match_calls(turn, turn.parts)) is not None:
             ids |= vendor_ids
@@ -39,7 +38,7 @@ def write_items(conversation: Conversation, role: str, *, with_ids: bool) -> tup
         else:
             passed_over = passed_over or turn.parts is not None
             items += [_write_message("assistant", text) for text in turn.texts]
-            items += [_write_call(_fit(call.id), call.name, call.args) for call in turn.calls]
+            items += [_write_call(fit_id(call.id, MAX_ID), call.name, call.args) for call in turn.calls]
     return items, passed_over
 
 
@@ -91,8 +90,3 @@ def _without_id(part: Any) -> Any:
         phase = {"phase": part["phase"]} if part.get("phase") else {}
         return {**_write_message("assistant", read_text(part)), **phase}
     return {name: value for name, value in part.items() if name != "id"}
-
-
-def _fit(id_: str) -> str:
-    """Return an id that is not too long: those of an earlier conversation are a caller's."""
-    return id_ if len(id_) <= MAX_ID else sha256(id_.encode("utf-8", "replace")).hexdigest()
