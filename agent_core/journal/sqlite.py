@@ -138,7 +138,8 @@ class SqliteJournal:
 
     def runs(self) -> list[str]:
         """Return the ids of the runs, oldest first."""
-        return [run for (run,) in self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")]
+        found = self._select("SELECT run FROM rows GROUP BY run ORDER BY min(seq)")
+        return [str(run) for (run,) in found]  # no text where the file is damaged
 
     def delete(self, run: str) -> bool:
         """Delete all rows of a run, and leave every other run alone.
