@@ -1,5 +1,6 @@
 """What a person reads who gave something wrong on the command line: our words, with the place and the value."""
 
+import json
 import os
 from pathlib import Path
 
@@ -30,6 +31,21 @@ POLICIES = {
 def test_a_wrong_word_is_told_in_one_line(cli: Cli, words: list[str], told: str) -> None:
     ran = cli(*words)
     assert (ran.code, ran.out, ran.err) == (2, "", f"agent-core: {told}\n")
+
+
+def test_directory_whose_name_is_no_text_is_named_before_a_run_begins(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = home / os.fsdecode(b"d\xe9sk")
+    odd.mkdir()
+    (odd / "mine.py").write_text("def say(text: str) -> str:\n    return text\n")
+    (odd / "agent-core.yaml").write_text("functions: ['mine.py']\n")
+    (odd / "w.json").write_text(json.dumps({"id": "w", "nodes": [{"tool": "say", "config": {"text": "hello"}}]}))
+    monkeypatch.chdir(odd)
+    ran = cli("run", "w.json")
+    told = f"agent-core: the name of the directory is not utf-8 text: {home}/d\\xe9sk; rename it\n"
+    assert (ran.code, ran.err) == (3, told)
+    assert "holds no run yet" in cli("show", "last").err
 
 
 @pytest.mark.sampled
