@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,6 +205,16 @@ def test_a_tool_without_a_docstring_is_warned_of(cli: Cli, write: Write) -> None
     write("other.py", SILENT.replace("    return", '    """How many pieces there are."""\n    return'))
     write("agent-core.yaml", "tools: [other.py:stock_of]")
     assert (cli("tools").err, cli("validate", "w.json").out) == ("", "ok\n")
+
+
+@pytest.mark.exhaustive
+def test_docstrings_that_python_leaves_out_are_not_asked_for(home: Path, write: Write) -> None:
+    write("shop.py", SILENT.replace("    return", '    """How many pieces there are."""\n    return'))
+    write("agent-core.yaml", "tools: [shop.py:stock_of]")
+    write("w.json", FLOW)
+    command = [sys.executable, "-OO", Path(sys.executable).with_name("agent-core"), "validate", "w.json"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "stock_of has no description for the model: Python leaves docstrings out with -OO" in ran.stdout
 
 
 def test_a_misspelt_option_of_a_tool_is_told_with_its_line(cli: Cli, write: Write) -> None:
