@@ -10,7 +10,7 @@ AgentCoreError
 ├── DecisionError       a person's decision that fits nothing that waits
 │   └── DecisionTaken   somebody else has decided about the call
 ├── AnswerError         a run has no answer, or none of the type that its caller asked for
-└── NoEventLoop         an async function was called outside an event loop of asyncio (also a RuntimeError)
+└── NoEventLoop         there is no event loop of asyncio to run in, or none beside another (also a RuntimeError)
 
 DefinitionError (from utools)   a config, schema or definition that cannot be run
 """
@@ -156,13 +156,9 @@ class AnswerError(AgentCoreError):
 
 
 class NoEventLoop(AgentCoreError, RuntimeError):
-    """An async function that was called outside an event loop of asyncio.
+    """An async function that was called outside an event loop of asyncio, or a `_sync` one in a green thread (gevent,
+    eventlet) beside another run.
 
-    What to do: call the function that ends in `_sync`, or await it under `asyncio.run`.
+    What to do: call the function that ends in `_sync`, or await it under `asyncio.run`; run no agents beside each other
+    in a process of green threads.
     """
-
-    def __init__(self, found: str) -> None:
-        super().__init__(
-            f"agent_core runs on asyncio, and there is {found}: call a function that ends in `_sync` in a thread of its"
-            " own, or await this one under asyncio.run"
-        )

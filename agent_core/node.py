@@ -149,6 +149,8 @@ async def execute(config: Mapping[str, Any] | AgentConfig, context: NodeContext)
     with open_journal(context.journal) as journal, context.stop.heard_by(request.pass_on):
         await _look_for_earlier(run, context.attempt, journal)
         timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, context.stop.let_go)
+        if seconds == 0:  # nothing begins in a time that is over
+            context.stop.let_go()
         work = drive_agent(
             config,
             registry,

@@ -119,7 +119,10 @@ def require_asyncio() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         found = "trio's event loop" if is_in_trio() else "no event loop"
-        raise NoEventLoop(found) from None
+        raise NoEventLoop(
+            f"agent_core runs on asyncio, and there is {found}: call a function that ends in `_sync` in a thread of its"
+            " own, or await this one under asyncio.run"
+        ) from None
 
 
 def is_in_trio() -> bool:

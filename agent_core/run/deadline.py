@@ -30,6 +30,8 @@ async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     task = _start(loop, _release_after(work, ended))
     timer = None if seconds is None else loop.call_later(seconds, _release, ended)
     try:
+        if ended.done():  # already: others have their turn all the same, such as who wants the run stopped
+            await asyncio.sleep(0)
         await ended
     except asyncio.CancelledError:
         await _cancel(task, work)

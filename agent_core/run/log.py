@@ -128,7 +128,10 @@ class LogListener:
         rest = (f"{key}={value}" for key, value in shown.items() if key not in hidden)
         traced = {} if self.observer is None or run is None else self.observer.ids_of(run.path)
         extra = {"event": event, "run_id": self.run, "fields": shown, **traced}
-        log.log(level, "%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
+        try:
+            log.log(level, "%s%s run_id=%s %s", event, step, self.run, " ".join(rest), extra=extra)
+        except Exception:  # of a handler of the host's: the run does not end by its log
+            logging.Handler().handleError(logging.makeLogRecord({"msg": f"{event} run_id={self.run}"}))
 
 
 def _fields_of(run: RecordedRun) -> Json:

@@ -1,12 +1,14 @@
 """Running a coroutine to its end for a caller without an event loop, or inside one."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from agent_core.errors import NoEventLoop
 from agent_core.run.cancellation import is_in_trio
 
 Result = TypeVar("Result")
@@ -17,9 +19,13 @@ GRACE = 0.5
 def run_sync(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Return what the coroutine of `work` returns, run in an event loop of its own.
 
-    What interrupts the caller, such as Ctrl-C, cancels it, in a notebook too, where it runs in a thread.
+    What interrupts the caller, such as Ctrl-C, cancels it, in a notebook too, where it runs in a thread. Raises
+    NoEventLoop in a green thread beside another run.
     """
-    is_in_loop, loop = _is_in_loop(), asyncio.new_event_loop()
+    is_in_loop = _is_in_loop()
+    if is_in_loop:
+        _refuse_green_threads()
+    loop = asyncio.new_event_loop()
     main = loop.create_task(work())
     if not is_in_loop:
         return _run_to_end(loop, main)
@@ -50,6 +56,21 @@ def _is_in_loop() -> bool:
     except RuntimeError:
         return is_in_trio()
     return True
+
+
+def _refuse_green_threads() -> None:
+    """Raise NoEventLoop where threads are green: all of them share the event loop that runs in this thread."""
+    gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        by = "gevent"
+    elif eventlet is not None and eventlet.is_monkey_patched("thread"):
+        by = "eventlet"
+    else:
+        return
+    raise NoEventLoop(
+        f"another run has the event loop of this thread, which the green threads of {by} share; run agents in a"
+        f" process without {by}, such as a worker that has threads or processes"
+    )
 
 
 def _run_to_end(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[Result]") -> Result:

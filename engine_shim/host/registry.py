@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -128,9 +129,11 @@ def _admitted(readers: Mapping[str, ReadDocument], registry: ToolRegistry) -> di
 
 def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
     """Yield what to do about each tool of Python whose function says nothing to the model."""
+    is_bare = sys.flags.optimize >= 2
+    advice = "Python leaves docstrings out with -OO; run it without" if is_bare else "give its function a docstring"
     for tool in registry.all():
         if tool.fingerprint is None and tool.description == name_as_words(tool.code):
-            yield f"the tool {tool.code} has no description for the model: give its function a docstring"
+            yield f"the tool {tool.code} has no description for the model: {advice}"
 
 
 def _load_sources(config: HostConfig, pinned: Sequence["Pinned"]) -> Iterator[tuple[str, str, Loaded]]:

@@ -1,6 +1,7 @@
 """RunStarter: how a run begins on this host: checked, prepared, and written before anything is driven."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from engine_shim.runs.prepare import Preparer
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.index import RunIndex
 from engine_shim.store.run_store import RunStore, StrPath
+from utools.errors import DefinitionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,15 @@ class RunStarter:
         return None
 
     def add_entry(self, run: str, started: Json, base: Path, at: str, submitter: str | None = None) -> RunEntry:
-        """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name."""
+        """Add a run that has begun, as `run_started` says, to the index: a turn under its agent's name. DefinitionError
+        for a directory that cannot be stored with it."""
         definition, note = started["definition"], started.get("turn", {})
         agent = note.get("name", "")
         version = "" if agent else definition.get("version", "1")
-        entry = RunEntry(run, agent or definition["id"], version, "pending", at, str(base), host=self.host)
+        directory = str(base)
+        if not directory.isascii():
+            _refuse_no_text(directory)
+        entry = RunEntry(run, agent or definition["id"], version, "pending", at, directory, host=self.host)
         entry = replace(entry, agent=agent, conversation=note.get("conversation"), submitter=submitter)
         self._store.save(entry)
         return entry
@@ -119,3 +125,13 @@ class RunStarter:
     def preparer(self, grant: Grant, base: Path, checked: CheckedWorkflow | None = None, *, begun: bool) -> Preparer:
         """Return what prepares the runs below a directory."""
         return Preparer(grant, base, checked, self._agents, begun=begun)
+
+
+def _refuse_no_text(directory: str) -> None:
+    """Raise DefinitionError for a name of bytes that are no text, which no store takes."""
+    try:
+        directory.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(directory).decode("utf-8", "backslashreplace")
+        encoding = sys.getfilesystemencoding()
+        raise DefinitionError(f"the name of the directory is not {encoding} text: {shown}; rename it") from None

@@ -255,3 +255,12 @@ async def test_work_that_cancels_itself_and_work_that_ends_in_its_last_moment() 
     with pytest.raises(CancelledItself):
         await run_within(cancel_own_task_and_end(), None)
     assert await run_within(give(), 60) == "given"
+
+
+async def test_work_that_waits_for_nothing_gives_others_their_turn() -> None:
+    async def answer() -> str:
+        return "at once"
+
+    heard: list[bool] = []
+    asyncio.get_running_loop().call_soon(heard.append, True)
+    assert (await run_within(answer(), 1.0), heard) == ("at once", [True])

@@ -106,6 +106,7 @@ def test_a_number_is_found_in_any_of_its_spellings(number: int, spelling: str, t
 @given(st.integers(0, 10**9), st.integers(0, 10**9), EMBEDDED)
 def test_another_number_is_not_found(number: int, other: int, text: str) -> None:
     assume(number != other)
+    assume(text != "[{}]" or number < 1000)  # [1,100] is a list as well, of 1 and 100
     assert not stands(other, text.format(f"{number:,}"))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelError, Question
 from agent_core.models.endpoint.route import Route, usual_tls
+from agent_core.models.endpoint.unreached import explain_unreached
 from agent_core.models.openai.client import OpenAICompatible
 from agent_core.models.providers import create_model
 from support import asking
@@ -147,6 +149,13 @@ class TestCertificates:
             error = await fail(server.url, Route(ca=authority.ca, client_cert=other.cert, client_key=other.key))
         assert f"it does not take the certificate in {other.cert} (client_cert of the endpoint)" in str(error)
         assert (error.requests, server.requests) == (1, [])
+
+
+def test_form_of_a_certificate_that_newer_pythons_refuse_is_said_to_be_one() -> None:
+    refused = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    refused.verify_code, refused.verify_message = 92, "CA cert does not include key usage extension"
+    said = explain_unreached(refused, Route(ca=Path("corp-ca.pem")), None).message
+    assert "CA cert does not include key usage extension; this Python takes only certificates by RFC 5280" in said
 
 
 FILES: dict[str, tuple[dict[str, str], str]] = {

@@ -1,15 +1,19 @@
 """The sync twin inside a running loop, as in a notebook: tools see the caller's context, and Ctrl-C ends the run."""
 
 import asyncio
+import pickle
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agent_core import MemoryJournal, run_agent_sync, verify
+from agent_core.errors import NoEventLoop
 from agent_core.models import ScriptedModel
 from support.by_hand import final
 from utools import tool
@@ -57,3 +61,19 @@ async def test_an_interrupt_cancels_the_run(interrupts: None) -> None:
     assert verify(journal, run_id="r").ok
     last = journal.load("r")["agent"][-1].record()
     assert (last["kind"], last["finish_reason"]) == ("run_finished", "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("by", "module", "patched"),
+    [
+        ("gevent", "gevent.monkey", SimpleNamespace(is_module_patched=lambda name: name == "threading")),
+        ("eventlet", "eventlet.patcher", SimpleNamespace(is_monkey_patched=lambda name: name == "thread")),
+    ],
+)
+async def test_second_run_among_green_threads_says_where_to_run(
+    by: str, module: str, patched: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, patched)  # type: ignore[arg-type]
+    with pytest.raises(NoEventLoop, match=f"green threads of {by} share; .* in a process without {by}") as refused:
+        run_agent_sync(config(), registry=[], model=ScriptedModel([final()]))
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)

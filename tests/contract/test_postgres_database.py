@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.pooler import pooler_before
 from support.postgres_server import Postgres, real_postgres
 from utools.errors import DatabaseAway, DatabaseError
 
@@ -186,3 +187,22 @@ def test_who_may_make_no_tables_is_told_what_to_do(new_database: NewDatabase, op
         add_word(database, "late")
     assert str(refused.value).startswith("cannot make the tables in postgresql://127.0.0.1:")
     assert str(refused.value).endswith(f": {why}; open it once as a user who may make tables in its schema")
+
+
+@pytest.mark.parametrize(
+    ("refuses", "what"), [(True, "unsupported startup parameter: options"), (False, "our settings .* were dropped")]
+)
+def test_pooler_that_keeps_no_settings_of_a_session_is_named_at_once(
+    postgres: Postgres, new_database: NewDatabase, *, refuses: bool, what: str
+) -> None:
+    url = new_database()
+    with open_database(url, "tenant") as tenant, open_database(url) as host:
+        add_word(tenant, "theirs")
+        add_word(host, "ours")
+    with pooler_before(postgres.port, refuses=refuses) as port:
+        pooled = url.replace(f":{postgres.port}/", f":{port}/")
+        with open_database(pooled, "tenant") as tenant:
+            for use in (tenant.find_versions, lambda: tenant.select("SELECT word FROM words")):
+                with pytest.raises(DatabaseError, match=rf"{what}.*; use the address of the server itself") as refusal:
+                    use()
+                assert not isinstance(refusal.value, DatabaseAway)  # nobody waits for it

@@ -19,6 +19,10 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 Key = ec.EllipticCurvePrivateKey
+_SIGNS = x509.KeyUsage(
+    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
-        if not is_authority:
+        if is_authority:  # without it Python 3.13 and later trust nothing that it signs
+            made = made.add_extension(_SIGNS, critical=True)
+        else:
             hosts = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("model.test")]
             made = made.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
         return made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)

@@ -62,8 +62,10 @@ async def cutting(server: RealServer) -> AsyncIterator[Cutting]:
     proxy = Cutting(0, server.port)
     listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = listening.sockets[0].getsockname()[1]
-    async with listening:
+    try:
         yield proxy
+    finally:
+        listening.close()  # Python 3.12 and later would wait for the connections that the client keeps
 
 
 class Agent:

@@ -8,7 +8,9 @@ from agent_core import JsonlJournal, SqliteJournal, run_agent_sync
 from agent_core.models import ScriptedModel
 from engine_shim import Engine
 from support.by_hand import final
+from support.homeless import forget_home
 from utools.context.open_store import open_context_store
+from utools.databases.sqlite_file import data_file
 from utools.databases.store_address import read_address
 from utools.errors import DefinitionError
 
@@ -99,3 +101,15 @@ def test_neither_an_engine_nor_its_conversations_take_it(
     with pytest.raises(DefinitionError, match="AGENT_CORE_CONTEXT_DB"):
         open_context_store()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_user_without_a_home_directory_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "AGENT_CORE_CONTEXT_DB"):
+        monkeypatch.delenv(name, raising=False)
+    forget_home(monkeypatch)
+    for use in (lambda: data_file("runs.db", "AGENT_CORE_STORE"), lambda: open_context_store(tenant="acme")):
+        with pytest.raises(DefinitionError, match=r"this user has no home directory, .*; name a file, or set HOME"):
+            use()
+    open_context_store()  # which is opened at its first use
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert data_file("runs.db", "AGENT_CORE_STORE") == Path("/data/agent-core/runs.db")

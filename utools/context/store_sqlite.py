@@ -11,6 +11,7 @@ from pathlib import Path
 from utools.context.store import Summary
 from utools.context.turns import Turn
 from utools.databases.sqlite_file import Layout, SqliteFile, data_file
+from utools.errors import DefinitionError
 from utools.files.protected_paths import protect_store
 from utools.threads import DaemonThreads
 
@@ -44,7 +45,7 @@ class SqliteContextStore:
         self._path = None if path is None else Path(path)
         self._clock = clock
         self._threads = DaemonThreads(THREADS)
-        with suppress(RuntimeError):  # without a home directory the first use fails
+        with suppress(DefinitionError):  # without a home directory the first use fails
             protect_store(self._path or default_path())
 
     async def append(self, session: str, turn_id: str, turn: Turn, *, ttl: float | None = None) -> bool:

@@ -19,6 +19,12 @@ _GOING: Final = ("57P01", "57P02", "57P03", "53300", "25P03")
 _BRIEFLY: Final = ("the database system is", "too many clients", "connection slots are reserved", "terminating")
 """In a refusal to connect, which has no code."""
 
+KEPT: Final = "-c agent_core.settings=kept"
+"""An option of a session, from which one sees that the others were kept, too."""
+_POOLER: Final = "a connection pooler before it keeps no settings of sessions; use the address of the server itself"
+_REFUSED: Final = ("unsupported startup parameter", "support command-line options")
+"""By PgBouncer, and by the proxy of Amazon RDS."""
+
 
 class Silent(psycopg.OperationalError):
     """A connection was given up on which nothing came any more."""
@@ -72,3 +78,16 @@ def is_away(error: Exception) -> bool:
         return error.sqlstate.startswith("08") or error.sqlstate in _GOING
     words = str(error)
     return "FATAL:" not in words or any(each in words for each in _BRIEFLY)
+
+
+def check_settings(db: Connection) -> None:
+    """Raise psycopg.NotSupportedError where the settings of a session were dropped: the schema of a tenant would be
+    that of the host."""
+    if db.execute("SELECT current_setting('agent_core.settings', true)").fetchone() != ("kept",):
+        raise psycopg.NotSupportedError(f"our settings of the session were dropped: {_POOLER}")
+
+
+def explain(error: Exception) -> str:
+    """Return what an error says, in one line, and what to do where a pooler refused the settings of a session."""
+    why = " ".join(str(error).split()) or type(error).__name__
+    return f"{why}: {_POOLER}" if any(each in why for each in _REFUSED) else why

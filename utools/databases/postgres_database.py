@@ -17,7 +17,15 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import Identifier
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from utools.databases.postgres_connection import KEEPALIVE, Connection, Silent, is_away
+from utools.databases.postgres_connection import (
+    KEEPALIVE,
+    KEPT,
+    Connection,
+    Silent,
+    check_settings,
+    explain,
+    is_away,
+)
 from utools.databases.postgres_layout import PostgresLayout, make_tables, read_versions
 from utools.databases.postgres_transaction import (
     BEGIN,
@@ -77,7 +85,7 @@ class PostgresDatabase:
         schema: str | None = None,
     ) -> None:
         self._url, self._layouts, self._patience, self.schema = url, layouts, patience, schema
-        self._settings = f"-c lock_timeout={round(patience * 1000)} -c client_encoding=UTF8"
+        self._settings = f"{KEPT} -c lock_timeout={round(patience * 1000)} -c client_encoding=UTF8"
         # what a client that was lost had locked is free again after this
         self._settings += f" -c idle_in_transaction_session_timeout={round(patience * 3000)}"
         if durability == "process":
@@ -214,6 +222,7 @@ class PostgresDatabase:
 
     def _versions(self) -> dict[str, int]:
         with self._connect(self._settings_of_all()) as db:
+            check_settings(db)
             return read_versions(db)
 
     def _open(self) -> "ConnectionPool[Connection]":
@@ -293,9 +302,8 @@ class PostgresDatabase:
                 why = f"others have kept it busy for {self._patience:g} s; try again when that is done"
                 raise DatabaseAway(f"cannot {doing} {self.name}: {why}") from error
             self._lost_at = monotonic()
-            why = " ".join(str(cause).split()) or type(cause).__name__
             kind = DatabaseAway if is_away(cause) else DatabaseError
-            raise kind(f"cannot {doing} {self.name}: {why}") from error
+            raise kind(f"cannot {doing} {self.name}: {explain(cause)}") from error
 
     def _why_no_connection(self) -> Exception | None:
         """Return why the pool had no connection in time; None where one more can be made, so that others have them

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import Any, Final, Literal
 
 from utools.databases.store_address import check_file
+from utools.errors import DefinitionError
 from utools.files.protected_paths import protect_store
 from utools.forks import close_before_forks
 from utools.lazy_pattern import lazy_compile
@@ -252,13 +253,20 @@ def is_writable(path: Path) -> bool:
 
 
 def data_file(name: str, variable: str) -> Path:
-    """Return the file that an environment variable names, or one in the user's data directory."""
+    """Return the file that an environment variable names, or one in the user's data directory. DefinitionError where
+    the user has none."""
     if chosen := os.environ.get(variable):
         return Path(chosen)
     from platformdirs import user_data_path  # not needed where a file is named
 
-    Path.home()  # RuntimeError without a home directory
-    return user_data_path("agent-core", appauthor=False) / name
+    try:
+        directory = user_data_path("agent-core", appauthor=False)
+        if directory.parts[0] == "~":
+            raise RuntimeError  # as newer releases do
+    except RuntimeError:
+        message = f"this user has no home directory, where {name} would be; name a file, or set HOME"
+        raise DefinitionError(message, where=variable) from None
+    return directory / name
 
 
 def _tables(db: sqlite3.Connection) -> set[str]:

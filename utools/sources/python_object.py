@@ -49,7 +49,7 @@ def _load_file(path: Path) -> ModuleType:
     """Return the file as a module: run once, and again only for another file of the same name."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    digest = sha256(str(path.resolve()).encode()).hexdigest()
+    digest = sha256(bytes(path.resolve())).hexdigest()
     name = f"agent_core_host_{path.stem}_{digest[:8]}"
     if (loaded := sys.modules.get(name)) is not None:
         return loaded

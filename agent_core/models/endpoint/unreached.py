@@ -18,6 +18,8 @@ LIBRARIES = ("aiohttp", "httpx2", "anyio")
 SILENT = ("ReadTimeout", "SocketTimeoutError")
 BY_AUTHORITY = (2, 18, 19, 20, 21)
 """OpenSSL's codes for a certificate that was signed by an authority that is not trusted."""
+BY_FORM = range(80, 94)
+"""OpenSSL's codes for a certificate that is not of the form that RFC 5280 wants; Python 3.13 and later look at it."""
 SOCKS_LOGIN = lazy_compile(r"username/password|NO ACCEPTABLE METHODS", re.IGNORECASE)
 
 
@@ -70,8 +72,12 @@ def _explain_untrusted(error: ssl.SSLCertVerificationError, route: Route) -> str
     """Return why a certificate was refused: where nothing trusted has signed it, by what it was judged, and what to
     do."""
     said = getattr(error, "verify_message", "") or str(error)
-    reason = f"its certificate is not trusted: {said}"
-    if getattr(error, "verify_code", BY_AUTHORITY[0]) not in BY_AUTHORITY:
+    reason, code = f"its certificate is not trusted: {said}", getattr(error, "verify_code", BY_AUTHORITY[0])
+    if code in BY_FORM:
+        return (
+            f"{reason}; this Python takes only certificates by RFC 5280: have it, or that of its authority, made anew"
+        )
+    if code not in BY_AUTHORITY:
         return reason
     if route.client is not None:
         return f"{reason}; which certificates are trusted is said by http_client"

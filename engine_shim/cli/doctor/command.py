@@ -33,7 +33,7 @@ from engine_shim.store.database_sqlite import LAYOUT
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import SqliteRunStore
 from utools.context.open_store import configured_address
-from utools.context.store_sqlite import default_path
+from utools.context.store_sqlite import PATH_VARIABLE, default_path
 from utools.databases.redis_server import VARIABLE as REDIS
 from utools.databases.store_address import StoreAddress, describe_address, is_url, of_tenant, schema_of
 
@@ -119,7 +119,11 @@ def _examine_conversations(store: StoreAddress, tenant: str | None, part: str) -
 
         yield from check_conversations_in(str(address), schema_of(tenant), part)
         return
-    path = default_path()
+    try:
+        path = default_path()
+    except DefinitionError as error:
+        yield Finding(part, "problem", error.message, f"{PATH_VARIABLE} names a file")
+        return
     yield from check_conversations(path if tenant is None else of_tenant(path, tenant), part)
 
 

@@ -28,6 +28,7 @@ from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import final
 from support.command import Cli, Ran, Write
+from support.homeless import forget_home
 from support.optional import needs
 from utools.sources.tool_lock_file import Definition, ToolLockFile
 
@@ -104,6 +105,15 @@ def test_empty_place_is_sound_and_stays_empty(cli: Cli, home: Path) -> None:
 
 
 # ── extras ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_user_without_a_home_directory_is_a_finding(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME")
+    forget_home(monkeypatch)
+    ran = cli("doctor", "--store", "runs.db", "--json")
+    advice = "where context.db would be; name a file, or set HOME: AGENT_CORE_CONTEXT_DB names a file"
+    assert said(ran, "conversations", "problem") == f"this user has no home directory, {advice}"
+    assert findings(ran, "journal keys", "ok")  # it goes on
 
 
 def test_missing_extra_is_told_with_what_it_gives_and_how_to_install_it() -> None:

@@ -77,6 +77,26 @@ async def test_a_run_logs_its_steps_calls_and_end(caplog: pytest.LogCaptureFixtu
     assert "step 2/4 run_id=r agent=agent model=" in caplog.text
 
 
+class Away(logging.Handler):
+    """A host's handler that does not catch what it meets."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError("the log server is away")
+
+
+@pytest.mark.anyio
+async def test_handler_that_fails_ends_no_run(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("agent_core.run"), "handlers", [Away()])
+    caplog.set_level(logging.DEBUG, "agent_core.run")
+    output = await run_agent(CONFIG, registry=ToolRegistry([find, broken]), model=ScriptedModel(REPLIES), run_id="r")
+    assert output.status == "completed"
+    said = capsys.readouterr().err
+    assert "OSError: the log server is away" in said
+    assert "Message: 'run_finished run_id=r'" in said
+
+
 @tool(effect="read")
 def noisy(q: str) -> str:
     """Break loudly."""

@@ -1,6 +1,9 @@
 """What a person reads who gave something wrong on the command line: our words, with the place and the value."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,21 @@ POLICIES = {
 def test_a_wrong_word_is_told_in_one_line(cli: Cli, words: list[str], told: str) -> None:
     ran = cli(*words)
     assert (ran.code, ran.out, ran.err) == (2, "", f"agent-core: {told}\n")
+
+
+def test_directory_whose_name_is_no_text_is_named_before_a_run_begins(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = home / os.fsdecode(b"d\xe9sk")
+    odd.mkdir()
+    (odd / "mine.py").write_text("def say(text: str) -> str:\n    return text\n")
+    (odd / "agent-core.yaml").write_text("functions: ['mine.py']\n")
+    (odd / "w.json").write_text(json.dumps({"id": "w", "nodes": [{"tool": "say", "config": {"text": "hello"}}]}))
+    monkeypatch.chdir(odd)
+    ran = cli("run", "w.json")
+    told = f"agent-core: the name of the directory is not utf-8 text: {home}/d\\xe9sk; rename it\n"
+    assert (ran.code, ran.err) == (3, told)
+    assert "holds no run yet" in cli("show", "last").err
 
 
 @pytest.mark.sampled
@@ -187,6 +205,16 @@ def test_a_tool_without_a_docstring_is_warned_of(cli: Cli, write: Write) -> None
     write("other.py", SILENT.replace("    return", '    """How many pieces there are."""\n    return'))
     write("agent-core.yaml", "tools: [other.py:stock_of]")
     assert (cli("tools").err, cli("validate", "w.json").out) == ("", "ok\n")
+
+
+@pytest.mark.exhaustive
+def test_docstrings_that_python_leaves_out_are_not_asked_for(home: Path, write: Write) -> None:
+    write("shop.py", SILENT.replace("    return", '    """How many pieces there are."""\n    return'))
+    write("agent-core.yaml", "tools: [shop.py:stock_of]")
+    write("w.json", FLOW)
+    command = [sys.executable, "-OO", Path(sys.executable).with_name("agent-core"), "validate", "w.json"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "stock_of has no description for the model: Python leaves docstrings out with -OO" in ran.stdout
 
 
 def test_a_misspelt_option_of_a_tool_is_told_with_its_line(cli: Cli, write: Write) -> None:
