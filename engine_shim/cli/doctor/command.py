@@ -26,6 +26,7 @@ from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
 from engine_shim.cli.doctor.stores import check_conversations, check_key, check_runs, look_into
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
+from engine_shim.errors import DefinitionError
 from engine_shim.host.config import HostConfig
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
