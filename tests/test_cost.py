@@ -18,7 +18,7 @@ pytestmark = [needs("fastapi", "opentelemetry", "prometheus_client"), pytest.mar
 CEILINGS = {
     "a step in memory: calls": 338,
     "a step in SQLite: calls": 352,
-    "a step that reads a page: calls": 882,
+    "a step that reads a page: calls": 1010,
     "a replayed step: calls": 121,
     "an event for one follower: calls": 27,
     "a workflow file to its first event: calls": 800,  # 792, and more where a thread is late
