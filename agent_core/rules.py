@@ -54,7 +54,7 @@ class RecordedRules(TypedDict):
 CURRENT: Final[RuleVersions] = {
     "cuts": 5,
     "texts": 7,
-    "comparison": 3,
+    "comparison": 4,
     "prompts": 7,
     "flow": 4,
     "plans": 3,
@@ -80,7 +80,8 @@ of other tools before turns of their own, at most one a tool and three in all, n
 prompts whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
-question to a person named the value that is not proven.
+question to a person named the value that is not proven. comparison 3: a number's text was what Python writes, 1e-05,
+and not what a model reads of it, 0.00001.
 flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
 beside those that it declares, and the judge of an edge read all that an agent or a workflow gave. flow 3: no node
 waited for a time or a signal, and no write in doubt was told its result.

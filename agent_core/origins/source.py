@@ -1,7 +1,7 @@
 """A text or a JSON value that the values of a call may come from, and where in it they stand. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -18,6 +18,7 @@ from agent_core.origins.lines import Lines
 from agent_core.origins.urls import UpTo, Urls
 from agent_core.origins.whole import compose, find_whole, is_quoted, lower
 from agent_core.outputs import Json
+from agent_core.rules import CURRENT
 from utools.lazy_pattern import lazy_compile
 from utools.schema.pointer import escape
 
@@ -27,6 +28,8 @@ OPENED = "\0"
 """What follows, in a pointer, a text that is JSON and was looked into: the author of the text chose the names below."""
 OPENINGS = ("{", "[")
 """What a text begins with that may be JSON."""
+AS_JSON_WRITES = 4
+"""The version of the comparison from which on a number's text is what a model reads of it."""
 _NO_FIGURES = lazy_compile(r"\D+")
 _NOT_PLAIN = lazy_compile(rb'\\|\de[+-]?\d|0\.0000|"[\[{]')
 """An escape, a number with an exponent, in JSON or as a text, a text that may be JSON: what is in such JSON is not to
@@ -44,12 +47,14 @@ class Origin:
 
 
 class Source:
-    """A text, or the JSON value that a tool gave, with its origin. It is read when something is looked for in it."""
+    """A text, or the JSON value that a tool gave, with its origin. It is read when something is looked for in it, by
+    this version of the rules of comparison."""
 
-    def __init__(self, origin: Origin, value: Any, at: str = "") -> None:
+    def __init__(self, origin: Origin, value: Any, at: str = "", *, comparison: int = CURRENT["comparison"]) -> None:
         self.origin = origin
         self.value = value
         self.at = at
+        self._comparison = comparison
         self._rough: str | None = None
 
     def find(self, probe: Probe, up_to: UpTo | None = None) -> Iterator[str]:
@@ -156,7 +161,7 @@ class Source:
 
     @cached_property
     def _parts(self) -> "_Texts":
-        return _read_texts(self.value, self.at)
+        return _read_texts(self.value, self.at, str if self._comparison < AS_JSON_WRITES else _write)
 
     @cached_property
     def _spans(self) -> tuple[list[int], list[int]]:
@@ -196,13 +201,18 @@ def _plain_json(value: Any) -> str | None:
     return text.decode().lower() if is_plain else None
 
 
-def _read_texts(value: Any, at: str) -> _Texts:
+def _write(leaf: Any) -> str:
+    """Return a text, a number or a flag as a model reads it: JSON has 0.00001 where Python writes 1e-05."""
+    return orjson.dumps(leaf).decode() if type(leaf) is float else str(leaf)
+
+
+def _read_texts(value: Any, at: str, write: Callable[[Any], str]) -> _Texts:
     if type(value) is int or type(value) is float:
-        text = str(value)
+        text = write(value)
         return _Texts([(at, value)], [at], [0], text, text.lower())
     leaves = leaves_of(value, at)
     places = [pointer for pointer, leaf in leaves if leaf is not True and leaf is not False]
-    texts = [str(leaf) for _, leaf in leaves if leaf is not True and leaf is not False]
+    texts = [write(leaf) for _, leaf in leaves if leaf is not True and leaf is not False]
     whole = BETWEEN.join(texts)
     if not whole.isascii():
         texts = [compose(text) for text in texts]

@@ -81,28 +81,28 @@ class Sources:
         for record in records:
             value = record["value"] if "value" in record else messages[record.get("message", 0)]["content"]
             origin = Origin(record["kind"], record["label"], record.get("tool"), record.get("trusted", False))
-            self._add(Source(origin, value, record.get("at", "")))
+            self._add(origin, value, record.get("at", ""))
 
-    def _add(self, source: Source) -> None:
-        is_read = source.origin.kind in ("tool", "other")
-        (self._read if is_read else self._written).add(source)
+    def _add(self, origin: Origin, value: Any, at: str = "") -> None:
+        is_read = origin.kind in ("tool", "other")
+        (self._read if is_read else self._written).add(Source(origin, value, at, comparison=self.comparison))
         if not is_read:
             self._labels.clear()  # it comes before what was read
-        self.has_untrusted = self.has_untrusted or (is_read and not source.origin.trusted)
+        self.has_untrusted = self.has_untrusted or (is_read and not origin.trusted)
 
     def add_answer(self, tool: str, place: str, output: Any, *, trusted: bool) -> None:
         """The answer of a tool, given at this place: its step, and the call's number if there are several."""
-        self._add(Source(Origin("tool", f"{tool} step {place}", tool, trusted), output))
+        self._add(Origin("tool", f"{tool} step {place}", tool, trusted), output)
 
     def add_edit(self, args: Json, before: Json) -> None:
         """What a person wrote in place of a model's arguments; what they left as it was is not theirs."""
         own = {name: value for name, value in args.items() if name not in before or before[name] != value}
-        self._add(Source(Origin("person", "person"), own))
+        self._add(Origin("person", "person"), own)
 
     def add_message(self, text: str, *, vouched: bool) -> None:
         """What a user added during the run; it is never trusted."""
         origin = Origin("user", "added user message") if vouched else Origin("other", "unvouched added user message")
-        self._add(Source(origin, text))
+        self._add(origin, text)
 
     def hand_down(self) -> Inherited:
         """Return all sources, for a run nested under this one."""

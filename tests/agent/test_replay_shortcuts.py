@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,10 +180,19 @@ def test_what_stands_in_a_source_stands_in_its_rough_text(value: Any, data: st.D
 
 @pytest.mark.parametrize("number", [1e-05, -1.5e-05, 9.99e-05, 1e-06, 1e-07, 1e16, -1.5e300])
 def test_a_number_that_json_writes_otherwise_stands_in_the_rough_text(number: float) -> None:
-    source = Source(Origin("tool", "look", "look"), {"rate": number, "unit": "mol"})
-    assert str(number) in source.folded
-    assert str(number) in source.rough
-    assert str(number).replace("e", "").replace("-", "").replace(".", "").replace("+", "") in source.figures
+    """Up to the third comparison a number's text was what Python writes."""
+    for comparison, text in ((3, str(number)), (4, orjson.dumps(number).decode())):
+        source = Source(Origin("tool", "look", "look"), {"rate": number, "unit": "mol"}, comparison=comparison)
+        assert text in source.folded
+        assert text in source.rough
+        assert "".join(filter(str.isdigit, text)) in source.figures
+
+
+@pytest.mark.parametrize(("comparison", "origin"), [(3, "model"), (4, "look step 1 /rate")])
+def test_a_text_is_found_as_a_model_reads_a_number(comparison: int, origin: str) -> None:
+    sources = Sources(comparison=comparison)
+    sources.add_answer("look", "1", {"rate": 0.00001}, trusted=False)
+    assert sources.trace({"v": "0.00001"}, POLICY).origins == {"/v": origin}
 
 
 @given(VALUES, LEAVES)
