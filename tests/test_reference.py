@@ -60,6 +60,7 @@ def is_explained(entry: str) -> bool:
     return bool(re.search(r"^(?!Types: )[\w`\[]", FENCED.sub("", entry), re.M))
 
 
+@pytest.mark.exhaustive
 @needs("griffe")
 def test_each_public_name_has_an_entry_that_explains_it(pages: dict[str, str]) -> None:
     for module in MENUS:

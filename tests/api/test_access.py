@@ -313,6 +313,7 @@ def test_a_caller_is_told_who_he_is_and_what_he_may_do(host: Served) -> None:
     assert host.client.get("/me", headers=host.issue("boss", "admin")).json()["scopes"] == list(SCOPES)
 
 
+@pytest.mark.exhaustive
 def test_routes_of_a_service_that_was_never_started_are_all_refused(tmp_path: Path) -> None:
     service = Service.of_host(read_host_config(write_host(tmp_path)), tmp_path / "runs.db", is_open=True)
     routes = [each for each in create_router(service).routes if isinstance(each, APIRoute)]

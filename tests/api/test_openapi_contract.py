@@ -81,6 +81,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield found
 
 
+@pytest.mark.exhaustive
 def test_api_answers_as_its_document_says(host: Served) -> None:
     check_answers(load_schema(host, 3))
 

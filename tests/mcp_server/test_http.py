@@ -106,7 +106,9 @@ async def test_other_hosts_and_origins_are_refused(served: McpHost) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=[pytest.mark.exhaustive, pytest.mark.long])])
-@pytest.mark.parametrize("words", [("mcp", "--http"), ("serve",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("mcp", "--http"), pytest.param(("serve",), marks=pytest.mark.exhaustive)], ids=" ".join
+)
 def test_server_that_ends_answers_first_and_the_next_one_takes_up_the_run(
     host: McpHost, words: tuple[str, ...], mode: str
 ) -> None:

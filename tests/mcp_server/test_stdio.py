@@ -89,6 +89,7 @@ def test_stdout_has_the_protocol_alone_whatever_tools_print_and_is_logged(host: 
     assert "order" in err
 
 
+@pytest.mark.exhaustive
 def test_closed_stdin_ends_the_server_at_once_and_its_run_goes_on_at_the_next_start(host: McpHost) -> None:
     server = begin_hold(host)
     since = time.monotonic()

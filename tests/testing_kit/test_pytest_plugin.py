@@ -106,6 +106,7 @@ async def test_real_models_are_refused(no_real_models):
     run(project).assert_outcomes(passed=2)
 
 
+@pytest.mark.exhaustive
 def test_runs_are_recorded_beside_their_test_and_replayed(project: pytest.Pytester) -> None:
     done = run(project)
     done.assert_outcomes(failed=3)

@@ -341,6 +341,7 @@ async def use(desk: Desk) -> None:
 '''
 
 
+@pytest.mark.exhaustive
 @needs("mypy", "basedpyright")
 @pytest.mark.parametrize("checker", ["mypy --strict", "basedpyright --level error"])
 def test_type_checkers_know_the_parameters_and_the_result(checker: str, tmp_path: Path) -> None:

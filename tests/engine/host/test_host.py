@@ -325,6 +325,7 @@ def test_the_readme_has_each_key_of_the_configuration() -> None:
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == list(HostConfig.model_fields)
 
 
+@pytest.mark.exhaustive
 @needs("mcp")
 def test_a_tool_of_each_kind_is_called_as_the_readme_says(home: Path) -> None:
     blocks = BLOCK.findall((ROOT / "utools" / "README.md").read_text("utf-8"))

@@ -96,7 +96,7 @@ async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) 
     assert warm["new"] == []
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@pytest.mark.parametrize("provider", ["anthropic", pytest.param("gemini", marks=pytest.mark.exhaustive)])
 async def test_sdk_of_a_vendor_whose_key_is_set_is_imported_before(provider: str, tmp_path: Path) -> None:
     pytest.importorskip(NATIVE[provider].package)
     keys = {VENDORS[provider].keys[0]: "a-key"}
