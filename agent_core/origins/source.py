@@ -1,7 +1,7 @@
 """A text or a JSON value that the values of a call may come from, and where in it they stand. Pure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -161,7 +161,7 @@ class Source:
 
     @cached_property
     def _parts(self) -> "_Texts":
-        return _read_texts(self.value, self.at, str if self._comparison < AS_JSON_WRITES else _write)
+        return _read_texts(self.value, self.at, as_json=self._comparison >= AS_JSON_WRITES)
 
     @cached_property
     def _spans(self) -> tuple[list[int], list[int]]:
@@ -201,18 +201,18 @@ def _plain_json(value: Any) -> str | None:
     return text.decode().lower() if is_plain else None
 
 
-def _write(leaf: Any) -> str:
-    """Return a text, a number or a flag as a model reads it: JSON has 0.00001 where Python writes 1e-05."""
-    return orjson.dumps(leaf).decode() if type(leaf) is float else str(leaf)
-
-
-def _read_texts(value: Any, at: str, write: Callable[[Any], str]) -> _Texts:
+def _read_texts(value: Any, at: str, *, as_json: bool) -> _Texts:
+    """Return the texts of a value, numbers `as_json` as a model reads them: 0.00001 where Python writes 1e-05."""
     if type(value) is int or type(value) is float:
-        text = write(value)
+        text = orjson.dumps(value).decode() if as_json else str(value)
         return _Texts([(at, value)], [at], [0], text, text.lower())
     leaves = leaves_of(value, at)
     places = [pointer for pointer, leaf in leaves if leaf is not True and leaf is not False]
-    texts = [write(leaf) for _, leaf in leaves if leaf is not True and leaf is not False]
+    texts = [
+        orjson.dumps(leaf).decode() if as_json and type(leaf) is float else str(leaf)
+        for _, leaf in leaves
+        if leaf is not True and leaf is not False
+    ]
     whole = BETWEEN.join(texts)
     if not whole.isascii():
         texts = [compose(text) for text in texts]
