@@ -36,14 +36,14 @@ class EngineError(Exception):
 
 
 class RunNotFound(EngineError):
-    """The store holds no run of this id.
+    """The store holds no run of this id. `gone` is what the ledger says of one that it held.
 
     What to do: correct the id, or the store.
     """
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"there is no run {run_id!r} in this store")
-        self.run_id = run_id
+    def __init__(self, run_id: str, gone: str = "") -> None:
+        super().__init__(f"there is no run {run_id!r} in this store{f' any more: {gone}' if gone else ''}")
+        self.run_id, self.gone = run_id, gone
 
 
 class PageDamaged(EngineError):

@@ -60,6 +60,8 @@ def find_log_fault(note: Note, keys: PublicKeys) -> str | None:
             if why is None:
                 return None
             refused = why
+        elif any(line.tag == tag_of(line.name, key.raw) for line in note.lines):
+            refused = f"the signature of the key {key.kid} does not fit it: it was changed after it was signed"
     return refused
 
 

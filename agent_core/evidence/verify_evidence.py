@@ -278,8 +278,12 @@ def main(words: list[str]) -> int:
         sys.stdout.write(f"{__doc__}\n")
         return 1
     failed = False
-    with open(words[0], encoding="utf-8") as file:
-        keys = read_keys(file.read())
+    try:
+        with open(words[0], encoding="utf-8") as file:
+            keys = read_keys(file.read())
+    except (Fault, UnicodeDecodeError, OSError) as fault:
+        sys.stdout.write(f"{words[0]}: no public keys: {fault}; the file of keys comes first, then the excerpts\n")
+        return 1
     for name in words[1:]:
         try:
             with open(name, encoding="utf-8") as file:

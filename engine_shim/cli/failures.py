@@ -50,7 +50,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
         case DecisionError() | UnknownTool() | AgentNotFound():
             return output.USAGE, "usage", "", str(error)
         case RunNotFound():
-            return output.USAGE, "run_not_found", "", f"{error}; `agent-core runs` lists what it holds"
+            told = "verify --all` checks the store" if error.gone else "runs` lists what it holds"
+            return output.USAGE, "run_not_found", "", f"{error}; `agent-core {told}"
         case WritesRepeated():
             return output.USAGE, "writes_repeated", "", f"{error}; --repeat-writes allows it"
         case RunBusy():

@@ -14,6 +14,9 @@ from utools.threads import Threads
 if TYPE_CHECKING:
     from utools.databases.postgres_database import PostgresDatabase
 
+LAST = "\U0010ffff"
+"""Sorts after every character of an id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from agent_core.journal.path import SEAL
 from agent_core.journal.record import Row, encode, link, run_head
 from agent_core.statuses import RunStatus, read_ended_status
-from engine_shim.store.database import Database, Reader
+from engine_shim.store.database import LAST, Database, Reader
 from utools.databases.transaction import Transaction
 
 ERASED: Final = "erased"
@@ -32,6 +32,7 @@ ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
 """The last row of each strand of a run."""
 _SEAL: Final = f"SELECT data FROM rows WHERE run = ? AND strand = '{SEAL}' ORDER BY n DESC LIMIT 1"
 _PAGE: Final = "SELECT seq, data FROM ledger WHERE seq > ? ORDER BY seq LIMIT 1000"
+_ABOUT: Final = "SELECT data FROM ledger WHERE run >= ? AND run < ? ORDER BY seq"
 _LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 Entry = Mapping[str, Any]
 
@@ -181,6 +182,22 @@ def read_ledger(database: Reader) -> tuple[str, int]:
 def count_ledger_runs(database: Reader) -> int:
     """Return how many runs a store's ledger has an entry of."""
     return int(database.rows("ledger", "SELECT count(DISTINCT run) FROM ledger WHERE run <> ''")[0][0])
+
+
+def describe_gone(database: Reader, run: str) -> str:
+    """Return what the ledger says of a run that the store does not hold, named by its id or the beginning of it; an
+    empty text where it says nothing."""
+    found = database.rows("ledger", _ABOUT, run, f"{run}{LAST}") if run else []
+    entries = [entry for (data,) in found if (entry := read_entry(data)) is not None and "run" in entry]
+    if len({entry["run"] for entry in entries}) != 1:
+        return ""
+    last = next((entry for entry in entries if entry["kind"] == ERASED), entries[-1])
+    if last["kind"] == "deleted":
+        return f"it was deleted at {last['at']}"
+    if last["kind"] == ERASED:
+        why = f": {last['why']}" if last.get("why") else ""
+        return f"it was erased at {last['at']} by {last.get('by') or 'somebody'}{why}"
+    return f"by the ledger it was {last.get('status')} at {last['at']}, and it was never deleted: it is missing"
 
 
 def was_deleted(database: Reader, run: str) -> bool:

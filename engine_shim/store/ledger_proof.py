@@ -55,6 +55,7 @@ def _prove(database: Reader, head: str | None) -> LedgerProof:
     entries, kept = chain.entries, read_kept_ledgers(database, chain.entries)
     if not chain.is_whole:
         why = f"entry {len(entries) + 1} of the ledger does not follow from the one before it"
+        why = f"{why}: one of the two was changed, taken out or put in; what comes from there on proves nothing"
         proof.faults.append({"why": why})
     proof.faults += kept.faults
     proof.faults += _find_strangers(entries, read_identity(database.rows))

@@ -151,7 +151,13 @@ def find_checkpoint_fault(database: Reader, checkpoint: Checkpoint) -> str | Non
     """Return why a store's ledger does not have what a checkpoint of it says; None when it begins with just that."""
     rows: list[Any] = database.rows("ledger", "SELECT data FROM ledger WHERE seq <= ? ORDER BY seq", checkpoint.size)
     if len(rows) < checkpoint.size:
-        return f"the checkpoint is of {checkpoint.size} entries, and the ledger has {len(rows)}: it was cut off"
+        return (
+            f"the checkpoint is of {checkpoint.size} entries, and the ledger has {len(rows)}: "
+            "it was cut off, or an older copy of the store was put back"
+        )
     if compute_root(hash_leaf(as_bytes(data)) for (data,) in rows) != checkpoint.root:
-        return f"the first {checkpoint.size} entries of the ledger are not those of the checkpoint: it was written anew"
+        return (
+            f"the first {checkpoint.size} entries of the ledger are not those of the checkpoint: "
+            "it was written anew, or an older copy of the store went on"
+        )
     return None

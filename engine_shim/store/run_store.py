@@ -13,7 +13,7 @@ from agent_core.statuses import NOTIFIED, OPEN, STOPPED, ListedStatus, RunStatus
 from engine_shim.store.callbacks import TABLE as CALLBACKS
 from engine_shim.store.callbacks import add_event
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.database import Database
+from engine_shim.store.database import LAST, Database
 from engine_shim.store.database_sqlite import LAYOUT, SqliteDatabase
 from engine_shim.store.entries import ALL, RunEntry, RunFilter, count_statuses, read_entries, save_entry, select_entries
 from engine_shim.store.leases import Leases, StoreLeases
@@ -46,8 +46,6 @@ _BESIDE = ("run_hosts", "run_submissions", "run_traces", "run_turns", "run_event
 _TABLES = ("workflow_runs", *_BESIDE, CALLBACKS, TAKEOVERS, TIMERS)
 KEY = "AGENT_CORE_ENCRYPTION_KEY"
 """The variable that names the operator's key of an encrypted store."""
-LAST = "\U0010ffff"
-"""Sorts after every character of an id."""
 
 
 class RunStore(Protocol):

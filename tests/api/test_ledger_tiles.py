@@ -90,11 +90,11 @@ def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(
     assert (Checkpoint.read(first.text).size, Checkpoint.read(seen.text).size) == (3, size)
     copy(kept, folder / "runs.db")
     with served(folder) as host:
-        assert witness.look(host.url, code=5) == f"NOT ok: the log has 3 entries, and had {size}: it was cut off\n"
+        assert f"NOT ok: the log has 3 entries, and had {size}: it was cut off" in witness.look(host.url, code=5)
         submit_some(host, more + 1)
         told = witness.look(host.url, code=5)
         why = f"the first {size} entries of the log are not those that were seen: it was written anew"
-        assert told == f"NOT ok: {why}\n"
+        assert f"NOT ok: {why}" in told
     assert witness.seen == seen
 
 

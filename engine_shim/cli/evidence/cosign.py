@@ -77,7 +77,8 @@ def _find_break(now: Checkpoint, last: Checkpoint | None, fetch: Callable[[str],
     if last is not None and last.origin != now.origin:
         return f"the log is {now.origin}, and the one that was seen is {last.origin}"
     if last is not None and last.size > now.size:
-        return f"the log has {now.size:,} entries, and had {last.size:,}: it was cut off"
+        was = f"the log has {now.size:,} entries, and had {last.size:,}"
+        return f"{was}: it was cut off, or an older copy of the store was put back"
     reader = TileReader(now.size, lambda tile: fetch(tile.path))
     try:
         if root_of(now.size, reader.find) != now.root:
@@ -86,7 +87,8 @@ def _find_break(now: Checkpoint, last: Checkpoint | None, fetch: Callable[[str],
     except ValueError as error:
         return f"the tiles of the log: {error}"
     if last is not None and not is_consistent(last.size, now.size, last.root, now.root, proof):
-        return f"the first {last.size:,} entries of the log are not those that were seen: it was written anew"
+        which = f"the first {last.size:,} entries of the log are not those that were seen"
+        return f"{which}: it was written anew, or an older copy of the store went on"
     return None
 
 

@@ -20,12 +20,16 @@ from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from engine_shim.store.ledger_tree import LedgerTree, origin_of
+from engine_shim.store.ledger_tree import LedgerTree, find_checkpoint_fault, origin_of
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
 PROOF: Final = "agent-core/ledger-proof/1"
 """The format of a proof of one entry."""
+_TREE_CHANGED: Final = (
+    "the ledger begins with the entries of the checkpoint, but the hashes that the store keeps of the log's tree are "
+    "not those of its entries: somebody changed them; `verify --all --checkpoint FILE` goes by the entries alone"
+)
 
 
 def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
@@ -68,8 +72,8 @@ def check_consistency(file: Path, address: StoreAddress | None, key: Path | None
     if why is None:
         hashes = tree.prove_growth(then.size, now.size)
         if not is_consistent(then.size, now.size, then.root, now.root, hashes):
-            why = f"its first {count_entries(then.size)} are not those of the checkpoint"
-    signed = "not checked: no key here" if keys is None else "checked"
+            why = find_checkpoint_fault(store.database, then) or _TREE_CHANGED
+    signed = describe_check(keys)
     if as_json:
         proof = [base64.b64encode(each).decode() for each in hashes]
         output.document({"ok": why is None, "why": why, "old": then.size, "new": now.size, "hashes": proof})
@@ -80,6 +84,11 @@ def check_consistency(file: Path, address: StoreAddress | None, key: Path | None
     return output.OK if why is None else output.AUDIT
 
 
+def describe_check(keys: Keys | None) -> str:
+    """Return whether the signature of a checkpoint was checked, once it is found to be sound."""
+    return "not checked: no key here" if keys is None else "checked"
+
+
 def _find_fault(note: Note, then: Checkpoint, now: Checkpoint, keys: Keys | None) -> str | None:
     """Return what of a checkpoint does not fit this log, before its hashes are looked at."""
     if keys is not None and (why := find_log_fault(note, keys.public)) is not None:
@@ -87,7 +96,10 @@ def _find_fault(note: Note, then: Checkpoint, now: Checkpoint, keys: Keys | None
     if then.origin != now.origin:
         return f"the checkpoint is of the log {then.origin}, and this is {now.origin}"
     if then.size > now.size:
-        return f"the checkpoint is of {count_entries(then.size)}, and the ledger has {now.size:,}: it was cut off"
+        return (
+            f"the checkpoint is of {count_entries(then.size)}, and the ledger has {now.size:,}: "
+            "it was cut off, or an older copy of the store was put back"
+        )
     return None
 
 
@@ -108,7 +120,8 @@ def find_signer() -> Signer:
     keys = signing_keys()
     signer = None if keys is None or keys.keyring is None else keys.keyring.signer()
     if signer is None:
-        raise typer.BadParameter("AGENT_CORE_SIGNING_KEY is not set here; `agent-core key new FILE` makes a key")
+        told = "; only the host of the runs signs: where it has no key yet, `agent-core key new FILE` makes one"
+        raise typer.BadParameter(f"AGENT_CORE_SIGNING_KEY is not set here{told}")
     return signer
 
 

@@ -19,7 +19,7 @@ from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
 from agent_core.statuses import STOPPED
 from engine_shim.cli import output
-from engine_shim.cli.records.exported_page import find_excerpt
+from engine_shim.cli.records.exported_page import AN_EXCERPT, find_excerpt, find_other
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.cli.records.run_status import OPEN, OpenStatus, find_status
 from engine_shim.cli.settings import read_settings
@@ -47,6 +47,8 @@ def verify_run(
     as_json: bool,
 ) -> int:
     """Verify a run's journal, with the keys of this host, or those of a file alone, and write what was found."""
+    if (other := find_other(Path(run))) not in (None, AN_EXCERPT):
+        raise typer.BadParameter(f"{run} is {other}")
     if (text := find_excerpt(Path(run))) is not None:
         return show_excerpt(text, keys_of(find_host_config(), key), as_json=as_json)
     recorded = find_recorded(run, store)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import typer
 
-from agent_core.evidence.checkpoints import find_log_fault
+from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
+from agent_core.evidence.notes import Note
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
 from engine_shim.cli import output
-from engine_shim.cli.evidence.ledger import count_entries, read_checkpoint
+from engine_shim.cli.evidence.ledger import count_entries, describe_check, read_checkpoint
 from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.find import find_host_config
@@ -50,8 +51,9 @@ def verify_store(
     keys = keys_of(find_host_config(), key)
     store, seals = open_named_store(path), Counter[str]()
     proof = prove_store(store.database, head)
-    if checkpoint is not None:
-        proof.faults += _find_checkpoint_faults(store, checkpoint, keys)
+    kept = None if checkpoint is None else read_checkpoint(checkpoint)
+    unkept = [] if kept is None else list(_find_checkpoint_faults(store, *kept, keys))
+    proof.faults += unkept
     if keys is not None:
         proof.faults += find_erasure_faults(store.database, keys)
     faults = [*proof.faults, *find_damaged(store, keys, seals)]
@@ -65,16 +67,21 @@ def verify_store(
         is_proven = head is not None and not any("run" not in fault for fault in proof.faults)
         proven = f"; {head} is a head that it proves" if is_proven and head != proof.head else ""
         output.line(f"{_describe(proof, bool(faults))}{proven}")
+        if kept is not None and not unkept:
+            begins = f"{checkpoint}: its {count_entries(kept[1].size)} are the beginning of the ledger"
+            output.line(f"{begins}; signature {describe_check(keys)}")
         if seals:
             output.line("; ".join(f"{output.count(number, 'run')} {seal}" for seal, number in seals.most_common()))
     return output.AUDIT if faults else output.OK
 
 
-def _find_checkpoint_faults(store: DatabaseRunStore, file: Path, keys: Keys | None) -> "Iterator[dict[str, str]]":
-    """Yield why a store is not the one that a checkpoint in a file was signed of."""
-    note, checkpoint = read_checkpoint(file)
+def _find_checkpoint_faults(
+    store: DatabaseRunStore, note: Note, checkpoint: Checkpoint, keys: Keys | None
+) -> "Iterator[dict[str, str]]":
+    """Yield why a store is not the one that a checkpoint was signed of."""
     if keys is not None and (why := find_log_fault(note, keys.public)) is not None:
         yield {"why": f"the checkpoint: {why}"}
+        return  # what nobody has signed accuses no ledger
     own = origin_of(read_identity(store.database.rows).store)
     if checkpoint.origin != own:
         yield {"why": f"the checkpoint is of the log {checkpoint.origin}, and this is {own}"}

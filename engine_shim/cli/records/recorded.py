@@ -8,10 +8,11 @@ import typer
 from agent_core.journal.record import Tape
 from agent_core.journal.source import load_run
 from agent_core.journal.store import Journal
-from engine_shim.cli.records.exported_page import unpack_page
+from engine_shim.cli.records.exported_page import find_other, unpack_page
 from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
+from engine_shim.store.ledger import describe_gone
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.databases.store_address import StoreAddress
 
@@ -33,6 +34,8 @@ class Recorded(NamedTuple):
 
 def find_recorded(run: str, address: StoreAddress | None) -> Recorded:
     """Return the run. BadParameter for a journal file that is not there; what `find_run` raises for the store."""
+    if (other := find_other(Path(run))) is not None:
+        raise typer.BadParameter(f"{run} is {other}")
     if Path(run).is_file():
         return Recorded(unpack_page(Path(run)) if Path(run).suffix == ".html" else Path(run))
     if Path(run).suffix in JOURNALS or Path(run).name != run:
@@ -40,5 +43,5 @@ def find_recorded(run: str, address: StoreAddress | None) -> Recorded:
     store = open_named_store(address)
     found = find_run(run, store)
     if not store.journal.load(found):
-        raise RunNotFound(found)
+        raise RunNotFound(found, describe_gone(store.database, found))
     return Recorded(store.journal, found, store)

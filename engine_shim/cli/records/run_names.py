@@ -11,6 +11,7 @@ from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
 from engine_shim.store.entries import RunFilter
 from engine_shim.store.journal_runs import list_runs
+from engine_shim.store.ledger import describe_gone
 from engine_shim.store.run_store import DatabaseRunStore
 
 NEWEST: Final = "last"
@@ -52,7 +53,7 @@ def find_run(
         candidates = ", ".join(found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
         raise typer.BadParameter(f"{name!r} is the beginning of several runs: {candidates}; write more of it")
     if not found:
-        raise RunNotFound(name)
+        raise RunNotFound(name, describe_gone(store.database, name))
     return found[0]
 
 

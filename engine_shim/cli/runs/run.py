@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from agent_core.decisions import DECISIONS, Decision, Done, Edit, decode_decision
+from agent_core.decisions import DECISIONS, Approve, Decision, Deny, Done, Edit, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions, calls_for_person, waiting_calls
 from agent_core.journal.path import read_place
@@ -184,6 +184,9 @@ def read_decision(
     kind = DECISIONS.get(word)
     if kind is None:
         raise typer.BadParameter(f"{word!r} is not a decision; there are {', '.join(DECISIONS)}")
+    if message and kind is not Deny:
+        told = "; the journal keeps who approved, not why" if kind is Approve else ""
+        raise typer.BadParameter(f"--message goes with deny, and with no other decision{told}")
     edited = None if args is None else _read_object("--args", args)
     if kind is Edit and edited is None and attended:
         return None

@@ -408,6 +408,7 @@ MISUSES = {
     "result that is not JSON": (["RUN", "done", "--output", "{"], "--output is not JSON"),
     "edit without arguments": (["RUN", "edit"], "edit needs --args with a JSON object, and no other decision"),
     "approval with arguments": (["RUN", "approve", "--args", "{}"], "edit needs --args with a JSON object, and no"),
+    "words of an approval": (["RUN", "approve", "--message", "go"], "--message goes with deny, and with no other"),
     "arguments that are not JSON": (["RUN", "edit", "--args", "{a}"], "--args: '{a}' is not JSON"),
     "arguments that are a list": (["RUN", "edit", "--args", "[]"], "--args: '[]' is not a JSON object"),
     "place of another form": (["RUN", "approve", "--at", "x"], "--at 'x': write STRAND:N"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import SqliteJournal, run_agent
+from agent_core.evidence import verify_evidence
 from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.models import ScriptedModel
 from support.by_hand import final
@@ -136,3 +137,39 @@ def test_a_run_is_written_in_the_formats_of_others(cli: Cli, run: str) -> None:
     receipts = json.loads(Path("receipts.json").read_text())
     assert receipts
     assert {each["credentialSubject"]["chain"]["chain_id"] for each in receipts} == {run}
+
+
+def test_a_file_that_is_no_run_is_told_with_what_checks_it(cli: Cli, run: str) -> None:
+    cli("ledger", "checkpoint", "--to", "kept.txt")
+    cli("ledger", "proof", run, "--to", "proof.json")
+    cli("export", run, "--in-toto", "--to", "statement.json")
+    cli("export", run, "--receipts", "--to", "receipts.json")
+    cli("export", run, "--records", "flow:0", "--to", "shown.json")
+    kinds = {
+        "kept.txt": "is a checkpoint; `agent-core verify --all --checkpoint FILE`",
+        "proof.json": "is what `ledger proof` wrote",
+        "statement.json": "is a signed in-toto statement",
+        "receipts.json": "is a list of receipts of calls",
+        PUBLIC: "is a file of public keys; name it by --key",
+    }
+    for name, told in kinds.items():
+        ran = cli("verify", name, "--key", PUBLIC)
+        assert (ran.code, f"{name} {told}" in ran.err) == (2, True), ran.err
+    ran = cli("show", "shown.json")
+    assert (ran.code, "shown.json is an excerpt, which shows its records itself" in ran.err) == (2, True), ran.err
+
+
+def test_the_program_of_a_stranger_says_which_file_holds_no_keys(
+    cli: Cli, run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli("export", run, "--records", "flow:0", "--to", "shown.json")
+    capsys.readouterr()
+    for words, told in (
+        (["none.pub", "shown.json"], "none.pub: no public keys: [Errno 2] No such file or directory: 'none.pub'"),
+        (
+            ["shown.json", PUBLIC],
+            "shown.json: no public keys: the file has no public key; the file of keys",
+        ),
+    ):
+        assert verify_evidence.main(words) == 1
+        assert told in capsys.readouterr().out

@@ -42,7 +42,44 @@ def test_a_checkpoint_is_signed_and_a_later_log_is_held_against_it(cli: Cli) -> 
     told = cli("ledger", "consistency", "kept.txt")
     assert (told.code, told.out) == (0, "ok: its 2 entries are the beginning of today's 3; signature checked\n")
     assert cli("ledger", "consistency", "kept.txt", "--json").json["ok"] is True
-    assert cli("verify", "--all", "--checkpoint", "kept.txt", "--key", PUBLIC).code == 0
+    held = cli("verify", "--all", "--checkpoint", "kept.txt", "--key", PUBLIC)
+    assert (held.code, "kept.txt: its 2 entries are the beginning of the ledger; signature checked\n" in held.out) == (
+        0,
+        True,
+    )
+
+
+def test_a_change_of_the_trees_hashes_accuses_no_entry(cli: Cli) -> None:
+    cli("run", FLOW)
+    cli("ledger", "checkpoint", "--to", "kept.txt")
+    change("UPDATE ledger_nodes SET hash = zeroblob(32)")
+    told = cli("ledger", "consistency", "kept.txt")
+    assert (told.code, "the ledger begins with the entries of the checkpoint, but the hashes" in told.out) == (5, True)
+    assert cli("verify", "--all", "--checkpoint", "kept.txt").code == 0
+
+
+def test_a_checkpoint_that_was_changed_is_told_from_a_ledger_that_was(cli: Cli) -> None:
+    cli("run", FLOW)
+    note = Path(cli("ledger", "checkpoint", "--to", "kept.txt").out.strip()).read_text()
+    Path("kept.txt").write_text(note.replace("\n2\n", "\n1\n"))
+    for words in (("ledger", "consistency", "kept.txt"), ("verify", "--all", "--checkpoint", "kept.txt")):
+        told = cli(*words, "--key", PUBLIC)
+        assert (told.code, "does not fit it: it was changed after it was signed" in told.out) == (5, True)
+        assert "entries" not in told.out.splitlines()[0]
+
+
+def test_a_run_that_is_gone_is_told_as_the_ledger_has_it(cli: Cli) -> None:
+    erased, deleted, lost = (cli("run", FLOW, "--json").json["run_id"] for _ in range(3))
+    cli("erase", erased, "--why", "request 71")
+    change(f"DELETE FROM rows WHERE run = '{lost}'")
+    change(f"DELETE FROM workflow_runs WHERE run = '{lost}'")
+    for command in ("show", "verify"):
+        told = cli(command, erased)
+        assert (told.code, "in this store any more: it was erased at 2" in told.err) == (2, True)
+        assert ": request 71; `agent-core verify --all` checks the store" in told.err
+        assert "by the ledger it was completed at 2" in cli(command, lost).err
+    cli("retention", "--older-than", "0m")
+    assert "in this store any more: it was deleted at 2" in cli("show", deleted).err
 
 
 @pytest.mark.sampled
@@ -71,11 +108,12 @@ def test_a_store_that_was_put_back_is_found(cli: Cli) -> None:
     with closing(sqlite3.connect("yesterday.db")) as copy, closing(sqlite3.connect(STORE)) as db:
         copy.backup(db)
     told = cli("ledger", "consistency", "kept.txt")
-    why = "the checkpoint is of 3 entries, and the ledger has 2: it was cut off"
-    assert (told.code, told.out) == (5, f"NOT ok: {why}\n")
+    why = "the checkpoint is of 3 entries, and the ledger has 2: it was cut off, or an older copy of the store"
+    assert (told.code, told.out) == (5, f"NOT ok: {why} was put back\n")
     cli("run", FLOW)
     told = cli("ledger", "consistency", "kept.txt")
-    assert (told.code, told.out) == (5, "NOT ok: its first 3 entries are not those of the checkpoint\n")
+    why = "the first 3 entries of the ledger are not those of the checkpoint: it was written anew, or an older copy of"
+    assert (told.code, told.out) == (5, f"NOT ok: {why} the store went on\n")
     ran = cli("verify", "--all", "--checkpoint", "kept.txt")
     assert (ran.code, "are not those of the checkpoint: it was written anew" in ran.out) == (5, True)
 

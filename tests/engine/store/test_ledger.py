@@ -233,8 +233,8 @@ def test_what_no_release_writes_into_a_ledger_is_a_fault_and_stops_no_command(
 ) -> None:
     run_some(path, 3)
     change(path, statement.replace("{seq}", str(seq)))
-    why = f"entry {seq} of the ledger does not follow from the one before it"
-    assert {"why": why} in proof_of(path).faults
+    why = f"entry {seq} of the ledger does not follow from the one before it: one of the two was changed, taken out or"
+    assert proof_of(path).faults[0]["why"].startswith(why)
     ran = cli("verify", "--all", "--store", str(path))
     assert (ran.code, why in ran.out) == (5, True)
     assert cli("ledger", "--store", str(path)).code == 0
@@ -247,4 +247,4 @@ def test_a_ledger_written_anew_of_what_is_no_entry_is_found(path: Path) -> None:
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("DELETE FROM ledger")
             db.execute("INSERT INTO ledger VALUES (1, '', ?, ?)", (digest, data))
-        assert {"why": "entry 1 of the ledger does not follow from the one before it"} in proof_of(path).faults
+        assert "entry 1 of the ledger does not follow from the one before it" in proof_of(path).faults[0]["why"]
