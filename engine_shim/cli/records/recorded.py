@@ -8,7 +8,7 @@ import typer
 from agent_core.journal.record import Tape
 from agent_core.journal.source import load_run
 from agent_core.journal.store import Journal
-from engine_shim.cli.records.exported_page import find_other, unpack_page
+from engine_shim.cli.records.exported_page import EXCERPT, PAGE, find_other, unpack_page
 from engine_shim.cli.records.run_names import find_run
 from engine_shim.cli.store import open_named_store
 from engine_shim.errors import RunNotFound
@@ -40,6 +40,8 @@ def find_recorded(run: str, address: StoreAddress | None) -> Recorded:
         return Recorded(unpack_page(Path(run)) if Path(run).suffix == ".html" else Path(run))
     if Path(run).suffix in JOURNALS or Path(run).name != run:
         raise typer.BadParameter(f"there is no journal file {run}")
+    if Path(run).suffix in (EXCERPT, PAGE):
+        raise typer.BadParameter(f"there is no file {run}")
     store = open_named_store(address)
     found = find_run(run, store)
     if not store.journal.load(found):

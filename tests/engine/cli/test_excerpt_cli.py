@@ -155,6 +155,8 @@ def test_a_file_that_is_no_run_is_told_with_what_checks_it(cli: Cli, run: str) -
     for name, told in kinds.items():
         ran = cli("verify", name, "--key", PUBLIC)
         assert (ran.code, f"{name} {told}" in ran.err) == (2, True), ran.err
+    for name in ("none.json", "none.html"):
+        assert f"there is no file {name}" in cli("verify", name, "--key", PUBLIC).err
     ran = cli("show", "shown.json")
     assert (ran.code, "shown.json is an excerpt, which shows its records itself" in ran.err) == (2, True), ran.err
 
