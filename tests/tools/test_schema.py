@@ -1,9 +1,11 @@
 """ConfigSchema: what it refuses to compile, what it finds, how it says it, what it closes."""
 
 import copy
+import math
 import subprocess
 import sys
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,7 @@ def test_unsound_schema_is_refused_with_its_place(schema: Any, where: str, forei
         ({"enum": [Path("x")]}, "/properties/n/enum/0 is of type"),
         ({"description": "\ud800"}, "/properties/n/description holds a lone surrogate"),
         ({"x-of": {1: 2}}, "/properties/n/x-of has a key of type int"),
+        ({"maximum": math.inf}, "/properties/n/maximum is not a finite number"),
     ],
 )
 @pytest.mark.parametrize("foreign", [False, True])
@@ -86,6 +89,16 @@ def test_what_no_journal_holds_is_refused_in_a_schema(rule: dict[str, Any], mess
     """A run of its tool could not begin."""
     with pytest.raises(DefinitionError, match=f"^order: {message}"):
         ConfigSchema({"properties": {"n": rule}}, foreign=foreign, where="order")
+
+
+def test_what_json_has_another_form_of_is_taken_as_that() -> None:
+    class Name(StrEnum):
+        LIMIT = "limit"
+
+    for properties in ({Name.LIMIT: {"type": "number"}}, {"limit": {"type": "number", "default": math.inf}}):
+        known = ConfigSchema({"properties": properties})
+        assert known.schema["properties"]["limit"].get("default") is None
+        assert [fault.pointer for fault in known.faults({"limit": "x"})] == ["/limit"]
 
 
 def test_schema_nested_beyond_reason_is_refused() -> None:

@@ -122,7 +122,9 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
         raise DefinitionError("a schema must be a JSON object", where=where, value=schema)
     if not is_plainly_sound(schema) and (fault := _find_fault(schema)) is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
-    own: Schema = _copy_unshared(schema, where)
+    own = _copy_unshared(schema, where)
+    if own != schema and (fault := _find_fault(own)) is not None:  # a bound became null
+        raise DefinitionError(str(NotJson("number", fault[0])), where=where)
     check_references(own, where=where)
     if not is_recorded and (slow := find_slow_pattern(own)) is not None:
         raise DefinitionError(slow[1], where=where + slow[0])
@@ -171,17 +173,12 @@ def _copy_unshared(schema: Schema, where: str) -> Schema:
 
     DefinitionError for what no journal holds: integers beyond 64 bits, lone surrogates, objects of Python.
     """
+    copied: Schema
     try:
-        copied: Schema = orjson.loads(orjson.dumps(schema))
-    except TypeError as error:
-        raise DefinitionError(_why_not_json(schema) or str(error), where=where) from None
-    return copied
-
-
-def _why_not_json(schema: Schema) -> str | None:
-    """Return what of a schema no JSON document holds, and where in it."""
-    try:
-        as_json(schema)
+        try:
+            copied = orjson.loads(orjson.dumps(schema))
+        except TypeError:
+            copied = as_json(schema)  # keys of an enum are texts, too
     except NotJson as error:
-        return str(error)
-    return None
+        raise DefinitionError(str(error), where=where) from None
+    return copied
