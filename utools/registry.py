@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from utools.call_results import (
     check_result,
     execute_whole,
@@ -295,9 +297,17 @@ def _check_texts(tool: Tool) -> None:
     examples = [dict(example) for example in tool.examples]
     for name, shown in (("description", tool.description), ("examples", examples)):
         try:
-            as_json(shown)
+            as_json(shown, convert=_write_plainly)
         except NotJson as error:
             raise DefinitionError(str(error), where=f"tools.{tool.code}.{name}") from None
+
+
+def _write_plainly(value: Any, pointer: str) -> Any:
+    """Return what the JSON of a date, a UUID and the like holds; NotJson for what has none."""
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except TypeError:
+        raise NotJson("type", pointer, type=type(value).__name__) from None
 
 
 def _check_examples(tool: Tool, schema: ConfigSchema, policy: HostPolicy) -> None:

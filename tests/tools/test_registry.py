@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
+from datetime import date
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -70,6 +72,11 @@ def test_texts_that_no_journal_holds_are_refused_at_registration(texts: dict[str
     """Each run that may call the tool would end with them."""
     with pytest.raises(DefinitionError, match=rf"^tools\.x\.{message}"):
         ToolRegistry([Tool(**{"code": "x", "description": "d", "config_schema": ANY, "execute": print, **texts})])
+
+
+def test_example_may_hold_what_its_json_tells() -> None:
+    example = {**EXAMPLE, "output": [{"day": date(2026, 1, 1)}, UUID(int=1)]}
+    assert ToolRegistry([Tool("x", "d", ANY, print, examples=[example])]).get("x").examples == [example]
 
 
 def test_unknown_code_is_a_key_error_that_lists_near_matches() -> None:
