@@ -144,7 +144,8 @@ def test_doctor_says_where_they_are(url: str, monkeypatch: pytest.MonkeyPatch) -
         findings = examine(Options(store=url), quick=True)
         return {each.name: each.message for each in findings if each.name in ("conversations", "Redis")}
 
-    assert found()["conversations"].endswith("tables are made when they are first needed")
+    for _ in range(2):
+        assert found()["conversations"].endswith("tables are made when they are first needed")
     asyncio.run(Engine(store=url).registry._calls.store.get("k"))
     assert found()["conversations"].endswith(", 0 conversations")
     assert found()["Redis"].endswith("cached answers and rate limits are shared through the database of the store")

@@ -23,7 +23,7 @@ from engine_shim.cli.doctor.services import (
 )
 from engine_shim.cli.doctor.shared import check_shared
 from engine_shim.cli.doctor.sqlite import PATIENCE_S, probe
-from engine_shim.cli.doctor.stores import check_conversations, check_key, check_runs, look_into
+from engine_shim.cli.doctor.stores import check_conversations, check_runs, look_into
 from engine_shim.cli.output import Options
 from engine_shim.cli.store import find_address
 from engine_shim.errors import DefinitionError
@@ -147,8 +147,10 @@ def _examine_store(
                 if tenant is None:
                     yield check_clock(store.clock)
                 yield from look_into(store, part, newest=newest, wanted=wanted)
-            elif found[-1].status != "problem":
-                yield from check_key(store, part, wanted)
+            elif wanted is not None and not store.contents.has_key:  # whether it opens the store would make tables
+                message = f"{wanted}: runs are to be encrypted, and {store.contents.variable} names no key"
+                advice = "`agent-core key new FILE --encryption` makes one"
+                yield Finding(part.replace("store", "encryption", 1), "problem", message, advice)
         if tenant is None and is_current:
             yield from check_tokens(store.database, list(config.tenants))
 
