@@ -94,8 +94,8 @@ def test_runs_of_a_killed_host_end_at_another_one_and_nothing_is_done_twice(
     for run in (*runs, held, read):
         second.await_status(run, *RESTS, seconds=until - time.monotonic())
 
-    waiting = third.client.get(f"/runs/{held}").json()
-    assert [(each["tool"], each["reason"]) for each in waiting["waiting"]] == [("ship", "in_doubt")]
+    waiting = third.await_status(held, *RESTS)  # which may have looked once more whether it has to go on
+    assert [(each["tool"], each["reason"]) for each in waiting["waiting"]] == [("ship", "in_doubt")], waiting
     assert second.client.get(f"/runs/{read}").json()["outputs"]["said"] == f"{tag}-read"
     for run in runs:
         assert settle_doubts(third, run)["status"] == "completed"
