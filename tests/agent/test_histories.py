@@ -98,6 +98,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "messages_json/0/audio",
     ),
     "a key": ([{"role": "user", "content": "a", "weight": 1}], "messages_json/0/weight"),
+    "a key with a text": ([{"role": "user", "content": "a", "weight": "1"}], "messages_json/0/weight"),
     "a system message in the middle": ([USER, {"role": "developer", "content": "x"}], "messages_json/1"),
     "a user who says null": ([{"role": "user", "content": None}], "messages_json/0/content"),
     "a role": ([{"role": "critic", "content": "x"}], "messages_json/0/role"),

@@ -370,6 +370,14 @@ def test_a_stored_conversation_keeps_its_origins(to: str, origin: str) -> None:
     assert last_call(run)["origins"] == {"/to": origin}
 
 
+def test_texts_that_a_model_is_shown_are_recorded_once_also_with_the_id_of_their_run() -> None:
+    history = [HISTORY[0], {**HISTORY[1], "tool_calls": [TOOL_CALL]}, HISTORY[2]]
+    told = [{**message, "trace_id": "20261129-1"} for message in history]
+    with_ids, without = (run_send({}, {}, messages_json=each, prompt="Go.").started for each in (told, history))
+    assert with_ids["sources"] == without["sources"]
+    assert [each["message"] for each in with_ids["sources"]] == [1, 3, 4]
+
+
 TOOL_CALL = {"id": "1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 
 

@@ -5,6 +5,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -32,33 +33,31 @@ class Pair(NamedTuple):
     b: str
 
 
-ODD = st.sampled_from(
-    [
-        float("nan"),
-        float("inf"),
-        -0.0,
-        1e22,
-        2**63,
-        2**64,
-        -(2**63) - 1,
-        "\ud800",
-        Colour.RED,
-        Level.HIGH,
-        Name("x"),
-        Pair(1, "x"),
-        OrderedDict(a=1),
-        (1, (2,)),
-        {1, 2},
-        b"x",
-        date(2026, 1, 1),
-        UUID(int=1),
-        {1: 2},
-        {Name("k"): 1},
-        {"\udc00": 1},
-        object(),
-    ]
-)
-LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | ODD
+ODD = [
+    float("nan"),
+    float("inf"),
+    -0.0,
+    1e22,
+    2**63,
+    2**64,
+    -(2**63) - 1,
+    "\ud800",
+    Colour.RED,
+    Level.HIGH,
+    Name("x"),
+    Pair(1, "x"),
+    OrderedDict(a=1),
+    (1, (2,)),
+    {1, 2},
+    b"x",
+    date(2026, 1, 1),
+    UUID(int=1),
+    {1: 2},
+    {Name("k"): 1},
+    {"\udc00": 1},
+    object(),
+]
+LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(ODD)
 VALUE = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
 
 
@@ -82,13 +81,22 @@ def test_short_way_gives_what_the_long_one_gives(value: Any, convert: Any, depth
     assert outcome(lambda: as_json(value, depth=depth, convert=convert)) == expected
 
 
+@pytest.mark.parametrize("convert", [None, as_text])
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_odd_parts_are_taken_or_refused_as_by_the_long_way(odd: Any, convert: Any) -> None:
+    for value in (odd, [odd], {"a": odd}, [{"a": [1, odd]}]):
+        expected = outcome(partial(_convert, value, "", 0, convert))
+        assert outcome(partial(as_json, value, convert=convert)) == expected
+
+
+@pytest.mark.parametrize("depth", [0, 1, 60, MAX_DEPTH])
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}, lambda inner: {"a": [inner]}])
-def test_nesting_has_one_limit(wrap: Callable[[Any], Any]) -> None:
+def test_nesting_has_one_limit(wrap: Callable[[Any], Any], depth: int) -> None:
     deep: Any = 1
-    for _ in range(300):
+    for _ in range(70):
         deep = wrap(deep)
-        expected = outcome(lambda deep=deep: _convert(deep, "", 0, None))
-        assert outcome(lambda deep=deep: as_json(deep)) == expected
+        expected = outcome(partial(_convert, deep, "", depth, None))
+        assert outcome(partial(as_json, deep, depth=depth)) == expected
 
 
 def test_copy_shares_texts_and_nothing_that_can_change() -> None:

@@ -344,6 +344,8 @@ def test_a_secret_in_what_was_harmless_before_is_found(
             assert "[redacted:" in json.dumps(parts[index])
             assert [*parts[:index], *parts[index + 1 :]] == [*CONVERSATION[:index], *CONVERSATION[index + 1 :]]
     assert redactor.value(whole) is whole
+    named = {f"as {hidden}": CONVERSATION, "other": 1}
+    assert any("[redacted:" in key for key in redactor.value(named))
 
 
 def test_a_list_of_many_small_values_is_looked_at_as_one() -> None:
