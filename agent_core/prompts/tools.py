@@ -49,13 +49,14 @@ def tool_definitions(tools: Mapping[str, Described] | Policies, words: Words = E
     Descriptions are told whole, up to LONGEST characters; `brief` tells their first sentences alone.
     """
     lines = [
-        _definition(code, tool["description"], orjson.dumps(tool["visible"]), brief) for code, tool in tools.items()
+        _write_definition(code, tool["description"], orjson.dumps(tool["visible"]), brief)
+        for code, tool in tools.items()
     ]
     return "\n".join(lines) or words.no_definitions
 
 
 @lru_cache(MOST)
-def _definition(code: str, description: str, schema: bytes, brief: bool) -> str:
+def _write_definition(code: str, description: str, schema: bytes, brief: bool) -> str:
     """Return the line of a tool. Runs of a host show the same few tools again and again."""
     describe = _Describe(brief)
     return f"- {code}({_arguments(orjson.loads(schema), describe)}): {describe(description, LONGEST)}"

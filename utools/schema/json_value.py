@@ -13,6 +13,7 @@ from utools.words.catalogue import ENGLISH, Words
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 MAX_DEPTH = 64
 PLAIN = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+"""Orjson refuses subclasses, dates and dataclasses by these options."""
 LEAVES = frozenset({str, int, bool, type(None)})
 Convert = Callable[[Any, str], Any]
 

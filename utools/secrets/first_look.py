@@ -39,7 +39,7 @@ class FirstLook:
             text = orjson.dumps(value)
         except (TypeError, ValueError):
             return True
-        if len(text) < LONG or len(text) < LONG_PART * len(parts := [*_parts_of(value)]):
+        if len(text) < LONG or len(text) < LONG_PART * len(parts := [*_list_parts(value)]):
             return self._finds(text)
         return any(map(self._finds_in_part, parts))
 
@@ -66,16 +66,16 @@ class FirstLook:
             return True
         return any(
             (self._formats and HINT.search(each)) or (self._texts and self._pattern.search(squeeze(each)))
-            for each in _readings(text)
+            for each in _read_escapes(text)
         )
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         """Finds each text, or the JSON of it, in a text without blanks and line ends."""
-        return re.compile(any_of(_with_json(self._texts)))
+        return re.compile(any_of(_list_spellings(self._texts)))
 
 
-def _parts_of(value: Any) -> Iterator[Any]:
+def _list_parts(value: Any) -> Iterator[Any]:
     """Yield the parts of a JSON value that may stand in another one: what an object holds, and the items of lists."""
     match value:
         case list():
@@ -88,7 +88,7 @@ def _parts_of(value: Any) -> Iterator[Any]:
             yield value
 
 
-def _readings(json_text: str) -> Iterator[str]:
+def _read_escapes(json_text: str) -> Iterator[str]:
     """Yield a JSON text with its escapes read: those of the JSON itself, then those of the texts in it as well."""
     for _ in range(DEPTH):
         plain = unescape_once(json_text)
@@ -98,7 +98,7 @@ def _readings(json_text: str) -> Iterator[str]:
         yield json_text
 
 
-def _with_json(texts: Iterable[str]) -> Iterator[str]:
+def _list_spellings(texts: Iterable[str]) -> Iterator[str]:
     """Yield each text, and its JSON."""
     for text in texts:
         yield from (text, json.dumps(text, ensure_ascii=False)[1:-1])

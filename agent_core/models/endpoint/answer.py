@@ -108,13 +108,13 @@ def find_error(reply: Any, *holding: str) -> Any:
         return None
     error = reply.get("error")
     if error and not (isinstance(error, dict) and not any(error.values())):  # some leave an empty one in each reply
-        return _with_words(error, reply)
+        return _add_words(error, reply)
     if (error := _find_minimax_error(reply)) is not None:
         return error
     return reply if reply.keys().isdisjoint(holding) and _is_bare_error(reply) else None
 
 
-def _with_words(error: Any, reply: Json) -> Any:
+def _add_words(error: Any, reply: Json) -> Any:
     """Return an error with what stands beside it, where it is only a title, a number or true, as Spring writes it."""
     said = next((each for name in WORDS if isinstance(each := reply.get(name), str) and each), None)
     if said is None or isinstance(error, dict | list):
