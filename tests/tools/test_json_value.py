@@ -82,7 +82,7 @@ def test_short_way_gives_what_the_long_one_gives(value: Any, convert: Any, depth
 
 
 @pytest.mark.parametrize("convert", [None, as_text])
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("odd", ODD, ids=[f"{place}-{type(odd).__name__}" for place, odd in enumerate(ODD)])
 def test_odd_parts_are_taken_or_refused_as_by_the_long_way(odd: Any, convert: Any) -> None:
     for value in (odd, [odd], {"a": odd}, [{"a": [1, odd]}]):
         expected = outcome(partial(_convert, value, "", 0, convert))

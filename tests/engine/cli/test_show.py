@@ -46,7 +46,7 @@ def test_what_is_nested_stands_between_its_call_and_the_answer(cli: Cli) -> None
     assert (places[0], places[-1]) == ("flow:0", "flow:1")
 
 
-@pytest.mark.parametrize("flow", [NESTED, PARALLEL, APPROVAL])
+@pytest.mark.parametrize("flow", [NESTED, PARALLEL, APPROVAL], ids=["nested", "parallel", "approval"])
 def test_records_of_a_strand_keep_their_order_and_none_is_left_out(cli: Cli, flow: str) -> None:
     cli("run", flow)
     (entry,) = SqliteRunStore(Path("data/agent-core/runs.db")).entries()
