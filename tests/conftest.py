@@ -139,6 +139,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def new_database(postgres: Postgres) -> Callable[[], str]:
-    """Makes one more empty database, and gives its URL."""
-    return postgres.make_database
+def new_database(postgres: Postgres) -> Iterator[Callable[[], str]]:
+    """Makes one more empty database, which goes with the test, and gives its URL."""
+    with postgres.passing_databases() as make:
+        yield make
