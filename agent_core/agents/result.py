@@ -44,7 +44,7 @@ class ConversationResult(Generic[Answer]):
     agent_name: str
     start_time: datetime
     end_time: datetime
-    output: AgentOutput[Answer] = field(repr=False)
+    output: "AgentOutput[Answer]" = field(repr=False)
 
     @property
     def final_answer(self) -> Answer | None:
@@ -57,7 +57,7 @@ class ConversationResult(Generic[Answer]):
         return {**own, "start_time": self.start_time.isoformat(), "end_time": self.end_time.isoformat()}
 
 
-def read_result(agent_name: str, output: AgentOutput[Answer]) -> ConversationResult[Answer]:
+def read_result(agent_name: str, output: "AgentOutput[Answer]") -> ConversationResult[Answer]:
     """Return the result in a run's output."""
     usage = output.usage
     return ConversationResult(

@@ -33,7 +33,7 @@ def stream_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AsyncGenerator[Event | StreamResult[AgentOutput[Answer]], None]: ...
+) -> "AsyncGenerator[Event | StreamResult[AgentOutput[Answer]], None]": ...
 @overload
 def stream_agent(
     config: Mapping[str, Any] | AgentConfig,

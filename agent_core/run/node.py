@@ -21,6 +21,8 @@ from agent_core.run.sync import run_sync
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
+# `AgentOutput[Answer]` is written as a text: made at import, it is a class of pydantic, some 15 ms.
+
 
 @overload
 async def run_agent(
@@ -37,7 +39,7 @@ async def run_agent(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Answer]: ...
+) -> "AgentOutput[Answer]": ...
 @overload
 async def run_agent(
     config: Mapping[str, Any] | AgentConfig,
@@ -163,7 +165,7 @@ def run_agent_sync(
     secrets: Secrets | None = None,
     by: str = "caller",
     observe: Observe | None = None,
-) -> AgentOutput[Answer]: ...
+) -> "AgentOutput[Answer]": ...
 @overload
 def run_agent_sync(
     config: Mapping[str, Any] | AgentConfig,
