@@ -174,25 +174,23 @@ class EventListener:
 
     def show_progress(self, strand: str, n: int, text: str, fraction: float | None) -> None:
         """A tool's own word while it runs, perhaps from its own thread; no record holds it."""
-        place: Place = {"strand": strand, "n": n, "node": name_of(strand)}
-        self._emit({"event": "tool_progress", "text": text, "fraction": fraction, **place})
+        self._emit({"event": "tool_progress", "text": text, "fraction": fraction, **_make_place(strand, n)})
 
     def show_thought(self, strand: str, n: int, text: str) -> None:
         """A piece of a thought that is still being written; the event `thought` has all of it."""
-        self._emit({"event": "thought_delta", "text": text, "strand": strand, "n": n, "node": name_of(strand)})
+        self._emit({"event": "thought_delta", "text": text, **_make_place(strand, n)})
 
     def show_delta(self, strand: str, n: int, text: str | None) -> None:
         """A piece of an answer that is still being written, provisional until the reply has been read.
 
         None discards what was shown of it.
         """
-        place: Place = {"strand": strand, "n": n, "node": name_of(strand)}
         if text:
             self.streaming.add(strand)
-            self._emit({"event": "answer_delta", "text": text, **place})
+            self._emit({"event": "answer_delta", "text": text, **_make_place(strand, n)})
         elif text is None and strand in self.streaming:
             self.streaming.remove(strand)
-            self._emit({"event": "answer_discarded", **place})
+            self._emit({"event": "answer_discarded", **_make_place(strand, n)})
 
     def _settle_answer(self, fact: Fact) -> None:
         """A provisional answer is valid when the reply is decided to be the final, else it is discarded."""
@@ -232,4 +230,8 @@ def _tell_plan_step(decided: Decided, status: PlanStatus) -> Event:
 
 
 def _place(fact: Fact) -> Place:
-    return {"strand": fact.strand, "n": fact.n, "node": name_of(fact.strand)}
+    return _make_place(fact.strand, fact.n)
+
+
+def _make_place(strand: str, n: int) -> Place:
+    return {"strand": strand, "n": n, "node": name_of(strand)}

@@ -28,6 +28,7 @@ import utools
 from agent_core import JsonlJournal, MemoryJournal, SqliteJournal, replay, run_agent
 from agent_core.journal.store import Journal
 from agent_core.models import Completion, Question, ScriptedModel
+from agent_core.run.answer_stream import AnswerStream
 from engine_shim import Engine
 from engine_shim.api import create_app
 from engine_shim.host.config import read_host_config
@@ -35,6 +36,8 @@ from engine_shim.service.feed_merge import Position
 from engine_shim.service.feeds import Feeds
 from engine_shim.service.service import Service
 from utools import ToolRegistry, tool
+from utools.secrets.key_formats import NAMES
+from utools.secrets.redaction import Redactor
 
 OURS = tuple(f"{Path(str(package.__file__)).parent}/" for package in (utools, agent_core, engine_shim))
 FEW, MANY = 10, 30
@@ -43,6 +46,8 @@ TIMES = 5
 """A count that depends on which thread is first is the lower median of so many."""
 STEP = {"type": "action", "tool": "echo", "args": {"text": "The quick brown fox"}}
 FINAL = {"type": "final", "answer": "done"}
+PIECE = 5
+"""Characters of a piece of a streamed answer."""
 LINKS = 60
 """Links on a page that a tool gives."""
 INPUTS = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
@@ -194,6 +199,20 @@ def count_replayed_steps(folder: Path) -> int:
         return found[-1][0]
 
     return round((run(MANY) - run(FEW)) / (MANY - FEW))
+
+
+def count_pieces() -> int:
+    """The calls for a piece of a streamed answer that is held against a key, and has escapes in it."""
+    text = json.dumps({**FINAL, "answer": "Up by 7 % at R&D, says https://shop.example/?q=%20a. " * (2 * MANY)})
+    pieces = [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+    redactor, found = Redactor({"KEY": "0123456789abcdef" * 4}, formats=NAMES), list[tuple[int, int, int]]()
+    for _ in range(2):
+        stream = AnswerStream(redactor, native=False)
+        with counted(found):
+            for piece in pieces:
+                stream.feed(piece)
+        assert stream.finish(text) is not None
+    return round(found[-1][0] / len(pieces))
 
 
 # ── runs ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -354,6 +373,7 @@ def measure() -> dict[str, int]:
             "a step in SQLite: calls": count_steps(lambda: SqliteJournal(folder / f"steps-{next(files)}.db")),
             "a step that reads a page: calls": count_steps(MemoryJournal, of_pages=True),
             "a replayed step: calls": count_replayed_steps(folder),
+            "a piece of an answer: calls": count_pieces(),
             "an event for one follower: calls": asyncio.run(count_events(folder)),
             "a workflow file to its first event: calls": first[0],
             "a run of two steps: selects": whole[1],

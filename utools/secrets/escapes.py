@@ -3,7 +3,6 @@
 import re
 from functools import lru_cache
 from html import unescape
-from itertools import accumulate, chain
 from urllib.parse import unquote
 
 from utools.lazy_pattern import lazy_compile
@@ -13,7 +12,6 @@ ESCAPE = lazy_compile(
     r"|%(?:[0-7][0-9A-Fa-f]|[c-fC-F][0-9A-Fa-f](?:%[89abAB][0-9A-Fa-f]){1,3})"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);"
 )
-ESCAPE_OR_CHARACTER = lazy_compile(f"(?:{ESCAPE.pattern})|.", re.DOTALL)
 SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 LONGEST = 12
 """Characters of the longest escape, such as `\\ud83d\\udd11`."""
@@ -29,11 +27,14 @@ def unescape_once(text: str) -> str:
     return ESCAPE.sub(lambda found: _character(found[0]), text)
 
 
-def offsets(text: str) -> list[int]:
-    """For each character of `unescaped(text)` where it starts in `text`; and the end of the text."""
-    tokens = ESCAPE_OR_CHARACTER.findall(text)
-    lengths = ((len(each),) if len(_character(each)) == 1 else (1,) * len(each) for each in tokens)
-    return [0, *accumulate(chain.from_iterable(lengths))]
+def find_place(text: str, place: int) -> int:
+    """Return where the character at this place of `unescape_once(text)` starts in the text."""
+    more = 0
+    for found in ESCAPE.finditer(text):
+        if found.start() >= place + more:
+            break
+        more += len(found[0]) - len(_character(found[0]))
+    return place + more
 
 
 @lru_cache(maxsize=4096)

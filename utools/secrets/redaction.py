@@ -10,7 +10,7 @@ from typing import Any
 
 from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of, encodings_of, number_of
-from utools.secrets.escapes import LONGEST, has_escapes, offsets, unescape_once
+from utools.secrets.escapes import LONGEST, find_place, has_escapes, unescape_once
 from utools.secrets.finds import Edit, Find, apply_edits, blank_finds, join_finds, mark_of
 from utools.secrets.first_look import DEPTH, FirstLook
 from utools.secrets.json_edits import edit_leaves, number_duplicates
@@ -184,8 +184,7 @@ class Redactor:
         """Return where known values are in a text, or in the text with its escapes read."""
         found = self._find_in_reading(text)
         if has_escapes(text) and (plain := unescape_once(text)) != text and (hidden := self._find_in_reading(plain)):
-            at = offsets(text)
-            found += [Find(at[each.start], at[each.end], each.name) for each in hidden]
+            found += [Find(find_place(text, each.start), find_place(text, each.end), each.name) for each in hidden]
         return join_finds(found) if found else found
 
     def _find_in_reading(self, text: str) -> list[Find]:
@@ -222,7 +221,7 @@ class Redactor:
         if has_escapes(tail := text[begin:]):
             more = LONGEST if has_escapes(tail[-LONGEST:]) else 0
             place = _place_before(unescape_once(tail), self._longest - 1 + more)
-            until = min(until, begin + offsets(tail)[place])
+            until = min(until, begin + find_place(tail, place))
         return until
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────
