@@ -32,6 +32,7 @@ APPLICATORS = {
     "else": ("one", True),
     "dependentSchemas": ("map", True),
 }
+ORDER = {keyword: place for place, keyword in enumerate(APPLICATORS)}
 REFERENCES = ("$ref", "$dynamicRef")
 
 # Checked together with their surroundings: closing one would refuse the properties of the others.
@@ -40,19 +41,22 @@ ALTERNATIVES = ("anyOf", "oneOf")
 PATHLESS = ("properties", "patternProperties", "dependentSchemas", "prefixItems", "allOf", "anyOf", "oneOf")
 
 
-def subschemas(schema: Schema) -> Iterator[tuple[str, Any, bool]]:
-    """Yield the schemas directly within a schema: pointer, schema, and whether it judges the same value ("in
+def subschemas(schema: Schema) -> list[tuple[str, Any, bool]]:
+    """Return the schemas directly within a schema: pointer, schema, and whether it judges the same value ("in
     place")."""
-    if APPLICATORS.keys().isdisjoint(schema):  # as most are, each of which is asked for at every walk
-        return
-    for keyword, (shape, in_place) in APPLICATORS.items():
-        within = schema.get(keyword)
+    keywords = APPLICATORS.keys() & schema.keys()
+    if not keywords:  # as in most, each of which is asked for at every walk
+        return []
+    found: list[tuple[str, Any, bool]] = []
+    for keyword in sorted(keywords, key=ORDER.__getitem__):
+        (shape, in_place), within = APPLICATORS[keyword], schema[keyword]
         if shape == "one" and isinstance(within, dict):
-            yield f"/{keyword}", within, in_place
+            found.append((f"/{keyword}", within, in_place))
         elif shape == "list" and isinstance(within, list):
-            yield from ((f"/{keyword}/{index}", each, in_place) for index, each in enumerate(within))
+            found += [(f"/{keyword}/{index}", each, in_place) for index, each in enumerate(within)]
         elif shape == "map" and isinstance(within, dict):
-            yield from ((f"/{keyword}/{escape(name)}", each, in_place) for name, each in within.items())
+            found += [(f"/{keyword}/{escape(name)}", each, in_place) for name, each in within.items()]
+    return found
 
 
 def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[tuple[str, Schema]]:
@@ -65,7 +69,7 @@ def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[t
             continue
         seen.add(id(schema))
         yield pointer, schema
-        todo += [(pointer + below, inner) for below, inner, _ in reversed(list(subschemas(schema)))]
+        todo += [(pointer + below, inner) for below, inner, _ in reversed(subschemas(schema))]
         if follow:
             todo += [(schema[key][1:], follow(schema[key])) for key in REFERENCES if key in schema]
 
