@@ -11,6 +11,8 @@ from utools.schema.shape import APPLICATORS
 Schema = dict[str, Any]
 
 NOT_JSON_SCHEMA = frozenset({"nullable", "discriminator", "xml", "externalDocs", "example", "deprecated"})
+IN_PLACE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const"})
+"""Keywords that judge null, too, whatever types are allowed beside them."""
 BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -107,7 +109,7 @@ class Standalone:
 
 def _allow_null(schema: Schema) -> Schema:
     kind = schema.get("type")
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or not IN_PLACE.isdisjoint(schema):
         return {"anyOf": [schema, {"type": "null"}]}
     enum = schema.get("enum")
     values = {"enum": [*enum, None]} if isinstance(enum, list) and None not in enum else {}
