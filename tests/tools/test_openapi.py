@@ -226,6 +226,27 @@ def test_null_is_allowed_beside_alternatives_that_are_nullable(tmp_path: Path) -
     assert ToolRegistry([tool]).validate("api.post", {"body": {"part": None}}) == []
 
 
+@pytest.mark.parametrize("root", ["Pet", "Cat"])
+def test_a_base_and_its_kinds_that_refer_to_each_other_can_be_met(tmp_path: Path, root: str) -> None:
+    """Every value was judged by the same schema again, without end."""
+    pet, kind = {"$ref": "#/components/schemas/Pet"}, {"properties": {"kind": {"type": "string"}}, "required": ["kind"]}
+    lives = {"properties": {"lives": {"type": "integer"}}, "required": ["lives"]}
+    schemas: dict[str, Any] = {
+        "Pet": {
+            "type": "object",
+            "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Cat", "Dog")],
+            **kind,
+        },
+        "Cat": {"allOf": [pet, lives]},
+        "Dog": {"allOf": [pet, {"required": ["bark"]}]},
+    }
+    tool = load(tmp_path, {"$ref": f"#/components/schemas/{root}"}, schemas)
+    registry = ToolRegistry([tool])
+    assert registry.validate("api.post", {"body": {"kind": "cat", "lives": 9}}) == []
+    assert registry.validate("api.post", {"body": {"lives": 9}})
+    assert registry.validate("api.post", {"body": {"kind": "cat", "lives": "nine"}})
+
+
 def test_keys_of_yaml_that_are_numbers_are_read(tmp_path: Path) -> None:
     text = SHOP.replace("summary: Search.", "summary: Search.\n      responses: {200: {description: ok}}")
     assert len(tools(tmp_path, text)) == 5
@@ -234,6 +255,25 @@ def test_keys_of_yaml_that_are_numbers_are_read(tmp_path: Path) -> None:
 def test_a_part_of_the_address_that_nothing_tells_is_named(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"nothing says what \{version\} is in the server's address; give"):
         tools(tmp_path, SHOP.replace(", version: {default: v2}", ""))
+
+
+def test_an_operation_that_is_in_another_file_is_left_out_and_not_taken_for_one_without_arguments(
+    tmp_path: Path,
+) -> None:
+    """As DigitalOcean's document has them."""
+    text = SHOP.replace(
+        "    post:\n      operationId: note", "    post:\n      $ref: notes.yml\n      operationId: note"
+    )
+    (tmp_path / "shop.yaml").write_text(text)
+    loaded = load_openapi("shop", OpenApi(file="shop.yaml"), tmp_path)
+    assert [each.name for each in loaded.left_out] == ["shop.post/notes"]
+    assert "only references inside the document" in loaded.left_out[0].why
+
+
+def test_a_server_that_is_only_a_path_says_what_to_give(tmp_path: Path) -> None:
+    address = "{scheme}://shop.example.com/{version}"
+    with pytest.raises(DefinitionError, match=r"only a path; give the whole address by `server`, as in https://…/v2"):
+        tools(tmp_path, SHOP.replace(address, "/{version}"))
 
 
 def test_extensions_among_the_paths_are_passed_over(tmp_path: Path) -> None:
@@ -356,6 +396,10 @@ def test_what_only_responses_have_is_not_required_of_a_request(tmp_path: Path) -
     schemas = {"Id": {"type": "integer", "readOnly": True}}
     tool = load(tmp_path, {"type": "object", "properties": own, "required": ["id", "at", "name"]}, schemas)
     (fault,) = ToolRegistry([tool]).validate("api.post", {"body": {}})
+    assert fault.pointer == "/body/name"
+    base = {"properties": {"id": {"$ref": "#/components/schemas/Id"}}}
+    parts = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"required": ["id", "name"]}], "required": ["id"]}
+    (fault,) = ToolRegistry([load(tmp_path, parts, {**schemas, "Base": base})]).validate("api.post", {"body": {}})
     assert fault.pointer == "/body/name"
 
 

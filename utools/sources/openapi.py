@@ -148,9 +148,14 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
         except DefinitionError as error:
             loaded.left_out.append(_leave_out(f"{name}.{path}", error))
             continue
-        for method in METHODS:
-            if isinstance(item, dict) and isinstance(item.get(method), dict):
-                yield _Found(path, item, method)
+        for method in METHODS if isinstance(item, dict) else ():
+            try:
+                operation = follow(document.data, item.get(method), document.where(("paths", path, method)))
+            except DefinitionError as error:
+                loaded.left_out.append(_leave_out(f"{name}.{method}{path}", error))
+                continue
+            if isinstance(operation, dict):
+                yield _Found(path, {**item, method: operation}, method)
 
 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
@@ -184,6 +189,11 @@ def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fiel
     if left := VARIABLE.search(url):
         message = f"nothing says what {left[0]} is in the server's address; give the whole by `server`"
         raise DefinitionError(message, where="servers", value=url)
+    if url.startswith("/"):
+        message = f"the document's server is only a path; give the whole address by `server`, as in https://…{url}"
+        raise DefinitionError(message, where="servers", value=url)
+    if "?" in url:
+        raise DefinitionError("the server's address has a query; give it without one by `server`", where="servers")
     try:
         read_origin(url)
     except ValueError:
