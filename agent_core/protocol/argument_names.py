@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.outputs import Json
+from agent_core.outputs import Json, JsonValue
 from agent_core.protocol.alternatives import flatten_alternatives
 from utools.lazy_pattern import lazy_compile
 
@@ -60,7 +60,7 @@ def _plain_names(own: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def _tell(name: str, rule: Any) -> Json:
-    rule = rule if isinstance(rule, dict) else {}
-    about = rule.get("description")
-    return {**rule, "description": f"{name}: {about}" if about else name}
+def _tell(name: str, rule: JsonValue) -> Json:
+    told: Json = rule if isinstance(rule, dict) else {}
+    about = told.get("description")
+    return {**told, "description": f"{name}: {about}" if about else name}

@@ -70,7 +70,7 @@ class ToolsDialect:
     codes: Mapping[str, str]
     rules: int = CURRENT["replies"]
     texts: int = CURRENT["texts"]
-    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         return list(_entries(messages, self.feedback))
