@@ -1,18 +1,25 @@
 """What a tool gave, as a result that a journal can keep and a model can read."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from time import monotonic
+from typing import Any, Final
 
 from utools.errors import ResultError
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.faults import Fault
 from utools.schema.json_value import NotJson, as_json
+from utools.threads import Threads
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 from utools.words.catalogue import Words, words_in
 from utools.words.text import translate
 
 FAULTS_LISTED = 20
+FINISHED: Final = frozenset({str, int, float, bool, type(None), dict, list, ToolResult})
+"""Types of what tools give as a rule, of which nothing is left to be done."""
+MOST_YIELDED: Final = 1_000_000
+BETWEEN_TURNS: Final = 1000
 MARKS = ("transient", "permanent", "cut_off")
 """What a failure's metadata may tell the host: another try may help; the call was sent and no answer came back."""
 
@@ -59,7 +66,60 @@ def for_the_model(message: str | BaseException, context: ToolContext) -> str:
 def execute_whole(execute: Execute, args: Args, context: ToolContext) -> Any:
     """Return what a sync tool gives; of a generator, which does its work when it is read, all items."""
     value = execute(args, context)
-    return list(value) if isinstance(value, Iterator) else value
+    return _read_items(value, context) if isinstance(value, Iterator) else value
+
+
+async def finish(value: Any, threads: Threads, context: ToolContext) -> Any:
+    """Return what a tool gave when the work is done that it has left: a generator is read, a coroutine awaited."""
+    while True:
+        if hasattr(value, "__anext__"):
+            value = await _read_async_items(value)
+        elif hasattr(value, "__next__"):
+            value = await threads.run(partial(_read_items, value, context))
+        elif hasattr(value, "__await__"):
+            value = await value
+        else:
+            return value
+
+
+def _read_items(items: Iterator[Any], context: ToolContext) -> list[Any]:
+    """Return all items. TimeoutError once the call's time is over: nobody waits for them any more, and they may have no
+    end."""
+    ends = None if context.deadline_s is None else monotonic() + context.deadline_s
+    found: list[Any] = []
+    try:
+        for each in items:
+            found.append(each)
+            _check_count(found)
+            if ends is not None and monotonic() > ends:
+                raise TimeoutError
+    finally:
+        if close := getattr(items, "close", None):  # a generator ends what it has opened
+            close()
+    return found
+
+
+async def _read_async_items(items: AsyncIterator[Any]) -> list[Any]:
+    """Return all items; the event loop has its turn meanwhile, however fast they come."""
+    from asyncio import sleep
+
+    found: list[Any] = []
+    try:
+        async for each in items:
+            found.append(each)
+            _check_count(found)
+            if len(found) % BETWEEN_TURNS == 0:
+                await sleep(0)
+    finally:
+        if close := getattr(items, "aclose", None):
+            await close()
+    return found
+
+
+def _check_count(found: list[Any]) -> None:
+    """ResultError for more items than a result may have: whatever gives them has worked already."""
+    if len(found) > MOST_YIELDED:
+        raise ResultError("it gives more than {most} items", most=MOST_YIELDED)
 
 
 def _to_json(value: Any) -> Any:

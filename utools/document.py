@@ -34,6 +34,7 @@ ADVICE = {
     "mapping values are not allowed": "; a text with a colon and a blank must be in quotes",
 }
 """What an author does about faults that the parser tells in words of its own."""
+TEXT = "tag:yaml.org,2002:str"
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""
 
@@ -223,6 +224,7 @@ class _JsonTypes:
                     doubled = f"the key {key.value!r} occurs twice"
                     raise yaml.MarkedYAMLError(problem=doubled, problem_mark=key.start_mark)
                 seen.add(key.value)
+                key.tag = TEXT  # `200:` is a key of JSON as well
         found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)  # type: ignore[misc]
         return found
 

@@ -4,11 +4,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from textwrap import dedent
 from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, Optional, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from utools.callable_tool import ClassTool, FunctionTool, MethodTool
@@ -24,7 +26,7 @@ from utools.words.text import error_words
 P = ParamSpec("P")
 R = TypeVar("R")
 ARGS_SECTION = lazy_compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
-PARAMETER = lazy_compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+PARAMETER = lazy_compile(r"^(?:[-*•]\s+)?`?\*{0,2}(\w+)`?\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*:\s*(.*)$")
 WITH_JSON = (
     "a str, int, float, bool, list, dict, TypedDict, dataclass or pydantic model, or give the value "
     "to a function that makes the tool"
@@ -121,21 +123,24 @@ def _read_doc(function: Any) -> str:
 
 
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it."""
+    """Return the text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it. What
+    stands there before the first parameter stays in the text."""
     section = ARGS_SECTION.search(docstring)
     if section is None:
         return docstring.strip(), {}
-    text = docstring[: section.start()].rstrip() + "\n\n" + docstring[section.end() :].lstrip("\n")
     about: dict[str, str] = {}
-    name = ""
-    for line in inspect.cleandoc(section[1]).splitlines():
+    unread, name = list[str](), ""
+    for line in dedent(section[1]).splitlines():
         found = PARAMETER.match(line)
         if found:
             name = found[1]
             about[name] = found[2].strip()
-        elif name and line.strip():
+        elif not name:
+            unread.append(line)
+        elif line.strip():
             about[name] = f"{about[name]} {line.strip()}".strip()
-    return text.strip(), about
+    parts = [docstring[: section.start()].rstrip(), "\n".join(unread).strip(), docstring[section.end() :].strip("\n")]
+    return "\n\n".join(each for each in parts if each).strip(), about
 
 
 def _read_parameters(
@@ -232,11 +237,28 @@ def _make_model(parameters: dict[str, tuple[Any, Any]], about: dict[str, str]) -
     `copy`)."""
     fields: dict[str, Any] = {}
     for index, (name, (hint, default)) in enumerate(parameters.items()):
-        description = Field(description=about[name]) if name in about else Field()
-        if default is None and not _takes_none(hint):  # `days: int = None` says that it may be None
+        said = about.get(name) or _text_of(hint)
+        described = Field(description=said) if said else Field()
+        given: Any = Field(default, alias=name)
+        if isinstance(default, FieldInfo):  # `city: str = Field(description="…")`
+            hint, given = Annotated[hint, default], _default_of(default, name)
+        elif default is None and not _takes_none(hint):  # `days: int = None` says that it may be None
             hint = Optional[hint]  # noqa: UP045 - a value, which may be no type
-        fields[f"p{index}"] = (Annotated[hint, description], Field(default, alias=name))
+        fields[f"p{index}"] = (Annotated[hint, described], given)
     return create_model("Args", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+
+
+def _default_of(field: FieldInfo, name: str) -> Any:
+    if field.default_factory is not None:
+        return Field(default_factory=field.default_factory, alias=name)
+    return Field(... if field.is_required() else field.default, alias=name)
+
+
+def _text_of(hint: Any) -> str | None:
+    """Return the text that an annotation carries, as `Annotated[str, "The city."]` or by `Doc("The city.")`."""
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    texts = (getattr(each, "documentation", each) for each in marks)
+    return next((each for each in texts if isinstance(each, str)), None)
 
 
 def _make_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from utools.call_arguments import own_arguments
 from utools.call_results import (
+    FINISHED,
     check_result,
     execute_whole,
     failure,
+    finish,
     for_the_model,
     is_cut_off,
     list_faults,
@@ -240,12 +243,12 @@ class ToolRegistry(ToolLookup):
             return lost_result(tool, args, context, error)
 
     async def _call(self, tool: Tool, args: Args, context: ToolContext) -> Any:
+        args = own_arguments(args, self._schemas[tool.code].schema)
         if is_async(tool.execute):
-            return await tool.execute(args, context)
-        value = await self._threads.run(execute_whole, tool.execute, args, context)
-        if isinstance(value, AsyncIterator):
-            return [each async for each in value]
-        return await value if inspect.isawaitable(value) else value
+            value = await tool.execute(args, context)
+        else:
+            value = await self._threads.run(execute_whole, tool.execute, args, context)
+        return value if type(value) in FINISHED else await finish(value, self._threads, context)
 
     def discover(self, entry_points: "Iterable[EntryPoint] | None" = None) -> list[str]:
         """Register the built-in tools that are not there yet, and those of installed packages.

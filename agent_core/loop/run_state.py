@@ -17,6 +17,7 @@ from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
 from agent_core.outputs import FinishReason, Json, UsedTool, WaitingCall
 from agent_core.policy import Policies, arguments_of
+from agent_core.protocol.argument_names import own_names
 from agent_core.protocol.clip import as_text
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation, with_notice
 from agent_core.protocol.feedback import Feedback, Repair
@@ -321,7 +322,9 @@ def _dialect_of(started: AgentStarted, feedback: Feedback) -> Dialect:
     config, rules = started["config"], rules_of(started)
     codes = [*started["tools"], *([READ_OBSERVATION] if started.get("reading") and rules["replies"] > 1 else [])]
     if config["protocol"] == "tools":
-        return ToolsDialect(feedback, codes_by_name(codes), rules["replies"], rules["texts"])
+        names = codes_by_name(codes)
+        own = own_names(started["options"].get("tools") or (), names, started["tools"])
+        return ToolsDialect(feedback, names, rules["replies"], rules["texts"], own)
     has_plans = config.get("mode") == "plan" and rules["texts"] >= 5
     dialect = PlanDialect if has_plans else JsonDialect
     return dialect(feedback, codes, rules["replies"])

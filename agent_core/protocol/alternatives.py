@@ -1,15 +1,17 @@
-"""Alternatives at the root of a tool's schema, in the forms that constrained decoding and function calling take. Pure.
+"""A tool's schema in the forms that constrained decoding and function calling take. Pure.
 
 A grammar is made of each alternative alone, without the properties beside them; functions may have no alternatives at
-the root of their parameters at all. The tool's own schema decides what is legal, whatever a model was shown.
+the root of their parameters at all, and no array without its items. The tool's own schema decides what is legal,
+whatever a model was shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 from agent_core.outputs import JsonValue
-from utools.schema.shape import resolver
+from utools.schema.shape import resolver, walk
 
 Schema = dict[str, Any]
 ALTERNATIVES = ("anyOf", "oneOf")
@@ -63,6 +65,23 @@ def flatten_alternatives(schema: Schema) -> Schema:
     flat = {name: value for name, value in schema.items() if name not in NOT_IN_FUNCTIONS}
     flat["properties"] = {name: many[0] if len(many) == 1 else {"anyOf": many} for name, many in rules.items()}
     return {**flat, "required": [name for name in rules if name in required]}
+
+
+def name_items(schema: Schema) -> Schema:
+    """Return the schema with `items` in each array: OpenAI refuses all functions for one array that has none."""
+    if not any(_lacks_items(each) for _, each in walk(schema)):
+        return schema
+    named: Schema = deepcopy(schema)
+    for _, each in walk(named):
+        if _lacks_items(each):
+            each["items"] = {}
+    return named
+
+
+def _lacks_items(schema: Schema) -> bool:
+    kind = schema.get("type")
+    is_array = kind == "array" or (isinstance(kind, list) and "array" in kind)
+    return is_array and not isinstance(schema.get("items"), dict)
 
 
 def _only_require(alternatives: Any) -> bool:

@@ -6,7 +6,7 @@ every vendor accepts, and each name leads back to its code.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +14,8 @@ import orjson
 
 from agent_core.effects import ModelReply
 from agent_core.outputs import Json, JsonValue
-from agent_core.protocol.alternatives import flatten_alternatives
+from agent_core.protocol.alternatives import flatten_alternatives, name_items
+from agent_core.protocol.argument_names import write_plain_names
 from agent_core.protocol.clip import clip, clip_args
 from agent_core.protocol.dialect import MAX_ECHO, Entry, Exchange, Observation, Reading
 from agent_core.protocol.feedback import Feedback
@@ -51,9 +52,10 @@ def function_name(code: str) -> str:
     return f"{prefix}_{sha256(code.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def write_function(code: str, tool: Mapping[str, Any]) -> Json:
-    """Return a tool of the policy as a function, in OpenAI's shape."""
-    parameters: Json = {"type": "object", "properties": {}, **flatten_alternatives(tool["visible"])}
+def write_function(code: str, tool: Mapping[str, Any], *, plain_names: bool = False) -> Json:
+    """Return a tool of the policy as a function, in OpenAI's shape; with `plain_names` its arguments have those."""
+    parameters: Json = {"type": "object", "properties": {}, **name_items(flatten_alternatives(tool["visible"]))}
+    parameters = write_plain_names(parameters) if plain_names else parameters
     function = {"name": function_name(code), "description": tool["description"], "parameters": parameters}
     return {"type": "function", "function": function}
 
@@ -61,12 +63,14 @@ def write_function(code: str, tool: Mapping[str, Any]) -> Json:
 @dataclass(frozen=True, slots=True)
 class ToolsDialect:
     """Function calling. `codes` leads from the name on the wire to the tool's code; `rules` are those for replies,
-    `texts` those for what is said of them."""
+    `texts` those for what is said of them; `arguments` has by code the tool's own names of arguments that are shown
+    under others."""
 
     feedback: Feedback
     codes: Mapping[str, str]
     rules: int = CURRENT["replies"]
     texts: int = CURRENT["texts"]
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def open_conversation(self, messages: Sequence[Json]) -> list[Entry]:
         return list(_entries(messages, self.feedback))
@@ -149,6 +153,8 @@ class ToolsDialect:
             args = _read_args(code, call["arguments"], of_arguments)
             if isinstance(args, ProtocolError):
                 return args
+            if code in self.arguments:
+                args = {self.arguments[code].get(name, name): each for name, each in args.items()}
             actions.append(Action(code, args, reply.content or None))
         return actions
 

@@ -8,6 +8,7 @@ from agent_core.config import OF_ENDPOINT, AgentConfig
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
 from agent_core.policy import Policies
+from agent_core.protocol.argument_names import has_plain_names
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
 
@@ -56,6 +57,7 @@ def _function_options(config: AgentConfig, tools: Policies) -> Json:
         name = function_name(taken[0])
         message = f"this tool and {codes[name]!r} would both be called {name!r} in function calling; allow one of them"
         raise DefinitionError(message, where="allowed_tools", value=taken[0])
-    functions = [write_function(code, tool) for code, tool in tools.items()]
+    plain = has_plain_names((config.model, *config.fallback_models))
+    functions = [write_function(code, tool, plain_names=plain) for code, tool in tools.items()]
     choice = {} if config.tool_choice == "auto" else {"tool_choice": config.tool_choice}
     return {**protocol, "tools": functions, **choice}

@@ -109,6 +109,49 @@ def test_parameters_have_no_alternatives_at_their_root(
     assert not {"anyOf", "oneOf", "allOf", "not", "enum", "dependentSchemas"} & parameters.keys()
 
 
+def test_each_array_names_its_items() -> None:
+    """OpenAI refuses all tools for one that does not: `array schema missing items`."""
+    names, pair = {"type": ["array", "null"]}, {"type": "array", "prefixItems": [{}], "items": False}
+    schema = {"properties": {"a": {"properties": {"names": names}}, "pair": pair, "ok": {"type": "array", "items": Q}}}
+    tool = Tool("pick", "Picks.", schema, execute=nothing, effect="read", foreign=True)
+    (function,) = Hand([said("done")], **NATIVE, tools=[tool]).asked[0].options["tools"]
+    shown = function["function"]["parameters"]["properties"]
+    assert shown["a"]["properties"]["names"] == {**names, "items": {}}
+    assert shown["pair"] == {**pair, "items": {}}
+    assert shown["ok"]["items"] == Q
+    assert tool.config_schema["properties"]["a"]["properties"]["names"] == names
+
+
+ODD = {"filter[name]": {"type": "string", "description": "By name."}, "$top": {}, "filter_name": {}, "城市": {}}
+
+
+def odd_run(model: str, sent: dict[str, Any]) -> Hand:
+    schema = {"type": "object", "properties": ODD, "required": ["filter[name]"], "additionalProperties": False}
+    tool = Tool("find", "Finds.", schema, execute=nothing, effect="read", foreign=True)
+    return Hand([calls(("find", sent)), said("done")], **NATIVE, model=model, tools=[tool])
+
+
+def test_claude_is_shown_names_of_arguments_that_anthropic_takes_and_the_tool_gets_its_own() -> None:
+    """It refuses all tools for one other name: `Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`."""
+    sent = {"filter_name_2": "x", "top": 1, "filter_name": 2, "argument": "Oslo"}
+    run = odd_run("anthropic:claude-sonnet-4-5", sent)
+    (function,) = run.asked[0].options["tools"]
+    shown = function["function"]["parameters"]
+    assert list(shown["properties"]) == [*sent]
+    assert shown["properties"]["filter_name_2"]["description"] == "filter[name]: By name."
+    assert shown["properties"]["argument"] == {"description": "城市"}
+    assert shown["required"] == ["filter_name_2"]
+    assert run.output["trace"][0]["action"]["args"] == dict(zip(ODD, sent.values(), strict=True))
+    assert run.output["final_answer"] == "done"
+
+
+def test_other_models_are_shown_the_names_of_the_tool() -> None:
+    run = odd_run("qwen:qwen3-max", {"filter[name]": "x", "城市": "Oslo"})
+    (function,) = run.asked[0].options["tools"]
+    assert function["function"]["parameters"]["properties"] == ODD
+    assert run.output["final_answer"] == "done"
+
+
 async def nothing(args: Any, context: ToolContext) -> None:
     """A tool that does nothing."""
 

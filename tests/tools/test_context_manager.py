@@ -170,6 +170,13 @@ def test_messages_keep_only_what_is_neutral() -> None:
     ]
 
 
+def test_a_content_in_text_parts_is_their_text() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b", "cache_control": None}]
+    assert last_turn([says("user", parts), says("assistant", ["c"])]) == [says("user", "a\nb"), says("assistant", "c")]
+    with pytest.raises(ToolError, match="content that is not a text"):
+        last_turn([says("user", [{"type": "image_url", "image_url": {"url": "data:"}}])])
+
+
 def test_reading_ops_are_reads_and_the_others_writes(session: Session) -> None:
     given = session.registry.get("context_manager")
     effects = {op: given.effect_of({"op": op}) for op in ("prepare", "load", "persist", "clear")}
@@ -275,6 +282,19 @@ async def test_each_turn_is_summarised_once_and_its_tokens_are_told() -> None:
         *("q6", "a6", "q7", "a7"),
         "now",
     ]
+
+
+@pytest.mark.parametrize("made", ["", "  ", None])
+async def test_an_empty_summary_is_not_kept(made: Any) -> None:
+    """It would stand for the turns from then on."""
+    store, answers = MemoryContextStore(), iter([made, "They met."])
+    registry = ToolRegistry([context_manager(store, summarise=lambda messages, language: next(answers))])
+    for n in range(4):
+        await store.append("s", f"t{n}", [{"role": "user", "content": f"q{n}"}, {"role": "assistant", "content": "a"}])
+    call = {"op": "prepare", "session_id": "s", "user_message": "x", "window": 2}
+    failed = await registry.execute("context_manager", call)
+    assert (failed.success, failed.error) == (False, "the summary of the conversation's beginning came back empty")
+    assert "They met." in str((await registry.execute("context_manager", call)).output)
 
 
 async def test_newest_turn_stays_even_where_it_fills_the_window() -> None:

@@ -274,6 +274,13 @@ COMING: dict[str, tuple[bytes, Any]] = {
     "charset_that_fails": (http(200, b"x", content_type="text/plain; charset=undefined"), "x"),
     "no_json_of_ours": (http(200, b'{"n":NaN}', content_type="application/json"), '{"n":NaN}'),
     "half_a_character": (http(200, b'{"s":"\\ud800"}', content_type="application/json"), '{"s":"\\ud800"}'),
+    "charset_in_capitals": (http(200, b"caf\xe9", content_type="Text/Plain; Charset=ISO-8859-1; x=y"), "café"),
+    "utf_16": (http(200, "café".encode("utf-16"), content_type="text/plain; charset=utf-16"), "café"),
+    "json_in_capitals": (http(200, b'{"a": 1}', content_type="Application/JSON"), {"a": 1}),
+    "json_in_a_charset": (
+        http(200, b'{"a": "caf\xe9"}', content_type="application/json; charset=latin-1"),
+        {"a": "café"},
+    ),
     "odd_charset": (http(200, b"x", content_type="text/plain; charset=klingon"), "x"),
     "not_json_after_all": (http(200, b"<html>", content_type="application/json"), "<html>"),
     "problem_json": (http(404, b'{"title":"gone"}', content_type="application/problem+json"), {"title": "gone"}),

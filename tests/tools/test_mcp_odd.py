@@ -4,14 +4,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from support.mcp_servers import FAULTY
 from support.optional import needs
 from utools import ToolContext, ToolRegistry, ToolResult
+from utools.secrets.redaction import Redactor
 from utools.sources.loaded import Loaded
+from utools.sources.mcp.listing import list_definitions
+from utools.sources.mcp.odd_lines import find_answer, mend_surrogates
+from utools.sources.mcp.raw_results import RAW
 from utools.sources.mcp.result import read_result
 from utools.sources.mcp.servers import McpServer, McpServers
 from utools.sources.tool_codes import assign_codes, encode_name, plain_form
@@ -263,3 +268,84 @@ def test_what_a_closed_schema_has_no_place_for_is_in_the_metadata() -> None:
 def test_server_that_passes_over_the_probe_starts_in_less_than_the_library_waits_for_it(start: Start) -> None:
     loaded = start(GOOD, word="deaf", start_timeout=8).load()
     assert codes_of(loaded) == ["mcp.own.good"]
+
+
+FINE = {"content": [{"type": "text", "text": "fine"}]}
+ANSWER = json.dumps({"jsonrpc": "2.0", "id": 3, "result": FINE})
+NOTE = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+ASKED = json.dumps({"jsonrpc": "2.0", "id": 3, "method": "ping"})
+GLUED: dict[str, tuple[str, Any]] = {
+    "a text before it": (f"loading {{1}} [INFO] {ANSWER}", FINE),
+    "a text after it": (f"{ANSWER} done in {{2}} ms", FINE),
+    "another message before it": (NOTE + ANSWER, FINE),
+    "a batch": (f"[{NOTE}, {ANSWER}]", FINE),
+    "no version of the protocol": (ANSWER.replace('"jsonrpc": "2.0", ', ""), FINE),
+    "an id with a point": (ANSWER.replace('"id": 3', '"id": 3.0'), FINE),
+    "another id": (ANSWER.replace('"id": 3', '"id": 4'), None),
+    "a request": (f"got {ASKED}", None),
+    "half an answer": (f"loading {ANSWER[:-1]}", None),
+}
+
+
+@pytest.mark.parametrize(("line", "result"), GLUED.values(), ids=GLUED)
+def test_answer_is_found_in_a_line_that_is_more_or_less_than_a_message(line: str, result: Any) -> None:
+    found = find_answer(line.encode(), {3})
+    assert found == (None if result is None else {"jsonrpc": "2.0", "id": 3, "result": result})
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("it is broken", "refused: it is broken"),
+        ({"code": "E_FULL", "message": "no room"}, "refused: no room: E_FULL"),
+        (
+            {"code": -32602, "message": "Invalid:\n [\n  {}", "data": {"at": "city"}},
+            'refused: Invalid: [ {}: {"at": "city"}',
+        ),
+    ],
+)
+async def test_refusal_is_told_whole(start: Start, error: Any, told: str) -> None:
+    answer = json.dumps({"jsonrpc": "2.0", "id": "ID", "error": error}).replace('"ID"', "ID")
+    registry = ToolRegistry(start({"name": "answer", "inputSchema": OBJECT}).tools())
+    result = await registry.execute("mcp.own.answer", {"text": answer}, ToolContext(deadline_s=20))
+    assert (result.success, result.metadata) == (False, {})
+    assert told in str(result.error)
+
+
+async def test_answer_with_its_id_as_a_text_is_read_as_any(start: Start) -> None:
+    answer = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"content": [], "structuredContent": {"n": 1}}})
+    registry = ToolRegistry(start({"name": "answer", "inputSchema": OBJECT}).tools())
+    result = await registry.execute("mcp.own.answer", {"text": answer}, ToolContext(deadline_s=20))
+    assert (result.output, result.error) == ({"n": 1}, None)
+
+
+def test_half_a_character_takes_no_answer_with_it() -> None:
+    """JavaScript leaves one where it cuts a text within an emoji."""
+    assert json.loads(mend_surrogates(b'["cut \\ud83d", "\\ud83d\\ude00", "\\\\ud83d"]')) == [
+        "cut \ufffd",
+        "\U0001f600",
+        "\\ud83d",
+    ]
+
+
+def test_structured_content_that_is_no_json_of_ours_is_given_as_it_was_sent() -> None:
+    answer = {"content": [{"type": "text", "text": "see"}], "structuredContent": {"mean": float("nan")}}
+    assert read_result(answer).output == ["see", '{"mean": NaN}']
+
+
+def test_answer_without_contents_says_what_it_has() -> None:
+    assert read_result({"task": {"taskId": "7"}, "isError": False}).output == {"task": {"taskId": "7"}}
+
+
+async def test_tools_of_many_pages_are_listed_and_a_cursor_that_comes_again_ends_the_list() -> None:
+    class Client:
+        async def list_tools(self, cursor: str | None = None) -> Any:
+            page = int(cursor or 0)
+            tool = {"name": f"t{page}", "inputSchema": OBJECT}
+            following = str(min(page + 1, 120))
+            return SimpleNamespace(
+                tools=[SimpleNamespace(name=tool["name"])], meta={RAW: [tool]}, next_cursor=following
+            )
+
+    listed = await list_definitions(cast(Any, Client()), "own", Redactor({}))
+    assert list(listed) == [f"t{page}" for page in range(121)]

@@ -128,6 +128,47 @@ async def test_call_that_met_an_expired_session_is_made_in_a_new_one(connected: 
     assert server.asked.count("initialize") == 2
 
 
+async def test_after_a_refused_secret_the_next_call_sends_the_secret_as_it_is_by_then(tmp_path: Path) -> None:
+    """Tokens live for an hour, a session as long as the server; the call that is refused is not made again."""
+    tokens = {"T": "old"}
+
+    async def bearer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
+        if server.headers[-1]["authorization"] == "Bearer new":
+            await well(server, message, writer)
+        else:
+            writer.write(http(401, connection="close"))
+
+    async with scripted(bearer) as server:
+        config = {"own": McpServer(url=server.url, token_env="T")}
+        servers = McpServers(config, lock=tmp_path / "lock.json", base=tmp_path, secret=tokens.__getitem__)
+        registry = ToolRegistry(await asyncio.to_thread(servers.tools))
+        try:
+            refused = await registry.execute("mcp.own.write", {"text": "a"}, ToolContext(deadline_s=WITHIN))
+            tokens["T"] = "new"
+            result = await registry.execute("mcp.own.write", {"text": "b"}, ToolContext(deadline_s=WITHIN))
+        finally:
+            await asyncio.to_thread(servers.close)
+    assert "it does not accept the secret T" in str(refused.error)
+    assert (result.output, server.done) == ("b", ["b"])
+
+
+@pytest.mark.parametrize("lost", [status(410), status(503), refusal(200, -32001, "Session not found")])
+async def test_after_a_failure_that_may_be_due_to_the_session_the_next_call_has_another(
+    connected: Any, lost: Answer
+) -> None:
+    async def answer(server: ScriptedMcp, message: Any, writer: asyncio.StreamWriter) -> None:
+        if server.session == "s2":
+            await well(server, message, writer)
+        else:
+            server.forget()
+            await lost(server, message, writer)
+
+    async with connected(answer) as (server, call):
+        failed, result = await call("a"), await call("b")
+    assert (failed.success, result.output) == (False, "b")
+    assert server.done == ["a", "b"]
+
+
 async def test_all_calls_that_met_an_expired_session_are_made_once_each(connected: Any) -> None:
     async with connected(well) as (server, call):
         await call("before")

@@ -10,7 +10,8 @@ import yaml
 
 from support.loopback import Loopback, http, serving
 from utools import DefinitionError, Tool, ToolContext, ToolRegistry, ToolResult
-from utools.sources.openapi import OpenApi, openapi_tools
+from utools.sources.openapi import OpenApi, load_openapi, openapi_tools
+from utools.sources.openapi_operation import read_operation
 
 TOKEN = "token-of-the-operator-1234"
 SHOP = """\
@@ -150,6 +151,135 @@ async def test_arguments_go_where_the_document_says(
     assert (server.requests[0].target, server.requests[0].body) == (target, body)
 
 
+LIST, MAP = ["a", "b c"], {"r": "1", "g": "2 0"}
+STYLES: list[tuple[str, str, bool | None, Any, str]] = [
+    ("path", "simple", None, MAP, "/x/r,1,g,2%200"),
+    ("path", "simple", True, MAP, "/x/r=1,g=2%200"),
+    ("path", "label", None, "a", "/x/.a"),
+    ("path", "label", None, LIST, "/x/.a,b%20c"),
+    ("path", "label", True, LIST, "/x/.a.b%20c"),
+    ("path", "label", True, MAP, "/x/.r=1.g=2%200"),
+    ("path", "matrix", None, "a", "/x/;p=a"),
+    ("path", "matrix", None, LIST, "/x/;p=a,b%20c"),
+    ("path", "matrix", True, LIST, "/x/;p=a;p=b%20c"),
+    ("path", "matrix", None, MAP, "/x/;p=r,1,g,2%200"),
+    ("path", "matrix", True, MAP, "/x/;r=1;g=2%200"),
+    ("query", "form", True, MAP, "/x/?r=1&g=2%200"),
+    ("query", "pipeDelimited", None, LIST, "/x/?p=a%7Cb%20c"),
+    ("query", "deepObject", True, {"a": {"b": 1}, "c": ["x"]}, "/x/?p%5Ba%5D%5Bb%5D=1&p%5Bc%5D%5B%5D=x"),
+    ("query", "deepObject", True, LIST, "/x/?p%5B%5D=a&p%5B%5D=b%20c"),
+    ("query", "deepObject", True, [{"a": 1}], "/x/?p%5B0%5D%5Ba%5D=1"),
+]
+
+
+@pytest.mark.parametrize(("part", "style", "explode", "value", "url"), STYLES)
+def test_a_value_is_written_in_the_style_of_its_parameter(
+    part: str, style: str, explode: bool | None, value: Any, url: str
+) -> None:
+    told = {} if explode is None else {"explode": explode}
+    parameter = {"name": "p", "in": part, "style": style, "schema": {}, **told}
+    path = "/x/{p}" if part == "path" else "/x/"
+    operation = read_operation({}, path, {"get": {"parameters": [parameter]}}, "get", "")
+    assert operation.request("", {"p": value}).url == url
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sent"),
+    [
+        ({}, "tags=a&tags=b%20c&map=%7B%22r%22%3A%20%221%22%2C%20%22g%22%3A%20%222%200%22%7D&n=1"),
+        (
+            {"tags": {"explode": False}, "map": {"style": "deepObject"}},
+            "tags=a,b%20c&map%5Br%5D=1&map%5Bg%5D=2%200&n=1",
+        ),
+        (
+            {"tags": {"contentType": "application/json"}, "map": {"explode": True}},
+            "tags=%5B%22a%22%2C%20%22b%20c%22%5D&r=1&g=2%200&n=1",
+        ),
+    ],
+    ids=["usual", "told", "json"],
+)
+def test_a_form_is_written_as_the_document_says(encoding: Any, sent: str) -> None:
+    content = {"application/x-www-form-urlencoded": {"schema": {}, "encoding": encoding}}
+    operation = read_operation({}, "/x", {"post": {"requestBody": {"content": content}}}, "post", "")
+    assert operation.request("", {"body": {"tags": LIST, "map": MAP, "n": 1, "no": None}}).content == sent.encode()
+
+
+def test_a_path_that_has_a_query_gets_the_others_beside_it() -> None:
+    item = {"get": {"parameters": [{"name": "q", "in": "query", "schema": {}}]}}
+    operation = read_operation({}, "/x?type=a", item, "get", "")
+    assert operation.request("", {"q": "1"}).url == "/x?type=a&q=1"
+    assert operation.request("", {"q": None}).url == "/x?type=a"
+
+
+def test_an_operation_whose_body_cannot_be_sent_is_left_out_though_it_may_go_without(tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text(
+        SHOP.replace("{required: true, content: {text/plain", "{content: {multipart/form-data")
+    )
+    loaded = load_openapi("shop", OpenApi(file="shop.yaml"), tmp_path)
+    assert [each.name for each in loaded.left_out] == ["shop.note"]
+    assert "a body can be JSON, a form or text, not multipart/form-data" in loaded.left_out[0].why
+
+
+def test_null_is_allowed_beside_alternatives_that_are_nullable(tmp_path: Path) -> None:
+    part = {"type": "object", "nullable": True, "oneOf": [{"$ref": "#/components/schemas/Part"}]}
+    tool = load(tmp_path, {"type": "object", "properties": {"part": part}}, {"Part": {"type": "object"}})
+    assert ToolRegistry([tool]).validate("api.post", {"body": {"part": None}}) == []
+
+
+@pytest.mark.parametrize("root", ["Pet", "Cat"])
+def test_a_base_and_its_kinds_that_refer_to_each_other_can_be_met(tmp_path: Path, root: str) -> None:
+    """Every value was judged by the same schema again, without end."""
+    pet, kind = {"$ref": "#/components/schemas/Pet"}, {"properties": {"kind": {"type": "string"}}, "required": ["kind"]}
+    lives = {"properties": {"lives": {"type": "integer"}}, "required": ["lives"]}
+    schemas: dict[str, Any] = {
+        "Pet": {
+            "type": "object",
+            "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Cat", "Dog")],
+            **kind,
+        },
+        "Cat": {"allOf": [pet, lives]},
+        "Dog": {"allOf": [pet, {"required": ["bark"]}]},
+    }
+    tool = load(tmp_path, {"$ref": f"#/components/schemas/{root}"}, schemas)
+    registry = ToolRegistry([tool])
+    assert registry.validate("api.post", {"body": {"kind": "cat", "lives": 9}}) == []
+    assert registry.validate("api.post", {"body": {"lives": 9}})
+    assert registry.validate("api.post", {"body": {"kind": "cat", "lives": "nine"}})
+
+
+def test_keys_of_yaml_that_are_numbers_are_read(tmp_path: Path) -> None:
+    text = SHOP.replace("summary: Search.", "summary: Search.\n      responses: {200: {description: ok}}")
+    assert len(tools(tmp_path, text)) == 5
+
+
+def test_a_part_of_the_address_that_nothing_tells_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"nothing says what \{version\} is in the server's address; give"):
+        tools(tmp_path, SHOP.replace(", version: {default: v2}", ""))
+
+
+def test_an_operation_that_is_in_another_file_is_left_out_and_not_taken_for_one_without_arguments(
+    tmp_path: Path,
+) -> None:
+    """As DigitalOcean's document has them."""
+    text = SHOP.replace(
+        "    post:\n      operationId: note", "    post:\n      $ref: notes.yml\n      operationId: note"
+    )
+    (tmp_path / "shop.yaml").write_text(text)
+    loaded = load_openapi("shop", OpenApi(file="shop.yaml"), tmp_path)
+    assert [each.name for each in loaded.left_out] == ["shop.post/notes"]
+    assert "only references inside the document" in loaded.left_out[0].why
+
+
+def test_a_server_that_is_only_a_path_says_what_to_give(tmp_path: Path) -> None:
+    address = "{scheme}://shop.example.com/{version}"
+    with pytest.raises(DefinitionError, match=r"only a path; give the whole address by `server`, as in https://…/v2"):
+        tools(tmp_path, SHOP.replace(address, "/{version}"))
+
+
+def test_extensions_among_the_paths_are_passed_over(tmp_path: Path) -> None:
+    assert len(tools(tmp_path, SHOP.replace("paths:\n", "paths:\n  x-groups: [a]\n"))) == 5
+
+
 @pytest.mark.parametrize(
     "args",
     [{"article_id": ".."}, {"article_id": "x/../../admin"}, {"article_id": "1", "X-Trace": "a\r\nHost: evil"}],
@@ -266,6 +396,10 @@ def test_what_only_responses_have_is_not_required_of_a_request(tmp_path: Path) -
     schemas = {"Id": {"type": "integer", "readOnly": True}}
     tool = load(tmp_path, {"type": "object", "properties": own, "required": ["id", "at", "name"]}, schemas)
     (fault,) = ToolRegistry([tool]).validate("api.post", {"body": {}})
+    assert fault.pointer == "/body/name"
+    base = {"properties": {"id": {"$ref": "#/components/schemas/Id"}}}
+    parts = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"required": ["id", "name"]}], "required": ["id"]}
+    (fault,) = ToolRegistry([load(tmp_path, parts, {**schemas, "Base": base})]).validate("api.post", {"body": {}})
     assert fault.pointer == "/body/name"
 
 

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import Doc
 
 from support.signatures import read_section
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
+from utools.function_tool import read_docstring
 
 
 async def nothing(args: dict[str, Any], context: ToolContext) -> None:
@@ -146,6 +148,54 @@ def test_signature_becomes_the_schema() -> None:
 def test_docstring_becomes_the_description_without_the_arguments() -> None:
     assert draw.description == "Draw points.\n\nThey appear at once.\n\nReturns:\n    How many were drawn."
     assert (draw.code, draw.effect) == ("draw", "read")
+
+
+WRITTEN = {
+    "a blank before the colon": ("city (str) : The city.", {"city": "The city."}, ""),
+    "a type in brackets": ("city (dict(str, int), optional): The city.", {"city": "The city."}, ""),
+    "bullets": ("- city: The city.\n* `days`: How many.", {"city": "The city.", "days": "How many."}, ""),
+    "options below": (
+        "mode: One of:\n    - fast: quick\n    slow: not",
+        {"mode": "One of: - fast: quick slow: not"},
+        "",
+    ),
+    "no colon": ("city - The city.\ndays - How many.", {}, "city - The city.\ndays - How many."),
+}
+
+
+@pytest.mark.parametrize(("section", "about", "left"), WRITTEN.values(), ids=WRITTEN)
+def test_nothing_that_a_docstring_says_of_arguments_is_lost(section: str, about: dict[str, str], left: str) -> None:
+    docstring = "Forecast.\n\nArgs:\n    " + section.replace("\n", "\n    ") + "\n\nReturns:\n    The sky."
+    kept = f"Forecast.\n\n{left}\n\nReturns" if left else "Forecast.\n\nReturns"
+    assert read_docstring(docstring) == (f"{kept}:\n    The sky.", about)
+
+
+async def test_a_field_in_place_of_a_default_is_that_of_the_parameter() -> None:
+    @tool(effect="read")
+    def weather(
+        city: str = Field(description="The city.", min_length=2),
+        days: int = Field(1, ge=1),
+        hours: list[int] = Field(default_factory=lambda: [6]),  # noqa: B008
+    ) -> Any:
+        """Forecast."""
+        return [city, days, hours]
+
+    city, days, _ = weather.config_schema["properties"].values()
+    assert city == {"type": "string", "minLength": 2, "description": "The city."}
+    assert days == {"type": "integer", "minimum": 1, "default": 1}
+    assert weather.config_schema["required"] == ["city"]
+    assert (await ToolRegistry([weather]).execute("weather", {"city": "Oslo"})).output == ["Oslo", 1, [6]]
+
+
+def test_the_text_of_an_annotation_describes_its_parameter() -> None:
+    @tool(effect="read")
+    def weather(city: Annotated[str, "The city."], days: Annotated[int, Field(ge=1), Doc("How many.")] = 1) -> str:
+        """Forecast."""
+        return city
+
+    city, days = weather.config_schema["properties"].values()
+    assert city == {"type": "string", "description": "The city."}
+    assert days == {"type": "integer", "minimum": 1, "default": 1, "description": "How many."}
 
 
 async def test_function_gets_its_annotated_types_and_the_context() -> None:

@@ -5,6 +5,7 @@ import enum
 import itertools
 import sqlite3
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -264,6 +265,66 @@ async def test_what_a_function_yields_is_its_result() -> None:
     assert (await registry.execute("pay_all", {"amounts": [1, 2]})).output == [{"paid": 1}, {"paid": 2}]
     assert done == [1, 2]
     assert (await registry.execute("follow", {"count": 2})).output == [0, 1]
+
+
+async def test_what_an_async_function_leaves_undone_is_done() -> None:
+    """Else a write would be told as made, which nobody has begun."""
+    done: list[str] = []
+
+    def work() -> Iterator[str]:
+        done.append("work")
+        yield "worked"
+
+    async def work_async() -> AsyncIterator[str]:
+        done.append("async")
+        yield "worked"
+
+    async def forgotten() -> str:
+        done.append("awaited")
+        return "worked"
+
+    made = {"work": work, "work_async": work_async, "forgotten": forgotten}
+
+    @tool
+    async def begin(what: str) -> Any:
+        """Begins."""
+        return made[what]()
+
+    registry = ToolRegistry([begin])
+    assert (await registry.execute("begin", {"what": "work"})).output == ["worked"]
+    assert (await registry.execute("begin", {"what": "work_async"})).output == ["worked"]
+    assert (await registry.execute("begin", {"what": "forgotten"})).output == "worked"
+    assert done == ["work", "async", "awaited"]
+
+
+async def test_what_has_no_end_is_read_no_longer_than_its_call() -> None:
+    ended = threading.Event()
+
+    @tool(effect="read")
+    def count() -> Any:
+        """Counts."""
+        try:
+            yield from itertools.count()
+        finally:
+            ended.set()
+
+    result = await ToolRegistry([count]).execute("count", {}, ToolContext(deadline_s=0.01))
+    assert (result.success, result.metadata["cut_off"]) == (False, True)
+    assert ended.wait(5)
+
+
+async def test_very_many_items_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("utools.call_results.MOST_YIELDED", 3)
+
+    @tool
+    async def count() -> AsyncIterator[int]:
+        """Counts."""
+        for number in itertools.count():
+            yield number
+
+    result = await ToolRegistry([count]).execute("count", {})
+    assert result.success
+    assert f"{MADE}: it gives more than 3 items" in result.output
 
 
 def paying(paid: list[str]) -> Tool:

@@ -210,16 +210,16 @@ def _guard(args: Args) -> "NetworkGuard":
 
 def read_body(headers: Mapping[str, str], body: bytes) -> Any:
     """Return a body as JSON if it says so and is, else as text; binary data is only counted."""
-    kind, _, more = headers.get("content-type", "").partition(";")
+    kind, _, more = headers.get("content-type", "").lower().partition(";")
+    named = more.rpartition("charset=")[2].partition(";")[0].strip(" '\"")
+    charset = named if CHARSET.fullmatch(named) else "utf-8"
     if kind.strip().endswith(("/json", "+json")):
         try:
-            return as_json(json.loads(body))
+            return as_json(json.loads(body if charset == "utf-8" else body.decode(charset)))
         except (ValueError, RecursionError, NotJson):
             pass
-    if b"\0" in body:
-        return f"({len(body)} bytes that are no text)"
-    charset = more.rpartition("charset=")[2].strip(' "').lower()
-    return body.decode(charset if CHARSET.fullmatch(charset) else "utf-8", "replace")
+    text = body.decode(charset, "replace")
+    return f"({len(body)} bytes that are no text)" if "\0" in text else text
 
 
 def _content(args: Args) -> tuple[bytes | None, str | None]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from utools.context.store import ContextStore, Summary
 from utools.context.turns import Message, Turn
 from utools.context.window import Window, split_at_window
+from utools.errors import ToolError
 from utools.words.catalogue import words_in
 
 
@@ -52,6 +53,8 @@ async def fold_turns(
     answer = summarise([*before, *chain.from_iterable(turns[first:end])], language)
     made = await answer if inspect.isawaitable(answer) else answer
     text, usage = made if isinstance(made, Summarised) else (made, None)
+    if not isinstance(text, str) or not text.strip():  # kept, it would stand for these turns from now on
+        raise ToolError("the summary of the conversation's beginning came back empty", transient=True)
     summary = Summary(end, text)
     await store.keep_summary(session, summary)
     return Folded(summary, usage)

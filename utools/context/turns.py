@@ -17,6 +17,7 @@ Turn = list[Message]
 ENCRYPTED = "encrypted"
 """The one key of what an encrypted turn holds in place of its messages."""
 INSTRUCTING = frozenset({"system", "developer"})
+TEXT_PARTS = ("text", "input_text", "output_text")
 KEYS = {
     "user": ("role", "content", "name", "trace_id"),
     "assistant": ("role", "content", "name", "tool_calls", "trace_id"),
@@ -137,12 +138,23 @@ def _neutral(message: Message, at: int) -> Message:
     calls = neutral.get("tool_calls", [])
     if not isinstance(calls, list) or not all(map(_is_call, calls)):
         raise ToolError("message {at} has tool_calls that are not [{{id, function: {{name, arguments}}}}, …]", at=at)
-    content = neutral.setdefault("content", None)
+    content = neutral["content"] = _join_parts(neutral.get("content"))
     if not isinstance(neutral.get("trace_id", ""), str):
         raise ToolError("message {at} has a trace_id that is not a text", at=at)
     if not isinstance(content, str) and not (content is None and calls):
         raise ToolError("message {at} has a content that is not a text", at=at)
     return neutral
+
+
+def _join_parts(content: Any) -> Any:
+    """Return the texts of a content in parts, as the SDKs write it; any other content as it is."""
+    texts = [_read_part(each) for each in content] if isinstance(content, list) else []
+    return "\n".join(each for each in texts if each is not None) if texts and None not in texts else content
+
+
+def _read_part(part: Any) -> str | None:
+    text = part.get("text") if isinstance(part, dict) and part.get("type") in TEXT_PARTS else part
+    return text if isinstance(text, str) else None
 
 
 def _is_call(call: Any) -> bool:

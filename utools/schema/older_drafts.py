@@ -255,3 +255,6 @@ def _allow_null(made: Schema) -> None:
         made["type"] = [*kind, "null"]
     if isinstance(enum := made.get("enum"), list) and None not in enum:
         made["enum"] = [*enum, None]
+    for keyword in ("anyOf", "oneOf"):
+        if isinstance(choices := made.get(keyword), list):
+            made[keyword] = [*choices, {"type": "null"}]

@@ -139,6 +139,8 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
     if not isinstance(paths, dict):
         raise document.error("must be an object", ("paths",), value=paths)
     for path, value in paths.items():
+        if path.startswith("x-"):  # an extension of the document
+            continue
         try:
             if not path.startswith("/"):  # it would continue the host's name
                 raise document.error("must begin with a slash", ("paths", path), value=path)
@@ -146,9 +148,14 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
         except DefinitionError as error:
             loaded.left_out.append(_leave_out(f"{name}.{path}", error))
             continue
-        for method in METHODS:
-            if isinstance(item, dict) and isinstance(item.get(method), dict):
-                yield _Found(path, item, method)
+        for method in METHODS if isinstance(item, dict) else ():
+            try:
+                operation = follow(document.data, item.get(method), document.where(("paths", path, method)))
+            except DefinitionError as error:
+                loaded.left_out.append(_leave_out(f"{name}.{method}{path}", error))
+                continue
+            if isinstance(operation, dict):
+                yield _Found(path, {**item, method: operation}, method)
 
 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
@@ -177,8 +184,16 @@ def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fiel
         return config.server.rstrip("/")
     servers = fields.get("servers") or item.get("servers") or document.data.get("servers") or [{}]
     first = servers[0]
-    variables = {name: str(each.get("default", "")) for name, each in first.get("variables", {}).items()}
+    variables = {name: str(each.get("default", "")) for name, each in (first.get("variables") or {}).items()}
     url = VARIABLE.sub(lambda found: variables.get(found[1], found[0]), str(first.get("url", "")))
+    if left := VARIABLE.search(url):
+        message = f"nothing says what {left[0]} is in the server's address; give the whole by `server`"
+        raise DefinitionError(message, where="servers", value=url)
+    if url.startswith("/"):
+        message = f"the document's server is only a path; give the whole address by `server`, as in https://…{url}"
+        raise DefinitionError(message, where="servers", value=url)
+    if "?" in url:
+        raise DefinitionError("the server's address has a query; give it without one by `server`", where="servers")
     try:
         read_origin(url)
     except ValueError:

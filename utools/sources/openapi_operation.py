@@ -1,8 +1,9 @@
 """One operation of an OpenAPI document: its arguments as one schema, and the request that they make. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
@@ -17,6 +18,9 @@ VARIABLE = lazy_compile(r"\{([^{}]+)\}")
 IGNORED = frozenset({"accept", "content-type", "authorization"})
 """Headers that a parameter does not describe (OpenAPI 3.1, 4.8.12.1)."""
 FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+ANY_OF = {"*/*": JSON, "application/*": JSON, "text/*": "text/plain"}
+"""What is sent where a document allows a whole range of types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +45,31 @@ class Operation:
     parameters: tuple[Parameter, ...]
     body: str | None
     """The content type of the argument `body`."""
+    encoding: Mapping[str, Json] = field(default_factory=dict)
+    """How the properties of a form are written, where the document says it."""
 
     def request(self, server: str, args: Mapping[str, Any]) -> Request:
         """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
         path, query, headers = self.path, list[str](), dict[str, str]()
         for each in self.parameters:
-            if each.argument not in args:
+            value = args.get(each.argument)
+            if value is None and (each.part != "path" or each.argument not in args):  # null says that there is none
                 continue
-            value = args[each.argument]
             match each.part:
                 case "path":
-                    path = path.replace(f"{{{each.name}}}", ",".join(map(encode_segment, _split(each, value))))
+                    path = path.replace(f"{{{each.name}}}", _encode_in_path(each, value))
                 case "query":
                     query += _encode_in_query(each, value)
                 case "header":
-                    headers[each.name.lower()] = encode_header(each.name, ",".join(_split(each, value)))
+                    headers[each.name.lower()] = encode_header(each.name, ",".join(_write_pieces(each, value)))
                 case _:
                     pass
         check_path(path)
         content = self._encode_body(args)
         if content is not None:
-            headers["content-type"] = str(self.body).replace("*/*", "application/json")
-        return Request(self.method, f"{server}{path}{'?' if query else ''}{'&'.join(query)}", headers, content)
+            headers["content-type"] = ANY_OF.get(str(self.body), str(self.body))
+        joined = ("&" if "?" in path else "?") + "&".join(query) if query else ""
+        return Request(self.method, f"{server}{path}{joined}", headers, content)
 
     def _encode_body(self, args: Mapping[str, Any]) -> bytes | None:
         if self.body is None or "body" not in args:
@@ -71,7 +78,12 @@ class Operation:
         if _is_form(self.body):
             if not isinstance(body, dict):
                 raise ToolError("the body must be an object: it is sent as a form")
-            return encode_pairs([(name, to_text(value)) for name, value in body.items()]).encode()
+            fields = (
+                _encode_in_form(name, value, self.encoding.get(name))
+                for name, value in body.items()
+                if value is not None
+            )
+            return "&".join(part for each in fields for part in each).encode()
         return (json.dumps(body, ensure_ascii=False) if _is_json(self.body) else to_text(body)).encode()
 
 
@@ -103,7 +115,8 @@ def read_operation(document: Json, path: str, item: Json, method: str, where: st
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     if schemas.definitions:
         schema["$defs"] = schemas.definitions
-    return Operation(method.upper(), path, schema, tuple(parameters), body[0] if body else None)
+    kind, encoding = (body[0], body[1].get("encoding") or {}) if body else (None, {})
+    return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding)
 
 
 def _read_parameters(document: Json, item: Json, fields: Json, where: str) -> Iterator[Json]:
@@ -142,8 +155,8 @@ def _read_body(document: Json, fields: Json, where: str) -> tuple[str, Json, boo
     for rank in (_is_json, _is_form, _is_text):
         for kind in filter(rank, kinds):
             return kind, kinds[kind], bool(body.get("required"))
-    if body.get("required"):
-        raise DefinitionError("a body can be JSON, a form or text", where=where, value=", ".join(kinds))
+    if kinds:  # also where it may be left out: without it, most such operations do nothing
+        raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}", where=where)
     return None
 
 
@@ -152,7 +165,7 @@ def _strip_options(kind: str) -> str:
 
 
 def _is_json(kind: str) -> bool:
-    return _strip_options(kind).endswith(("/json", "+json", "*/*"))
+    return _strip_options(kind).endswith(("/json", "+json")) or ANY_OF.get(kind) == JSON
 
 
 def _is_form(kind: str) -> bool:
@@ -163,31 +176,65 @@ def _is_text(kind: str) -> bool:
     return _strip_options(kind).startswith("text/")
 
 
-def _split(parameter: Parameter, value: Any) -> list[str]:
-    """Return a value of a path or a header, as the pieces that commas join (style `simple`)."""
+def _write_pieces(parameter: Parameter, value: Any, encode: Callable[[str], str] = str) -> list[str]:
+    """Return a value as the pieces that are joined: a list its items, an object `name=value` where it is exploded, else
+    names and values in turn. Each name and each value is encoded."""
     if parameter.as_json:
-        return [to_text(value) if not isinstance(value, str) else json.dumps(value)]
+        return [encode(json.dumps(value, ensure_ascii=False))]
     if isinstance(value, list):
-        return [to_text(each) for each in value]
+        return [encode(to_text(each)) for each in value]
     if isinstance(value, dict):
-        pairs = [(name, to_text(each)) for name, each in value.items()]
-        return (
-            [f"{name}={each}" for name, each in pairs]
-            if parameter.explode
-            else [part for pair in pairs for part in pair]
-        )
-    return [to_text(value)]
+        pairs = [(encode(name), encode(to_text(each))) for name, each in value.items()]
+        return [f"{name}={each}" for name, each in pairs] if parameter.explode else [*chain.from_iterable(pairs)]
+    return [encode(to_text(value))]
+
+
+def _encode_in_path(parameter: Parameter, value: Any) -> str:
+    """Return a value as its style has it in a path: `a,b`, `.a.b` (label) or `;name=a;name=b` (matrix)."""
+    pieces = _write_pieces(parameter, value, encode_segment)
+    match parameter.style:
+        case "label":
+            return "." + ("." if parameter.explode else ",").join(pieces)
+        case "matrix" if parameter.explode and isinstance(value, dict):
+            return "".join(f";{each}" for each in pieces)
+        case "matrix":
+            each_apart = pieces if parameter.explode else [",".join(pieces)]
+            return "".join(f";{encode_segment(parameter.name)}={each}" for each in each_apart)
+        case _:
+            return ",".join(pieces)
 
 
 def _encode_in_query(parameter: Parameter, value: Any) -> list[str]:
     name = encode_query(parameter.name)
-    if parameter.as_json:
-        return [f"{name}={encode_query(json.dumps(value, ensure_ascii=False))}"]
-    if isinstance(value, dict) and parameter.style == "deepObject":
-        return [f"{name}%5B{encode_query(key)}%5D={encode_query(to_text(each))}" for key, each in value.items()]
-    if isinstance(value, dict) and parameter.explode:
-        return [encode_pairs([(key, to_text(each)) for key, each in value.items()])] if value else []
-    if isinstance(value, list) and parameter.explode:
-        return [f"{name}={encode_query(to_text(each))}" for each in value]
+    if parameter.style == "deepObject" and isinstance(value, dict | list) and not parameter.as_json:
+        return [encode_pairs([pair]) for pair in _in_brackets(parameter.name, value)]
+    if isinstance(value, dict | list) and parameter.explode and not parameter.as_json:
+        pieces = _write_pieces(parameter, value, encode_query)
+        return pieces if isinstance(value, dict) else [f"{name}={each}" for each in pieces]
     between = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}.get(parameter.style, ",")
-    return [f"{name}={between.join(map(encode_query, _split(parameter, value)))}"]
+    return [f"{name}={between.join(_write_pieces(parameter, value, encode_query))}"]
+
+
+def _in_brackets(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield `name[key]` and what stands there. Of what is deeper, and of lists, OpenAPI says nothing: it is written as
+    Stripe, Rails and PHP read it."""
+    match value:
+        case dict():
+            for key, each in value.items():
+                yield from _in_brackets(f"{name}[{key}]", each)
+        case list():
+            for index, each in enumerate(value):
+                yield from _in_brackets(f"{name}[{index if isinstance(each, dict | list) else ''}]", each)
+        case _:
+            yield name, to_text(value)
+
+
+def _encode_in_form(name: str, value: Any, encoding: Json | None) -> list[str]:
+    """Return a property of a form: a list once for each item, an object as JSON, unless the document says
+    otherwise."""
+    told = encoding if isinstance(encoding, dict) else {}
+    is_styled = bool({"style", "explode"} & told.keys())
+    as_json = _is_json(str(told.get("contentType", ""))) or (isinstance(value, dict) and not is_styled)
+    style = str(told.get("style", "form"))
+    explode = bool(told.get("explode", style == "form"))
+    return _encode_in_query(Parameter(name, name, "query", style, explode, as_json), value)

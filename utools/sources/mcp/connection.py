@@ -5,12 +5,14 @@ All of it runs in one event loop.
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utools.errors import ToolError
+from utools.lazy_pattern import lazy_compile
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.documents import read_document
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 READY_PART = 0.9
 """The part of a call's time in which its server has to be ready. When all of the time is over, a call counts as in
 doubt, even one that was never sent."""
+UNAUTHORIZED, FAILED = 401, 400
+"""HTTP statuses from the second on may be due to a session that is lost."""
+NO_SESSION = lazy_compile(r"\bsession\b.{0,40}\b(not found|expired|unknown|invalid|terminated|closed)\b", re.I)
 SETTLING = 1.0
 """Seconds in which a connection that the library calls closed has ended, if it is."""
 Progress = Callable[[float, float | None, str | None], None]
@@ -149,6 +154,10 @@ class McpConnection:
         if exchange.unknown_session and await _is_forgotten(session):
             text = error.message[:SHOWN]
             return _ForgottenError("the MCP server {name} refused: {text}", name=self._name, text=text)
+        if exchange.status == UNAUTHORIZED:  # the next session reads the secrets as they are by then
+            session.forget()
+        elif exchange.status >= FAILED or NO_SESSION.search(error.message):
+            session.doubt()
         looks_closed = meaning_of(error, exchange.status) is Meaning.CLOSED
         closed = looks_closed and await _has_ended(session.monitor)
         found = exception_of(self._name, error, exchange, closed=closed, secrets=self._server.secret_names)
@@ -200,8 +209,8 @@ async def _is_forgotten(session: McpSession) -> bool:
         return True
     with record_exchange() as exchange, suppress(MCPError, RuntimeError, ValueError):
         await session.client.list_tools()
-    if exchange.unknown_session and session.state is State.READY:
-        session.monitor.move(State.FORGOTTEN)
+    if exchange.unknown_session:
+        session.forget()
     return exchange.unknown_session or session.monitor.state is State.FORGOTTEN
 
 

@@ -24,7 +24,7 @@ class State(Enum):
 
     STARTING = "the transport opens, and the server lists its tools"
     READY = "calls are sent"
-    FORGOTTEN = "the server has lost the session: no new call is sent, and the last one under way ends the connection"
+    FORGOTTEN = "no new call is sent, since the server knows, or accepts, the session no longer; the last call ends it"
     ENDED = "no answer can arrive any more; what was opened is closed"
 
 
@@ -53,6 +53,7 @@ class ConnectionMonitor:
         self._bucket = TokenBucket()
         self._unanswered = 0
         self._stderr = bytearray()
+        self._unread = b""
 
     def move(self, state: State) -> None:
         """Go on to `state`. RuntimeError if MOVES does not allow it."""
@@ -67,6 +68,12 @@ class ConnectionMonitor:
         self.reason = self.reason or reason
         if self.state is not State.ENDED:
             self.move(State.ENDED)
+
+    def answered(self, request: int | str | None) -> str:
+        """Return the method of the request that an answer is of; empty where there is none. Some servers write each id
+        as a text, and the library takes it so."""
+        own = int(request) if isinstance(request, str) and request.isdecimal() else request
+        return "" if own is None else self.asked.pop(own, "")
 
     def give_up(self, request: int | str) -> None:
         """Wait no longer for the answer to a request, if there is none."""
@@ -99,12 +106,19 @@ class ConnectionMonitor:
         """The server wrote this to its standard error."""
         self._stderr = (self._stderr + data)[-STDERR_BYTES:]
 
+    def note_unread(self, line: bytes) -> None:
+        """The server wrote a line to its standard output that is no message."""
+        self._unread = line[:LINE_SHOWN]
+
     def last_words(self) -> str:
-        """Return why we ended it, and the last line of its standard error, to follow a sentence."""
+        """Return why we ended it, the last line of its standard error, and what it wrote in place of a message, to
+        follow a sentence."""
         lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         ended = Text(": it was ended, since {reason}", reason=self.reason) if self.reason else ""
         last = Text("; its last words: {line}", line=lines[-1][:LINE_SHOWN]) if lines else ""
-        return Text("{ended}{last}", ended=ended, last=last)
+        written = self._unread.decode("utf-8", "replace").strip()
+        unread = Text("; a line of its output is no message of the protocol: {line}", line=written) if written else ""
+        return Text("{ended}{last}{unread}", ended=ended, last=last, unread=unread)
 
 
 def _now() -> float:

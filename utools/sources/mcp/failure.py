@@ -1,5 +1,6 @@
 """What an error of the MCP library means: an answer of the server, or a call whose answer was lost. Pure."""
 
+import json
 import re
 from collections.abc import Sequence
 from enum import Enum
@@ -69,7 +70,7 @@ def exception_of(
     knows how far the call came. `closed`: the connection has ended before there was an answer. `secrets` are the names
     of those that were sent.
     """
-    text = _first_line(error) or Text("and did not say why")
+    text = _whole(error) or Text("and did not say why")
     if exchange.unsent:
         return ConnectionRefusedError(Text("the MCP server {name} cannot be reached", name=name))
     if closed:
@@ -128,6 +129,14 @@ def _explain_credentials(status: int, secrets: Sequence[str]) -> str:
     if len(secrets) == 1:
         return Text(": it does not accept the secret {secret}", secret=secrets[0])
     return Text(": it does not accept the secrets {secrets}", secrets=", ".join(secrets))
+
+
+def _whole(error: "MCPError") -> str:
+    """Return the message on one line, with what the server says beside it: which argument is wrong, and why."""
+    said, data = " ".join(error.message.split()), error.data
+    more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) if data not in (None, {}, []) else ""
+    whole = said if not more or more in said else f"{said}: {more}" if said else more
+    return whole if len(whole) <= SHOWN else f"{whole[:SHOWN]}…"
 
 
 def _first_line(error: "MCPError") -> str:

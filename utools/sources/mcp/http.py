@@ -14,6 +14,7 @@ from utools.net.trace_headers import TRACE_HEADERS
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.http_exchange import EXCHANGE, HttpExchange
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
+from utools.sources.mcp.odd_lines import mend_surrogates
 from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs
 
 CONNECT_SECONDS = 10.0
@@ -78,7 +79,7 @@ class _MonitoredBody(httpx2.AsyncByteStream):
             async for messages in self._read_messages():
                 if is_crowded(messages):
                     raise self._fault(CROWDED)
-                yield messages
+                yield mend_surrogates(messages)
         except httpx2.TransportError:
             if await _refuses(self._url):  # the library would ask for the rest only later
                 self._monitor.end()

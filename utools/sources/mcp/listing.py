@@ -12,7 +12,6 @@ from utools.sources.tool_lock_file import Definition
 if TYPE_CHECKING:
     from mcp.client import Client
 
-PAGES = 100
 TOOLS = 5000
 LONGEST_DESCRIPTION = 2**16
 """Characters of a description that are kept; the rest is cut, and what models read of it is shorter still."""
@@ -40,9 +39,10 @@ async def _list_tools(client: "Client") -> list[tuple[Any, bool]]:
     from mcp_types import METHOD_NOT_FOUND
 
     found: list[tuple[Any, bool]] = []
-    cursor = None
+    cursor, seen = None, set[str | None]()
     try:
-        for _ in range(PAGES):
+        while cursor not in seen:  # a cursor that comes again leads to the same tools
+            seen.add(cursor)
             page = await client.list_tools(cursor=cursor)
             known = {each.name for each in page.tools}
             raw = unwrap_result(page.meta)

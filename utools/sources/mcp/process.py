@@ -23,8 +23,9 @@ from pydantic import ValidationError
 from utools.command import find_program
 from utools.errors import ToolError
 from utools.lazy_pattern import lazy_compile
-from utools.sources.mcp.connection_monitor import ConnectionMonitor
+from utools.sources.mcp.connection_monitor import LINE_SHOWN, ConnectionMonitor
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
+from utools.sources.mcp.odd_lines import find_answer, mend_surrogates
 from utools.sources.mcp.streams import MonitoredReads, MonitoredWrites, mute_library_logs, unreadable_answer
 
 log = logging.getLogger(__name__)
@@ -149,13 +150,19 @@ class _Pipes:
         if is_crowded(line):
             return self._replace(line, CROWDED)
         try:
-            message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
+            text = mend_surrogates(bytes(line)).decode("utf-8", "replace")
+            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValidationError as error:
-            return self._replace(line, _explain(error))
+            answer = find_answer(line, self._asked)
+            if answer is None or not isinstance(answer.get("result", {}), dict):
+                return self._replace(line, _explain(error))
+            message = jsonrpc_message_adapter.validate_python(answer, by_name=False)
+        self._monitor.note_unread(b"")
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            if message.id not in self._asked:
+            own = int(message.id) if isinstance(message.id, str) and message.id.isdecimal() else message.id
+            if own not in self._asked:
                 self._monitor.count_unsolicited(len(line))
-            self._asked.discard(message.id)
+            self._asked.discard(own)
         return SessionMessage(message)
 
     def _replace(self, line: bytearray, why: str) -> SessionMessage | None:
@@ -165,6 +172,7 @@ class _Pipes:
             self._asked.discard(request)
             return unreadable_answer(request, why)
         log.debug("a line of an MCP server's output is no message that can be read")
+        self._monitor.note_unread(bytes(line[:LINE_SHOWN]))
         self._monitor.count_unsolicited(len(line))
         return None
 

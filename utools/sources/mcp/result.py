@@ -10,6 +10,7 @@ from typing import Any, Final
 from utools.errors import ResultError
 from utools.schema.compiled import compile_schema
 from utools.schema.faults import Fault
+from utools.schema.json_value import NotJson, as_json
 from utools.tool import ToolResult
 from utools.words.text import Text
 
@@ -18,6 +19,8 @@ LONGEST: Final = 2**20
 BESIDE: Final = "_content"
 """The key under which structured content is given what the blocks beside it say, if that is more."""
 FAULTS: Final = 5
+KNOWN: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType", "ttlMs", "cacheScope"})
+"""Keys of an answer that has nothing else; the others, such as a `task`, are what one without contents says."""
 
 Schema = dict[str, Any]
 
@@ -32,10 +35,13 @@ def read_result(answer: Mapping[str, Any], output_schema: Schema | None = None) 
     structured = answer.get("structuredContent")
     if answer.get("isError") is True:
         return ToolResult(False, error=_explain_failure(blocks, structured))
+    if output_schema is None and not _is_json(structured):  # NaN, a huge integer: as it was sent
+        structured, blocks = None, [*blocks, _cut(_to_json(structured))]
     if structured is None and output_schema is not None:
         structured = _find_structured(blocks, output_schema)
     if structured is None:
-        return ToolResult(output=blocks[0] if len(blocks) == 1 else blocks)
+        said = {} if blocks else {key: each for key, each in answer.items() if key not in KNOWN}
+        return ToolResult(output=replace_bytes(said) or (blocks[0] if len(blocks) == 1 else blocks))
     _check_output(structured, output_schema, blocks)
     return _join(replace_bytes(structured), [each for each in blocks if not _repeats(each, structured)], output_schema)
 
@@ -156,6 +162,14 @@ def _parse(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        as_json(value)
+    except NotJson:
+        return False
+    return True
 
 
 def _to_json(value: Any) -> str:

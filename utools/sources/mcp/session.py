@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from utools.errors import DefinitionError, ToolError
 from utools.net.outgoing_secrets import secret_headers
 from utools.net.proxies import note_unused
@@ -91,6 +93,15 @@ class McpSession:
             self.task.cancel()
         self.monitor.end()
 
+    def doubt(self) -> None:
+        """List the tools before the next call: a session that does not answer is not used any more."""
+        self._listed_at = None
+
+    def forget(self) -> None:
+        """Send no new call over a session that the server knows, or accepts, no longer."""
+        if self.state is State.READY:
+            self.monitor.move(State.FORGOTTEN)
+
     def finish_call(self) -> None:
         """One call less is under way. The last call of a FORGOTTEN session ends it."""
         self.calls -= 1
@@ -116,7 +127,9 @@ class McpSession:
                     seconds=self._server.start_timeout,
                     transient=True,
                 ) from None
-            self.monitor.end()
+            self.forget()
+            if not self.calls:
+                self.monitor.end()
 
     async def _list(self, client: "Client") -> None:
         """Ask which tools there are. A change that is reported meanwhile, or a failure, leaves the list old."""
@@ -154,6 +167,10 @@ class McpSession:
         """Return the first cause that says something; the library wraps them into groups."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
+        if isinstance(error, ValidationError):
+            first = error.errors(include_input=False, include_url=False)[0]
+            at = ".".join(map(str, first["loc"]))
+            return Text("its answer breaks the protocol: {at}: {fault}", at=at, fault=first["msg"])
         if self._exchange.posts:
             from mcp.shared.exceptions import MCPError
 

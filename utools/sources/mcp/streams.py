@@ -102,12 +102,12 @@ def _admit(item: Any, monitor: ConnectionMonitor) -> Any:
     we read ourselves, None for talk that is left out."""
     match message := getattr(item, "message", None):  # it may be an exception
         case JSONRPCResponse():
-            wrapped, fault = wrap_result(monitor.asked.pop(message.id, ""), message.result)
+            wrapped, fault = wrap_result(monitor.answered(message.id), message.result)
             if fault := result_fault(message.result) or fault:
                 return unreadable_answer(message.id, fault)
             item.message = message.model_copy(update={"result": wrapped})
         case JSONRPCError():
-            monitor.asked.pop(message.id or 0, None)
+            monitor.answered(message.id)
         case JSONRPCNotification(method=method) if method in TALK:
             return item if monitor.allows_talk(len(message.model_dump_json())) else None
         case JSONRPCRequest() | JSONRPCNotification():

@@ -1,0 +1,51 @@
+"""The arguments of a call as its tool gets them: a copy of its own, integers as integers. Pure."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from utools.schema.json_value import LEAVES, NotJson, as_json
+from utools.schema.shape import resolver
+from utools.tool import Args
+
+IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
+DEEPEST: Final = 64
+Follow = Callable[[str], Any]
+
+
+def own_arguments(args: Args, schema: dict[str, Any]) -> Args:
+    """Return what a tool may change without changing the record of its call.
+
+    Some models write `2.0`, which is an integer in JSON Schema, and none to most programs.
+    """
+    if LEAVES.issuperset(map(type, args.values())):
+        return dict(args)
+    try:
+        own: Args = as_json(args)
+    except NotJson:  # a program's own call
+        return args
+    return _settle(own, schema, resolver(schema), 0) if b".0" in orjson.dumps(own) else own
+
+
+def _settle(value: Any, schema: Any, follow: Follow, depth: int) -> Any:
+    """Return the value with whole numbers as integers where the schema wants those."""
+    if not isinstance(schema, dict) or depth > DEEPEST:
+        return value
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() and _wants_integer(schema) else value
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        value = {name: _settle(each, properties.get(name, others), follow, depth + 1) for name, each in value.items()}
+    elif isinstance(value, list):
+        value = [_settle(each, schema.get("items"), follow, depth + 1) for each in value]
+    if "$ref" in schema:
+        value = _settle(value, follow(schema["$ref"]), follow, depth + 1)
+    for branch in (each for keyword in IN_PLACE for each in schema.get(keyword, ())):
+        value = _settle(value, branch, follow, depth + 1)
+    return value
+
+
+def _wants_integer(schema: dict[str, Any]) -> bool:
+    kinds = schema.get("type")
+    return kinds == "integer" or (isinstance(kinds, list) and "integer" in kinds and "number" not in kinds)
