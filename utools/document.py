@@ -135,7 +135,10 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
 
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
-    return json.loads(text, object_pairs_hook=refuse_doubled_keys)
+    try:
+        return json.loads(text, object_pairs_hook=refuse_doubled_keys)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
