@@ -16,7 +16,6 @@ from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.faults import hint
 from utools.schema.json_value import NotJson, as_json
-from utools.schema.value_shape import ANYTHING, Shape, shape_of
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
@@ -142,15 +141,6 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 def input_schema(definition: Definition) -> ConfigSchema | None:
     """Return the validator of `inputs`; None when there are none. DefinitionError when they are not a JSON Schema."""
     return None if definition.inputs is None else compile_schema(definition.inputs, where="inputs")
-
-
-def input_shape(definition: Definition) -> Shape:
-    """Return what `inputs` says of the inputs; anything where it says nothing, or is no JSON Schema."""
-    try:
-        checked = input_schema(definition)
-    except DefinitionError:  # reported as a fault of the definition
-        return ANYTHING
-    return ANYTHING if checked is None else shape_of({"type": "object", **checked.schema})
 
 
 def _check_schema(definition: Definition, external: Mapping[str, Any]) -> None:

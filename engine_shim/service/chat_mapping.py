@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
-from engine_shim.definition.inputs import input_shape
 from engine_shim.definition.model import AGENT, Definition
+from engine_shim.definition.outputs import inputs_shape
 from engine_shim.definition.template import read_whole
 
 MESSAGES: Final = "messages"
@@ -26,7 +26,7 @@ def find_text_input(definition: Definition) -> str | None:
     if len(names) != 1:
         return None
     (name,) = names
-    kinds = input_shape(definition).at(name).kinds()
+    kinds = inputs_shape(definition).at(name).kinds()
     return name if not kinds or "string" in kinds else None
 
 

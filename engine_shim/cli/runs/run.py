@@ -23,9 +23,10 @@ from engine_shim.cli.runs.ask import ask_arguments
 from engine_shim.cli.runs.live import drive_run
 from engine_shim.cli.runs.other_model import with_model
 from engine_shim.cli.runs.summary import report
-from engine_shim.definition.inputs import explain_unread, input_shape, lists_inputs, unread_inputs
+from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import Definition
+from engine_shim.definition.outputs import inputs_shape
 from engine_shim.runs.controls import record_decisions
 from utools.document import parse_json
 from utools.schema.value_shape import type_of
@@ -139,7 +140,7 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
 def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dict[str, Any]:
     """Return the run's inputs: those of the file, and the pairs name=value, which win."""
     external: dict[str, Any] = _read_json(source) if source else {}
-    shape = input_shape(workflow.definition)
+    shape = inputs_shape(workflow.definition)
     given: set[str] = set()
     for entry in pairs:
         name, equals, value = entry.partition("=")
