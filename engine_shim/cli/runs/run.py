@@ -1,5 +1,6 @@
 """The commands run, resume and decide: runs that are driven from here to their end."""
 
+import errno
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -223,8 +224,7 @@ def read_at(at: str) -> tuple[str, int]:
 
 def _read_json(source: str) -> dict[str, Any]:
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8-sig")
-        value = parse_json(text)
+        value = parse_json(_read_stdin() if source == "-" else Path(source).read_text("utf-8-sig"))
     except OSError as error:
         raise DefinitionError(f"the inputs cannot be read: {error.strerror}", where=source) from None
     except ValueError as error:
@@ -232,6 +232,14 @@ def _read_json(source: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DefinitionError("the inputs must be a JSON object", where=source)
     return value
+
+
+def _read_stdin() -> str:
+    """Return what comes on stdin, which is UTF-8 as all JSON is, whatever the locale. OSError where it is closed."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "stdin is closed")
+    with_bytes = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read() if with_bytes is None else str(with_bytes.read(), "utf-8-sig")
 
 
 def _read_object(name: str, text: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from engine_shim.cli import output
 from engine_shim.cli.failures import report
 from engine_shim.cli.runs.run import read_inputs
 from engine_shim.definition.load import load_workflow
+from engine_shim.errors import DefinitionError
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 
@@ -285,6 +286,16 @@ def test_file_of_inputs_may_begin_with_the_mark_that_editors_write(cli: Cli, wri
     write("in.json", '\ufeff{"text": "Hi"}')
     write("w.json", ECHO)
     assert cli("run", "w.json", "--inputs", "in.json").code == 0
+
+
+def test_inputs_on_stdin_are_utf8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow = load_workflow({"id": "w", "nodes": [NODE]})
+    piped = io.TextIOWrapper(io.BytesIO('\ufeff{"x": "Zoë"}'.encode()), "ascii", "surrogateescape")
+    monkeypatch.setattr(sys, "stdin", piped)
+    assert read_inputs(workflow, [], "-") == {"x": "Zoë"}
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DefinitionError, match="stdin is closed"):
+        read_inputs(workflow, [], "-")
 
 
 # ── what is wrong with a definition ──────────────────────────────────────────────────────────────
