@@ -75,8 +75,13 @@ def create_app(
     )
     app.router.routes += create_router(service, write_page=write_page).routes
     if origins:
-        every = {"allow_methods": ["*"], "allow_headers": ["*"], "expose_headers": READ_BY_PAGES}
-        app.add_middleware(CORSMiddleware, allow_origins=list(origins), **every)
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=READ_BY_PAGES,
+        )
     app.add_middleware(Guard, hosts=hosts, origins=origins)
     app.add_exception_handler(HTTPException, _answer_problem)
     app.add_exception_handler(Exception, _answer_problem)
