@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from utools.document import parse_json
+from utools.json_text import parse_json
 
 LISTS = frozenset({"allowed_tools", "deny_tools", "examples", "fallback_models", "stop", "trusted_text"})
 """Keys of an agent that hold lists."""

@@ -9,7 +9,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny, Done
 from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
-from utools.document import parse_json
+from utools.json_text import parse_json
 from utools.schema.json_value import as_json
 
 LONGEST_ARGS: Final = 8_000

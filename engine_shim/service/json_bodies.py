@@ -3,7 +3,7 @@
 import json
 from typing import Any, NoReturn
 
-from utools.document import refuse_doubled_keys
+from utools.json_text import refuse_doubled_keys
 
 
 def read_json(body: bytes) -> Any:

@@ -29,7 +29,7 @@ from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import Definition
 from engine_shim.definition.outputs import inputs_shape
 from engine_shim.runs.controls import record_decisions
-from utools.document import parse_json
+from utools.json_text import parse_json
 from utools.schema.value_shape import type_of
 
 log = logging.getLogger("engine_shim")
