@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
+from utools.json_text import parse_json
 from utools.lazy_pattern import lazy_compile
 from utools.schema.json_value import NotJson, as_json, round_integers
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
@@ -132,20 +133,6 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
     except (yaml.YAMLError, ValueError):  # what JSON allows and YAML does not, such as tabs: then without lines
         return data, {}
     return data, dict(_find_lines(node, ()))
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
-    return json.loads(text, object_pairs_hook=refuse_doubled_keys)
-
-
-def refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, for `object_pairs_hook`. ValueError for one with the same key twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
-    return found
 
 
 def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:

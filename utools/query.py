@@ -39,7 +39,7 @@ def query(expression: str, data: Any, *, clock: Callable[[], float]) -> Any:
 
 def check_query(expression: str) -> None:
     """QueryError for an expression that cannot be read, or calls a function that there is not, or not so."""
-    for fault in find_function_faults(parse(expression)):
+    for fault in find_query_faults(parse(expression)):
         raise QueryError(fault)
 
 
@@ -53,14 +53,18 @@ def parse(expression: str) -> Any:
         raise QueryError(Text("the expression is nested too deeply")) from None
 
 
-def find_function_faults(tree: Any) -> Iterator[str]:
-    """Yield the functions in a tree that there are not, or that take another number of arguments."""
+def find_query_faults(tree: Any) -> Iterator[str]:
+    """Yield the functions in a tree that there are not, or that take another number of arguments; and names behind a
+    `!` that reads another name than was meant."""
     left = [tree]
     while left:
         each = left.pop()
         children = [child for child in each["children"] if isinstance(child, dict)]
         if each["type"] == "function_expression":
             yield from _function_faults(each["value"], len(children))
+        if each["type"] in ("subexpression", "value_projection") and children[0]["type"] == "not_expression":
+            name = children[0]["children"][0].get("value", "a")
+            yield f"!{name}.… gives nothing in any case, as ! takes {name} alone: write !({name}.…)"
         left += reversed(children)
 
 

@@ -58,11 +58,13 @@ def write_line(run: str, row: Row, key: bytes | None = None) -> bytes:
 def read_lines(data: bytes, first: int = 1) -> Iterator[Line]:
     """Yield the whole lines of `data`, numbered from `first`. What follows the last newline is left out as a torn line.
 
-    It is not when no writer can have begun such a line: then it is somebody else's data.
+    It is not when no writer can have begun such a line: then it is somebody else's data. Zeros behind whole
+    lines are what a file system leaves of a line whose bytes it lost with the power.
     """
     texts: dict[bytes, str | None] = {}
     *whole, torn = data.split(b"\n")
-    if torn[: len(_BEGIN)] != _BEGIN[: len(torn)]:
+    is_lost = not torn.strip(b"\0") and (whole or first > 1)
+    if torn[: len(_BEGIN)] != _BEGIN[: len(torn)] and not is_lost:
         whole.append(torn)
     for number, raw in enumerate(whole, first):
         match = _LINE.fullmatch(raw)

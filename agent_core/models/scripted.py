@@ -134,6 +134,10 @@ def _check_reply(reply: Any, whose: str) -> None:
         raise DefinitionError(f"{whose} must be {FORMS}", where="model", value=reply)
     if "content" not in reply:
         return
+    if "tool_calls" in reply:
+        raise DefinitionError(
+            f"{whose}: its calls are under `calls`, not under `tool_calls`: a list of {CALL}", where="model"
+        )
     for key, (kinds, form) in SHAPES.items():
         if not isinstance(reply.get(key), kinds):
             raise DefinitionError(f"{whose}: {key} must be {form}", where="model", value=reply[key])

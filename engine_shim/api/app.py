@@ -35,6 +35,8 @@ from engine_shim.service.service import Service
 NO_ROUTE: Final = "there is nothing at this path; /openapi.json lists every path"
 NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+READ_BY_PAGES: Final = ("Location", "Retry-After", "X-Run-Id", "Journal-Position")
+"""Headers of answers that the pages of other origins may read."""
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
@@ -73,7 +75,13 @@ def create_app(
     )
     app.router.routes += create_router(service, write_page=write_page).routes
     if origins:
-        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=READ_BY_PAGES,
+        )
     app.add_middleware(Guard, hosts=hosts, origins=origins)
     app.add_exception_handler(HTTPException, _answer_problem)
     app.add_exception_handler(Exception, _answer_problem)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +14,9 @@ from utools.lazy_pattern import lazy_compile
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 MAX_BODY: Final = 4 * 1024 * 1024
+PASSED_OVER: Final = 16 * MAX_BODY
+"""Bytes of a body that is too large which are taken before it is refused."""
+TOO_LARGE: Final = "too_large"
 ORIGIN: Final = lazy_compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _MANNERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in MANNERS.items())
 NAMELESS: Final = "null"
@@ -47,6 +51,8 @@ class Guard:
         # white space around a value is none of it (RFC 9110, 5.5), which not every parser knows
         scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         if refusal := self._refuse(scope):
+            if refusal.kind == TOO_LARGE and not _values(scope, b"expect"):  # who expects an answer has sent no body
+                await _pass_over(receive, self.body_seconds)
             await refusal.response()(scope, receive, send)
             return
 
@@ -100,13 +106,27 @@ class _Body:
         if message["type"] == "http.request":
             self.left -= len(message.get("body", b""))
             if self.left < 0:
+                if message.get("more_body", False):
+                    await _pass_over(self.source, self.until - now)
                 raise Refused(_too_large(self.most))
             self.is_read = not message.get("more_body", False)
         return message
 
 
+async def _pass_over(receive: Receive, seconds: float) -> None:
+    """Take the rest of a body that is refused, up to a limit: most clients read no answer until they have sent it."""
+    left = PASSED_OVER
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
 def _too_large(most: int) -> Refusal:
-    return Refusal(413, "too_large", f"the request is larger than the limit of {most:,} bytes")
+    return Refusal(413, TOO_LARGE, f"the request is larger than the limit of {most:,} bytes")
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -34,6 +34,8 @@ NO_KEY: Final = Refusal(
     "it is unknown what the first attempt did, and another one might do it again; "
     "a request with an Idempotency-Key can be sent again safely",
 )
+PLACES: Final = ("body", "query", "path", "header", "external")
+"""Where the fields of a request are; `external` are inputs that do not fit the workflow."""
 KEEP_ALIVE: Final = b": still here\n\n"
 TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "server_error"}
 
@@ -122,8 +124,8 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _write_error(refusal: Refusal) -> dict[str, Any]:
-    named = [(_name_param(where), message) for where, message in refusal.errors]
-    text = "; ".join(f"{param or 'body'}: {message}" for param, message in named)
+    named = [(_name_param(where), where, message) for where, message in refusal.errors]
+    text = "; ".join(f"{param or where}: {message}" for param, where, message in named)
     message = text if refusal.kind == "invalid" and named else refusal.detail
     absent = "model" if refusal.status == 404 else None  # nothing else is looked for here
     kind, param = TYPES.get(refusal.status, "invalid_request_error"), named[0][0] if named else absent
@@ -131,8 +133,11 @@ def _write_error(refusal: Refusal) -> dict[str, Any]:
 
 
 def _name_param(where: str) -> str | None:
-    """Return the name of a field as OpenAI writes it: `messages[0].role`. None for the body as a whole."""
-    _, *parts = where.split("/")
+    """Return the name of a field as OpenAI writes it: `messages[0].role`. None for the body as a whole, and for a place
+    in a definition of this host, which is none of the caller's fields."""
+    place, *parts = where.split("/")
+    if place not in PLACES:
+        return None
     names = "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in parts)
     return names.removeprefix(".") or None
 

@@ -1,10 +1,11 @@
 """read_settings(): the values of --set and its like."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import typer
+
+from utools.json_text import parse_json
 
 LISTS = frozenset({"allowed_tools", "deny_tools", "examples", "fallback_models", "stop", "trusted_text"})
 """Keys of an agent that hold lists."""
@@ -18,7 +19,7 @@ def read_settings(pairs: Sequence[str], option: str) -> dict[str, Any]:
         if not equals:
             raise typer.BadParameter(f"{option} {pair!r}: write key=value")
         try:
-            settings[key] = json.loads(value)
+            settings[key] = parse_json(value)
         except ValueError:
             settings[key] = [value] if key in LISTS else value
     return settings

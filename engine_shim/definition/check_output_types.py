@@ -13,7 +13,7 @@ from engine_shim.definition.outputs import NodeOutputs, inputs_shape
 from engine_shim.definition.template import PATH_ONLY, Placeholder
 from engine_shim.definition.uses import ToolUse, uses_of
 from engine_shim.errors import DefinitionError
-from utools.query import QueryError, find_function_faults, parse
+from utools.query import QueryError, find_query_faults, parse
 from utools.schema.faults import hint
 from utools.schema.value_shape import ANYTHING, Shape, record
 
@@ -80,7 +80,7 @@ def _condition_faults(
             "external": _external_shape(definition),
         }
     )
-    for message in (*find_function_faults(tree), *absent_names(tree, data)):
+    for message in (*find_query_faults(tree), *absent_names(tree, data)):
         yield Problem(where, message)
 
 

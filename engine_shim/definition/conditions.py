@@ -10,6 +10,7 @@ IN_TURN = ("subexpression", "pipe", "index_expression")
 """Each part reads what the one before it has found."""
 TOGETHER = ("comparator", "and_expression", "or_expression", "not_expression", "multi_select_list", "multi_select_dict")
 """Each part reads the same value."""
+MEANT = "did you mean"
 BARE_NULL, BARE_BOOLEANS = "null", ("true", "false")
 """Values that somebody may write without backticks: then they are names. What has no such name gives null."""
 
@@ -83,7 +84,8 @@ def _describe_absent(name: str, value: _Found) -> str:
         return f"there is no {name!r} in {'.'.join(value.path)}{value.shape.describe(name)}"
     if name in BARE_BOOLEANS:
         return f"there is no {name!r} here: write the value in backticks, `{name}`"
-    return f"there is no {name!r} here{value.shape.describe(name)}"
+    known = value.shape.describe(name)
+    return f"there is no {name!r} here{known}{'' if MEANT in known else f'; a text is written {name!r}'}"
 
 
 def _items_of(value: _Found, index: str) -> _Found:

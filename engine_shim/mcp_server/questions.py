@@ -9,6 +9,8 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny, Done
 from agent_core.outputs import Json, WaitingCall
 from agent_core.protocol.clip import clip
+from utools.json_text import parse_json
+from utools.schema.json_value import as_json
 
 LONGEST_ARGS: Final = 8_000
 DECLINED: Final = "declined at the client"
@@ -66,8 +68,8 @@ def read_decision(call: WaitingCall, answer: ElicitResult) -> Decision | None:
 def _read_done(text: str) -> Done | None:
     """Return that a write is done, with the result that a person wrote; None for what is no JSON: it waits on."""
     try:
-        return Done(orjson.loads(text))
-    except orjson.JSONDecodeError:
+        return Done(as_json(parse_json(text)))
+    except ValueError:
         return None
 
 

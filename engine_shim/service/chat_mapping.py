@@ -6,6 +6,7 @@ from typing import Any, Final
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text
 from engine_shim.definition.model import AGENT, Definition
+from engine_shim.definition.outputs import inputs_shape
 from engine_shim.definition.template import read_whole
 
 MESSAGES: Final = "messages"
@@ -25,8 +26,8 @@ def find_text_input(definition: Definition) -> str | None:
     if len(names) != 1:
         return None
     (name,) = names
-    allowed = properties.get(name, {}).get("type", "string")
-    return name if "string" in ([allowed] if isinstance(allowed, str) else allowed) else None
+    kinds = inputs_shape(definition).at(name).kinds()
+    return name if not kinds or "string" in kinds else None
 
 
 def external_of_messages(definition: Definition, name: str, messages: Sequence[Json]) -> Json:

@@ -11,7 +11,6 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Final, NoReturn
 
-import orjson
 from standardwebhooks import Webhook
 
 from agent_core.outputs import Json
@@ -19,18 +18,20 @@ from agent_core.run.blocking import run_blocking
 from agent_core.statuses import ENDED
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.inputs import unlisted_inputs
-from engine_shim.definition.template import render
+from engine_shim.definition.template import Placeholder, look_up, placeholders, render
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.intervals import TRIGGER_INTERVAL_S
 from engine_shim.service.changed_files import FileStamps
 from engine_shim.service.driven_runs import ServerEnds
+from engine_shim.service.json_bodies import read_json
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.service.secrets import read_secret
 from engine_shim.service.shares import OverShare
 from engine_shim.service.trigger_definition import Trigger, file_error, read_trigger
 from engine_shim.service.workflows import WorkflowCatalog, WorkflowNotFound
 from engine_shim.store.database import Database
+from utools.schema.json_value import NotJson, as_json
 from utools.words.text import error_words
 
 ON_TIME: Final = timedelta(seconds=60)
@@ -261,15 +262,26 @@ def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:
 def _inputs_of(trigger: Trigger, body: bytes) -> dict[str, Any]:
     """Return the inputs of a run that a webhook starts. DefinitionError for a body that does not give them."""
     try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise DefinitionError(f"is no JSON: {error}", where="body") from None
+        data = read_json(body)
+    except ValueError as error:
+        raise DefinitionError(str(error), where="body") from None
     if trigger.inputs is not None:
-        filled: dict[str, Any] = render(trigger.inputs, {"external": data}, where="inputs")
+        roots = {"external": data}
+        for where, each in placeholders(trigger.inputs, "inputs"):
+            _check_value(look_up(each, roots, where), each)
+        filled: dict[str, Any] = render(trigger.inputs, roots, where="inputs")
         return filled
     if not isinstance(data, dict):
         raise DefinitionError("must be a JSON object: the inputs of the workflow", where="body")
     return data
+
+
+def _check_value(value: Any, each: Placeholder) -> None:
+    """DefinitionError for what a run cannot be given as it is, such as an integer beyond 64 bits."""
+    try:
+        as_json(value)
+    except NotJson as error:
+        raise DefinitionError(f"a value of the body is not JSON: {error}", where="inputs", value=str(each)) from None
 
 
 def refuse_caller(headers: Mapping[str, str], body: bytes) -> NoReturn:

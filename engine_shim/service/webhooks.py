@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -58,7 +59,8 @@ class WebhookSender(EventSender):
         return answer.status_code
 
     def _name(self, delivery: Delivery) -> str:
-        return f"webhook {self._hook.url}"
+        """Return the host alone: with many services the rest of the URL is the secret."""
+        return f"the webhook to {urlsplit(self._hook.url).hostname}"
 
 
 def open_senders(config: HostConfig, source: Source) -> list[EventSender]:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -51,11 +51,32 @@ def _set_up(environment: Mapping[str, str]) -> list[Any]:
     if not all(map(_is_installed, NEEDED)):
         log.warning("%s is set, but nothing is exported: pip install 'agent-core[telemetry]'", _first_set(environment))
         return []
-    if (protocol := environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", HTTP)) != HTTP:
-        log.warning("OTEL_EXPORTER_OTLP_PROTOCOL is %r, but only %r is exported by", protocol, HTTP)
-        return []
-    found = [_trace_provider()] if wants_traces else []
-    return [*found, _meter_provider()] if wants_metrics else found
+    makers = {
+        "TRACES": _trace_provider if wants_traces else None,
+        "METRICS": _meter_provider if wants_metrics else None,
+    }
+    wanted = {kind: make for kind, make in makers.items() if make is not None}
+    refused = {kind: name for kind in wanted if (name := _other_protocol(environment, kind))}
+    for name in dict.fromkeys(refused.values()):
+        log.warning("%s is %r, but only %r is exported by", name, environment[name], HTTP)
+    made = [_try(make) for kind, make in wanted.items() if kind not in refused]
+    return [each for each in made if each is not None]
+
+
+def _other_protocol(environment: Mapping[str, str], kind: str) -> str | None:
+    """Return the variable that names another protocol than ours for traces, or for metrics."""
+    names = (f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    name = next(filter(environment.get, names), None)
+    return None if name is None or environment[name] == HTTP else name
+
+
+def _try(make: Callable[[], Any]) -> Any:
+    """Return a provider; None, which is logged, where OpenTelemetry refuses the value of one of its variables."""
+    try:
+        return make()
+    except ValueError as error:
+        log.warning("telemetry is not exported: %s", error)
+        return None
 
 
 def _first_set(environment: Mapping[str, str]) -> str:

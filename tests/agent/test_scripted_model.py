@@ -47,6 +47,10 @@ FAULTS: dict[str, tuple[Any, str]] = {
         ["a", {"content": None, "calls": [{"type": "function", "function": {"name": "look"}}]}],
         r'en\.json: reply 2: call 1 must be \{"name": …, "arguments": …\}',
     ),
+    "calls under the key that OpenAI has": (
+        [{"content": None, "tool_calls": [{"name": "look", "arguments": {}}]}],
+        r"reply 1: its calls are under `calls`, not under `tool_calls`",
+    ),
     "a call without arguments": ({"a": [{"content": "", "calls": [{"name": "look"}]}]}, r"a: reply 1: call 1 must be"),
     "no text in content": ([{"content": ["a"]}], r"reply 1: content must be a text, or null"),
     "no counts": ([{"content": "", "usage": {"output_tokens": "9"}}], r"usage/output_tokens must be a number"),

@@ -209,6 +209,7 @@ def test_page_of_an_allowed_origin_may_call_and_read(tmp_path: Path) -> None:
         assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, asked["Origin"])
         answer = host.client.get("/runs", headers={"Origin": asked["Origin"]})
         assert answer.headers["access-control-allow-origin"] == asked["Origin"]
+        assert "Retry-After" in answer.headers["access-control-expose-headers"]
         assert host.client.get("/runs", headers={"Origin": "https://evil.example"}).status_code == 403
 
 
@@ -223,6 +224,15 @@ def test_body_that_is_too_large_is_refused_before_it_is_read(host: Served) -> No
 
     headers = {**header, "content-type": "application/json"}
     assert host.client.post("/workflows/desk/runs", content=pieces(), headers=headers).status_code == 413
+
+
+def test_client_that_sends_all_before_it_reads_hears_that_it_was_too_much(host: Served) -> None:
+    port, size = urlsplit(host.url).port, 6_000_000
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        head = f"POST /workflows/desk/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n\r\n"
+        connection.sendall(head.encode() + b"x" * size)
+        assert b" 413 " in connection.recv(1000)
 
 
 def test_body_that_never_ends_is_refused_in_time(host: Served) -> None:

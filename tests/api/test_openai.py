@@ -14,8 +14,11 @@ from openai import APIStatusError, OpenAI
 from openai.types import CompletionUsage
 
 from engine_shim.api.app import create_app
-from engine_shim.api.openai import write_usage
+from engine_shim.api.openai import write_refusal, write_usage
+from engine_shim.api.refusal import Refusal
+from engine_shim.definition.load import load_workflow
 from engine_shim.host.config import read_host_config
+from engine_shim.service.chat_mapping import find_text_input
 from engine_shim.service.completions import Completion, Question
 from engine_shim.service.feeds import EXPECTED_S
 from engine_shim.service.service import Service
@@ -44,6 +47,26 @@ ASKED: list[Any] = [{"role": "user", "content": "How many A-17?"}]
 def test_agents_and_workflows_that_take_a_text_are_models(client: OpenAI) -> None:
     names = [model.id for model in client.models.list()]
     assert names == ["agent/buyer", "agent/clerk", "workflow/buy", "workflow/count", "workflow/desk", "workflow/wait"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        (True, "message"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "message"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None),
+        ({"enum": [1, 2]}, None),
+    ],
+)
+def test_workflow_is_a_model_if_its_input_may_be_a_text(rule: Any, name: str | None) -> None:
+    flow = {"id": "w", "inputs": {"properties": {"message": rule}}, "nodes": [{"tool": "echo"}]}
+    assert find_text_input(load_workflow(flow).definition) == name
+
+
+def test_fault_of_the_hosts_own_definition_names_no_field_of_the_caller() -> None:
+    refusal = Refusal(422, "invalid", "", (("nodes/0/config/model", "is not here"),))
+    error = json.loads(bytes(write_refusal(refusal).body))["error"]
+    assert (error["message"], error["param"]) == ("nodes/0/config/model: is not here", None)
 
 
 @pytest.mark.parametrize("model", ["agent/clerk", "workflow/desk@1"])

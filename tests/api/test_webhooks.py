@@ -265,3 +265,11 @@ def test_run_that_cannot_be_read_keeps_no_other_from_being_told(receiver: Receiv
     assert office.send() == 2
     assert [json.loads(body)["data"]["run_id"] for _, body in receiver.received] == ["b"]
     assert office.send() == 0
+
+
+def test_log_of_a_failed_delivery_does_not_have_the_url(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    office = Office(tmp_path, "http://ann:pass@127.0.0.1:9/services/a-secret?token=b-secret")
+    office.set("a", "completed", 3)
+    assert office.send() == 1
+    assert "the webhook to 127.0.0.1" in caplog.text
+    assert not any(part in caplog.text for part in ("pass", "a-secret", "b-secret"))

@@ -340,12 +340,13 @@ def test_a_torn_tail_is_left_out_and_cut_by_the_next_append(tmp_path: Path, kept
     assert path.read_bytes().count(b"\n") == 4
 
 
-def test_a_torn_tail_left_by_another_is_cut_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tail", [b'{"run":"r1","strand":"agent","n":1,"ha', b"\0" * 4096], ids=["cut", "zeros"])
+def test_a_torn_tail_left_by_another_is_cut_too(tmp_path: Path, tail: bytes) -> None:
     path, rows = tmp_path / "run.jsonl", numbered("agent", 3)
     journal = JsonlJournal(path)
     journal.append("r1", rows[:1])
     with path.open("ab") as file:
-        file.write(b'{"run":"r1","strand":"agent","n":1,"ha')
+        file.write(tail)
     assert journal.load("r1") == {"agent": rows[:1]}
     journal.append("r1", rows[1:])
     assert journal.load("r1") == {"agent": rows}

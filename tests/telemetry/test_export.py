@@ -13,6 +13,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from engine_shim.telemetry.export import TRACES, _set_up
 from support.loopback import Loopback, http, serving
 from support.served_host import write_host
 
@@ -119,6 +120,23 @@ async def test_collector_that_is_not_there_fails_no_run(tmp_path: Path) -> None:
     told = [line for line in ran.stderr.splitlines() if "export" in line]
     assert len(told) == 1
     assert told[0].startswith("agent-core: telemetry is not exported: ")
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "1"}, "telemetry is not exported: max_export_batch_size must be less"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is 'grpc', but only"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc', but only"),
+    ],
+)
+def test_what_cannot_be_exported_as_the_environment_says_is_told_once(
+    environment: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert _set_up({TRACES: "http://127.0.0.1:9/v1/traces", **environment}) == []
+    assert [told in each.getMessage() for each in caplog.records] == [True]
 
 
 @pytest.mark.exhaustive

@@ -41,6 +41,15 @@ def test_a_url_is_read_in_one_way(url: str, target: Target) -> None:
     assert read_url(url) == target
 
 
+@pytest.mark.parametrize(
+    "url", ["http://ann:Zx9-desk/token@127.0.0.1/", "http://[Zx9-desk/token]/", "http://a℀Zx9-desk/"]
+)
+def test_a_piece_of_a_url_is_not_quoted_beside_it(url: str) -> None:
+    with pytest.raises(NetworkError) as refused:
+        read_url(url)
+    assert "Zx9-desk" not in str(refused.value).replace(repr(url), "")
+
+
 REFUSED = [
     "", "example.com", "//example.com", "ftp://example.com", "file:///etc/passwd", "gopher://x", "javascript:alert(1)",
     "http://", "http:///path", "http://:80", "http://user@example.com", "http://user:pw@example.com", "http://@example.com",

@@ -184,8 +184,8 @@ def read_url(url: str) -> Target:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise NetworkError("{url} is no URL: {error}", url=_shown(url), error=error) from None
+    except ValueError:  # its words quote a piece of the URL, which may be a piece of a secret
+        raise NetworkError("{url} is no URL: its host or its port cannot be read", url=_shown(url)) from None
     if parts.scheme not in PORTS:
         raise NetworkError("{url} is no URL of http or https", url=_shown(url))
     if "@" in parts.netloc:

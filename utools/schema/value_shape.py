@@ -155,10 +155,11 @@ def _types(schema: Mapping[str, Any]) -> Sequence[str]:
     if "type" in schema:
         return [schema["type"]] if isinstance(schema["type"], str) else list(schema["type"])
     values = [schema["const"]] if "const" in schema else schema.get("enum", ())
-    return list(dict.fromkeys(map(_type_of, values)))
+    return list(dict.fromkeys(map(type_of, values)))
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """Return the JSON type of a value; of an integer "number" as well."""
     match value:
         case bool():
             return "boolean"

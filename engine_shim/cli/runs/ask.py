@@ -17,7 +17,7 @@ from agent_core.journal.path import parent_of, parse_segment, root_of, segments
 from agent_core.journal.record import Tape
 from engine_shim.cli.output import Options, list_origins
 from engine_shim.cli.terminal import visible, visible_json
-from utools.document import parse_json
+from utools.json_text import parse_json
 
 Choices = Mapping[str, type[Decision]]
 APPROVAL: Choices = {"y": Approve, "n": Deny, "edit": Edit}

@@ -1,9 +1,9 @@
 """The commands run, resume and decide: runs that are driven from here to their end."""
 
-import json
+import errno
 import logging
 import sys
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from engine_shim.cli.runs.summary import report
 from engine_shim.definition.inputs import explain_unread, lists_inputs, unread_inputs
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import Definition
+from engine_shim.definition.outputs import inputs_shape
 from engine_shim.runs.controls import record_decisions
-from utools.document import parse_json
+from utools.json_text import parse_json
+from utools.schema.value_shape import type_of
 
 log = logging.getLogger("engine_shim")
 MakeDecisions = Callable[[list[WaitingCall]], Decisions]
@@ -139,7 +141,7 @@ def _resume(run_id: str, make_decisions: MakeDecisions | None, options: Options)
 def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dict[str, Any]:
     """Return the run's inputs: those of the file, and the pairs name=value, which win."""
     external: dict[str, Any] = _read_json(source) if source else {}
-    declared = (workflow.definition.inputs or {}).get("properties", {})
+    shape = inputs_shape(workflow.definition)
     given: set[str] = set()
     for entry in pairs:
         name, equals, value = entry.partition("=")
@@ -148,7 +150,7 @@ def read_inputs(workflow: Workflow, pairs: list[str], source: str | None) -> dic
         if name in given:
             raise typer.BadParameter(f"--input {name} is given twice")
         given.add(name)
-        external[name] = _read_input(name, value, declared.get(name))
+        external[name] = _read_input(name, value, shape.at(name).kinds())
     _check_read(workflow.definition, external, given)
     return external
 
@@ -163,17 +165,18 @@ def _check_read(definition: Definition, external: Mapping[str, Any], given: Set[
         log.warning("%s", message)
 
 
-def _read_input(name: str, text: str, schema: Any) -> Any:
-    """Return an input from the command line: a text where the definition allows one, else JSON."""
-    kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
-    if kind == "string":
+def _read_input(name: str, text: str, kinds: Sequence[str]) -> Any:
+    """Return an input from the command line: a text unless the definition allows something else, then JSON of that."""
+    if not kinds or kinds == ["string"]:
         return text
     try:
-        return json.loads(text)
+        value = parse_json(text)
     except ValueError:
-        if "string" in kind:
+        if "string" in kinds:
             return text
-        raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {output.as_text(kind)}") from None
+        raise typer.BadParameter(f"--input {name}: {text!r} is not JSON of type {' or '.join(kinds)}") from None
+    is_allowed = type_of(value) in (kinds if "integer" not in kinds else [*kinds, "number"])
+    return value if is_allowed or "string" not in kinds else text
 
 
 def read_decision(
@@ -221,8 +224,7 @@ def read_at(at: str) -> tuple[str, int]:
 
 def _read_json(source: str) -> dict[str, Any]:
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
-        value = parse_json(text)
+        value = parse_json(_read_stdin() if source == "-" else Path(source).read_text("utf-8-sig"))
     except OSError as error:
         raise DefinitionError(f"the inputs cannot be read: {error.strerror}", where=source) from None
     except ValueError as error:
@@ -230,6 +232,14 @@ def _read_json(source: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DefinitionError("the inputs must be a JSON object", where=source)
     return value
+
+
+def _read_stdin() -> str:
+    """Return what comes on stdin, which is UTF-8 as all JSON is, whatever the locale. OSError where it is closed."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "stdin is closed")
+    with_bytes = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read() if with_bytes is None else str(with_bytes.read(), "utf-8-sig")
 
 
 def _read_object(name: str, text: str) -> dict[str, Any]:

@@ -18,6 +18,9 @@ import pytest
 from engine_shim import SqliteRunStore
 from engine_shim.cli import output
 from engine_shim.cli.failures import report
+from engine_shim.cli.runs.run import read_inputs
+from engine_shim.definition.load import load_workflow
+from engine_shim.errors import DefinitionError
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 
@@ -253,6 +256,46 @@ def test_inputs_come_as(
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"s": "stdin"}'))
     records = cli("show", cli("run", "w.json", *words, "--json").json["run_id"], "--json").json["records"]
     assert records[0]["external"] == expected
+
+
+OPTIONAL = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+KINDS = {
+    "a number or null, as pydantic writes it": (OPTIONAL, "5", 5),
+    "null": (OPTIONAL, "null", None),
+    "digits where a text or null is declared": ({"type": ["string", "null"]}, "17", "17"),
+    "one of some numbers": ({"enum": [1, 2]}, "2", 2),
+    "by a reference": ({"$ref": "#/$defs/Size"}, "[1, 2]", [1, 2]),
+    "declared, and not told of what type": (True, "5", "5"),
+}
+
+
+@pytest.mark.parametrize(("rule", "text", "expected"), KINDS.values(), ids=KINDS)
+def test_input_is_read_by_the_types_that_its_schema_allows(rule: Any, text: str, expected: object) -> None:
+    declared = {"properties": {"x": rule}, "$defs": {"Size": {"type": "array"}}}
+    workflow = load_workflow({"id": "w", "inputs": declared, "nodes": [NODE]})
+    assert read_inputs(workflow, [f"x={text}"], None) == {"x": expected}
+
+
+def test_inputs_that_are_no_schema_are_told_as_a_fault_of_the_definition(cli: Cli, write: Write) -> None:
+    write("w.json", {"id": "w", "inputs": {"properties": ["text"]}, "nodes": [NODE]})
+    ran = cli("run", "w.json", "--input", "text=Hi")
+    assert (ran.code, "inputs" in ran.err) == (3, True)
+
+
+def test_file_of_inputs_may_begin_with_the_mark_that_editors_write(cli: Cli, write: Write) -> None:
+    write("in.json", '\ufeff{"text": "Hi"}')
+    write("w.json", ECHO)
+    assert cli("run", "w.json", "--inputs", "in.json").code == 0
+
+
+def test_inputs_on_stdin_are_utf8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow = load_workflow({"id": "w", "nodes": [NODE]})
+    piped = io.TextIOWrapper(io.BytesIO('\ufeff{"x": "Zoë"}'.encode()), "ascii", "surrogateescape")
+    monkeypatch.setattr(sys, "stdin", piped)
+    assert read_inputs(workflow, [], "-") == {"x": "Zoë"}
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DefinitionError, match="stdin is closed"):
+        read_inputs(workflow, [], "-")
 
 
 # ── what is wrong with a definition ──────────────────────────────────────────────────────────────
@@ -648,6 +691,7 @@ BAD_INPUTS = {
     "no file": (2, "nix.json", "--inputs: there is no file nix.json"),
     "not JSON": (3, "bad.json", "bad.json: the inputs are not JSON: Expecting"),
     "no object": (3, "list.json", "list.json: the inputs must be a JSON object"),
+    "too deep": (3, "deep.json", "deep.json: the inputs are not JSON: it is nested too deeply"),
 }
 
 
@@ -655,6 +699,7 @@ BAD_INPUTS = {
 def test_file_of_inputs_that_cannot_be_used_is_named(cli: Cli, write: Write, code: int, name: str, told: str) -> None:
     write("bad.json", '{"a": 1')
     write("list.json", [1])
+    write("deep.json", "[" * 100_000)
     write("w.json", ECHO)
     ran = cli("run", "w.json", "--inputs", name)
     assert (ran.code, told in ran.err) == (code, True)

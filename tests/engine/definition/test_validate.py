@@ -198,6 +198,8 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "unknown node": ("nodes.fetsch.status", "there is no 'fetsch' in nodes; did you mean fetch?"),
     "unknown output of a node": ("nodes.fetch.stats", "there is no 'stats' in nodes.fetch"),
     "unknown input": ("external.tier == 'a'", "there is no 'tier' in external; there are n"),
+    "a name behind the negation": ("!output.body", "!output.… gives nothing in any case, as ! takes output alone"),
+    "a text in double quotes": ('output.body == "sold"', "there are external, nodes, output; a text is written 'sold'"),
     "true as a name": ("output.body == true", "there is no 'true' here: write the value in backticks, `true`"),
     "false as a name": ("false == output.body", "there is no 'false' here: write the value in backticks, `false`"),
 }
@@ -223,7 +225,7 @@ SOUND = (
     "not_null(output.truncated, '') != ''",
     "map(&name, output.body)[0]",
     "output.body[] | [0:3]",
-    "!external.n && (output.status || `1`)",
+    "!(external.n) && (output.status || `1`)",
     "to_string(output) == ''",
     "output.truncated == null",
     "output.truncated != null && null == output.body",

@@ -1,0 +1,21 @@
+"""parse_json(): the value of a JSON text, in which each key is said once. Pure."""
+
+import json
+from typing import Any
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text; ValueError for what is no JSON, or says twice what a key is."""
+    try:
+        return json.loads(text, object_pairs_hook=refuse_doubled_keys)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, for `object_pairs_hook`. ValueError for one with the same key twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+    return found
