@@ -123,7 +123,7 @@ _BAD_CALL = lazy_compile(
     r"|model(?:'s)? (?:output|response|generation) (?:could not|cannot) be parsed|output_parse_failed",
     re.I,
 )
-_OF_HISTORY = lazy_compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?tool", re.I)
+_OF_HISTORY = lazy_compile(r"\bmessages?\s*[\[.]\s*\d|tool[_ ]call[_ ]ids?\b|role ['\"`]?tool", re.I)
 """Words of a refusal of the messages that were sent."""
 
 
