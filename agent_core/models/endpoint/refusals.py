@@ -168,7 +168,7 @@ _WHATEVER_STATUS = lazy_compile(r"request too large|context[ _-]?(?:length|size|
 _NUMBER = lazy_compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
 _FOR_REPLY = lazy_compile(
     r"(\d[\d,]{0,14}) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]{0,14}) >"
-    r"|and (\d[\d,]{0,14}) `max_new_tokens`",
+    r"|and (\d[\d,]{0,14}) `max_new_tokens`|\((\d[\d,]{0,14}) > \d[\d,]{0,14} - \d",
     re.I,
 )
 _FOR_QUESTION = lazy_compile(
@@ -209,8 +209,8 @@ def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any
     counted = counted or for_question or largest
     if window is None:
         return {"room": None, "counted": None}
-    room = max(1, window - (for_reply or 0))
-    if counted is not None and counted <= room:
+    room = window - (for_reply or 0)
+    if room <= 0 or (counted is not None and counted <= room):
         return None  # it is the reply that has no room
     return {"room": room, "counted": counted}
 
