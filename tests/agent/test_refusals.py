@@ -342,8 +342,8 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
     ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", 129024, None),
     ("Error code: 400 - {'message': 'Range of input length should be [1, 30720]'}", 30720, None),
     (
-        "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 4096 tokens "
-        "and your request has 3500 input tokens (1000 > 4096 - 3500).",
+        "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 4096 "
+        "tokens and your request has 3500 input tokens (1000 > 4096 - 3500).",
         3096,
         3500,
     ),
