@@ -124,6 +124,20 @@ async def test_it_is_told_in_the_json_protocol_too() -> None:
     assert "one JSON object" in requests[1].json()["messages"][-1]["content"]
 
 
+NO_TOOLS = [
+    "registry.ollama.ai/library/gemma2:2b does not support tools",
+    "No endpoints found that support tool use. To learn more about provider routing, visit our page.",
+    "`tool calling` is not supported with this model",
+    "deepseek-reasoner does not support Function Calling",
+    "tools param requires --jinja flag",
+]
+
+
+@pytest.mark.parametrize("message", NO_TOOLS)
+async def test_a_model_that_cannot_call_functions_is_told_with_the_protocol_for_it(message: str) -> None:
+    assert "protocol: json in the node's config" in str(await failed(error(message)))
+
+
 OF_THE_QUESTION = [
     "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern.",
     "messages.2.content.0.tool_use.input: Input should be a valid dictionary",

@@ -144,6 +144,18 @@ def is_bad_call(codes: str, message: str) -> bool:
     return any(find_reason(code) == MALFORMED for code in codes.split()) or _BAD_CALL.search(message) is not None
 
 
+_NO_TOOLS = lazy_compile(
+    r"(?:does|do)(?:n't| not) support (?:tools?|function)\b|no endpoints found that support tool use"
+    r"|(?:tools?|function)[ _-]?(?:call(?:s|ing)?|use)\W{0,3} (?:is |are )?not supported|tools param requires",
+    re.I,
+)
+
+
+def lacks_tools(message: str) -> bool:
+    """Return whether a model, or its server, cannot call functions."""
+    return _NO_TOOLS.search(message) is not None
+
+
 # ── a question that is too long ──────────────────────────────────────────────────────────────────
 
 _TOO_LONG = lazy_compile(
