@@ -70,6 +70,12 @@ REFUSED = {
         "After the (optional) system message(s), user and assistant roles should be alternating.",
         "turns",
     ),
+    "Mistral's end": (
+        400,
+        "Expected last role User or Tool (or Assistant with prefix True) but got assistant",
+        "turns",
+    ),
+    "a prefill": (400, "The conversation must end with a user message.", "turns"),
     "Qwen's template": (400, "System message must be at the beginning.", "turns"),
     "Gemma's template": (400, "System role not supported", "system"),
     "Gemma's, by llama.cpp": (500, "raise_exception('System role not supported') Error: Jinja Exception", "system"),
@@ -178,6 +184,10 @@ def test_turns_are_of_the_user_and_the_assistant_by_turns() -> None:
         ("assistant", "…"),
         ("user", "Answer.\n\nGo."),
     ]
+
+
+def test_a_conversation_that_ends_with_the_assistant_is_ended_by_the_user() -> None:
+    assert written("turns", messages=[ASKED, CONVERSATION[2]])[2:] == [{"role": "user", "content": "…"}]
 
 
 def test_fields_of_another_vendor_are_left_out() -> None:

@@ -58,8 +58,8 @@ def without_system(messages: list[Json]) -> list[Json]:
 
 
 def in_turns(messages: list[Json]) -> list[Json]:
-    """Return the messages in turns of the user and the assistant, from the user on: neighbours of one side are joined,
-    and where one of the two is missing it says `…`. Calls and their results stay where they are."""
+    """Return the messages in turns of the user and the assistant, from the user to the user: neighbours of one side are
+    joined, and where one of the two is missing it says `…`. Calls and their results stay where they are."""
     written: list[Json] = []
     for message in messages:
         before = written[-1] if written else None
@@ -73,6 +73,8 @@ def in_turns(messages: list[Json]) -> list[Json]:
             written[-1] = {**before, **message, "content": text}
             continue
         written.append(message)
+    if written and written[-1]["role"] == "assistant":
+        written.append({"role": "user", "content": SAID_NOTHING})
     return written
 
 
@@ -171,7 +173,8 @@ FORMS: Final[Mapping[str, Form]] = {
     "turns": Form(
         lazy_compile(
             r"roles? (?:must|should) (?:be )?alternat|should be alternating"
-            r"|role \W{0,4}user\W{1,6}after role \W{0,4}tool|system message must be (?:at the beginning|the first)",
+            r"|role \W{0,4}user\W{1,6}after role \W{0,4}tool|system message must be (?:at the beginning|the first)"
+            r"|expected last role user|must end with a user|last message must (?:be|have)\b.{0,20}\buser",
             re.I,
         ),
         in_turns,
