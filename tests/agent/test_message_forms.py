@@ -72,7 +72,7 @@ REFUSED = {
     ),
     "Mistral's end": (
         400,
-        "Expected last role User or Tool (or Assistant with prefix True) but got assistant",
+        "Expected last role User or Tool for serving but got assistant",
         "turns",
     ),
     "a prefill": (400, "The conversation must end with a user message.", "turns"),
@@ -140,6 +140,8 @@ def test_a_refused_form_is_known_by_its_words_and_given_up_once(status: int, tol
         (400, "This model's maximum context length is 4096 tokens."),
         (400, "Missing required parameter: 'messages[0].content'."),
         (400, "model must not be blank"),
+        (400, "'tools' must be empty for this model."),
+        (400, "This model does not support system fingerprints."),
         (400, "An assistant message with 'tool_calls' must be followed by tool messages."),
     ],
 )

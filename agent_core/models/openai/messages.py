@@ -160,7 +160,9 @@ FORMS: Final[Mapping[str, Form]] = {
         lazy_compile(
             r"(?:system|developer)\W{0,3} (?:role|message|prompt|instruction)s?\W{0,3} (?:is |are )?not "
             r"(?:be )?(?:supported|allowed|enabled)"
-            r"|(?:does|do)(?:n't| not) support (?:the )?\W{0,3}(?:system|developer)"
+            r"|(?:does|do)(?:n't| not) support (?:the )?\W{0,3}(?:system|developer)\W{0,3} "
+            r"(?:role|message|prompt|instruction)"
+            r"|\brole\b.{0,40}does not support \W{0,3}(?:system|developer)"
             r"|unsupported role\W{1,4}(?:system|developer)",
             re.I,
         ),
@@ -189,7 +191,7 @@ FORMS: Final[Mapping[str, Form]] = {
     ),
     "blank": Form(
         lazy_compile(
-            r"(?:must|should|can ?not) (?:not )?be empty|non-(?:empty|whitespace)|empty text parameter"
+            r"(?:must not|should not|may not|can ?not) be empty|non-(?:empty|whitespace)|empty text parameter"
             r"|(?:content|text|message)\b.{0,40}\bis empty|at least one content element",
             re.I,
         ),
