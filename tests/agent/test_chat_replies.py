@@ -162,9 +162,10 @@ REFUSING = {"refusal": "I cannot help with that."}
 async def test_a_refusal_of_the_model_is_a_content_filter_in_its_words(beside: dict[str, Any], streams: bool) -> None:
     more = {**REFUSING, **beside}
     pieces = [piece(refusal="I cannot "), piece(refusal="help with that.", **beside), piece(finish_reason="stop")]
-    error = await failed(events(*pieces) if streams else chat(more.pop("content", None), **more))
-    assert (error.kind, error.requests) == ("content_filter", 1)
-    assert str(error).endswith("the model refused to answer: I cannot help with that.")
+    reply = await answered(events(*pieces) if streams else chat(more.pop("content", None), **more))
+    assert (reply.finish_reason, reply.content, reply.calls) == ("content_filter", "", ())
+    assert reply.refusal == "the model refused to answer: I cannot help with that."
+    assert streams or (reply.input_tokens, reply.output_tokens) == (12, 3)
 
 
 @pytest.mark.parametrize("refusal", [None, "", " "])

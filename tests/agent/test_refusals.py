@@ -468,6 +468,16 @@ async def test_a_fallback_model_is_asked_when_a_cut_was_not_enough() -> None:
     assert (output.final_answer, len(server.requests)) == ("A.", 3)
 
 
+async def test_a_refusal_of_the_model_is_counted() -> None:
+    output, _, _ = await run([chat(None, refusal="No.")])
+    assert (output.finish_reason, output.usage["input_tokens"], output.usage["output_tokens"]) == (
+        "content_filter",
+        12,
+        3,
+    )
+    assert "the model refused to answer: No." in output.error["message"]
+
+
 @pytest.mark.sampled
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(

@@ -61,8 +61,9 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     content, calls = read_text(message.get("content")), _read_calls(message)
     if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {show_body(orjson.dumps(choices[0]))}", status)
-    if (refusal := read_text(message.get("refusal"))) and refusal.strip():
-        return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
+    refusal = (read_text(message.get("refusal")) or "").strip()
+    if refusal:
+        content, finish_reason, calls = "", FILTERED, ()
     usage = read_vendor_usage(reply.get("usage"))
     echo = _read_echo(message) if calls else None
     check_encodable([calls, echo])
@@ -78,6 +79,7 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         calls=calls,
         echo=echo,
         cached_tokens=usage.cached,
+        refusal=f"the model refused to answer: {refusal[:MAX_MESSAGE]}" if refusal else "",
         estimated=usage.doubtful,
         cache_write_tokens=usage.written,
         reasoning_tokens=usage.reasoning,
