@@ -59,7 +59,7 @@ CURRENT: Final[RuleVersions] = {
     "flow": 4,
     "plans": 3,
     "masking": 2,
-    "replies": 3,
+    "replies": 4,
     "usage": 2,
 }
 """The rules that a new run follows.
@@ -91,6 +91,7 @@ masking 1: a tool was called with the marks of masked secrets as values.
 replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
 known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.
 replies 2: what MiniMax M3 puts before each tag of a call hid the call that was left in a text, which was an answer.
+replies 3: so was a call as JSON below what the model says that it does, or whose first marker is not in the text.
 usage 1: tokens from a vendor's cache, to it, and of a model's thoughts were not counted apart.
 """
 EARLIEST: Final = cast(RuleVersions, dict.fromkeys(CURRENT, 1))

@@ -72,10 +72,10 @@ def _handle_no_reply(state: RunState, reply: ModelReply | Failed | Stop | Receiv
         case Failed():
             state.record_reply(reply)
             return _handle_failed_question(state, reply)
-        case ModelReply():
+        case ModelReply(refusal=why):
             state.record_reply(reply)
             state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error="content_filter")
-            return state.end("content_filter")
+            return state.end("content_filter", why)
 
 
 def _read(state: RunState, reply: ModelReply) -> Reading:

@@ -46,9 +46,9 @@ class Completion:
     `calls` are native function calls, {"name", "arguments"} each, the arguments as received text. Other keys of a
     call, and all of `echo`, go back to the vendor with the message in later questions. `finish_reason` is `stop`,
     `length`, `content_filter`, `malformed_call`, or a word that is read with care (finish_reasons.py); `refusal` says
-    why the vendor did not pass on its own model's call. `dropped` names the APIs whose own parts of the conversation,
-    an earlier reply's `echo`, were not sent, since this one does not understand them. `unread` is how many characters
-    of thoughts a reply has that has neither a text nor a call: maybe its answer, which is logged.
+    why the vendor did not pass on its own model's call, or the reply. `dropped` names the APIs whose own parts of the
+    conversation, an earlier reply's `echo`, were not sent, since this one does not understand them. `unread` is how
+    many characters of thoughts a reply has that has neither a text nor a call: maybe its answer, which is logged.
     """
 
     content: str

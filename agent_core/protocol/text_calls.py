@@ -7,7 +7,7 @@ Servers turn what a model writes after its chat template into calls. Where one d
 
 A marker is enough by itself. JSON, Python and a code fence are calls only where they name a tool that was offered, for
 an answer may well be JSON. A text with words around a call quotes it, and is an answer. One exception: where the model
-says what it does ("I look.") on the lines above a marked call of an offered tool, with which the text ends.
+says what it does ("I look.") on the lines above a call of an offered tool, marked or as JSON, with which the text ends.
 """
 
 import re
@@ -86,12 +86,15 @@ _OF_CALLS = lazy_compile(
 """What a model says of its own call, and of a call that it quotes."""
 _SENTENCE_END = (".", "!", "?", "…", "。", "！", "？")
 _LEAD = lazy_compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:)", re.IGNORECASE)
+_LEAD_OR_JSON = lazy_compile(r"\n[^\S\n]*+(?=<|\[TOOL|functools|\**action\**\s*+:|\[?\{)", re.IGNORECASE)
+_CLOSING = lazy_compile(r"\s*</(?:tool|function)_?calls?>\s*$", re.IGNORECASE)
+"""The marker at the end of a call whose first one a server took for a token, and left out."""
 
 
 def is_call(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
     """Return whether the whole text is a call, its think block taken off. `names` are those of the offered tools."""
     bare = _bare(text, rules)
-    return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names))
+    return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names, rules))
 
 
 def has_mark(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
@@ -115,6 +118,12 @@ def _bare(text: str, rules: int) -> str:
     if "<" in bare[-40:]:
         ending = _ENDING.search(bare, max(0, len(bare) - LONGEST_END))
         bare = bare[: ending.start()] if ending else bare
+    if (
+        rules > 3
+        and bare.startswith(("{", "["))
+        and (closing := _CLOSING.search(bare, max(0, len(bare) - LONGEST_END)))
+    ):
+        bare = bare[: closing.start()]
     return bare.strip()
 
 
@@ -131,13 +140,18 @@ def _is_whole_call(text: str, names: Collection[str]) -> bool:
     return any(is_form(text, names) for is_form in forms)
 
 
-def _ends_in_call(text: str, names: Collection[str]) -> bool:
+def _ends_in_call(text: str, names: Collection[str], rules: int) -> bool:
     """Return whether the model says what it does, and announces nothing, on the lines above a call of an offered
     tool."""
-    for _, lead in zip(range(MAX_LEADS), _LEAD.finditer(text), strict=False):
+    leads = _LEAD if rules < 4 else _LEAD_OR_JSON
+    for _, lead in zip(range(MAX_LEADS), leads.finditer(text), strict=False):
         above, below = text[: lead.start()].rstrip(), text[lead.end() :]
         is_lead = above.endswith(_SENTENCE_END) and _OF_ITSELF.search(above) and not _OF_CALLS.search(above)
-        if is_lead and _mentions(below, names) and (is_marked(below) or _is_react(below, names, alone=True)):
+        if not is_lead or not _mentions(below, names):
+            continue
+        if below.startswith(("{", "[{")) and _is_json_call(below, names):
+            return True
+        if is_marked(below) or _is_react(below, names, alone=True):
             return True
     return False
 

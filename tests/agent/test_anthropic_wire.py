@@ -399,15 +399,17 @@ def test_the_finish_reason_is_the_word_of_the_vendor(reason: str) -> None:
 def test_a_refusal_keeps_the_explanation(streams: bool) -> None:
     turn = Turn("I can", finish="content_filter")
     body = b"".join(STAND_IN.events(turn, 1)) if streams else STAND_IN.whole(turn, 1)
-    refusal = read(body, "text/event-stream" if streams else "application/json")[1]
-    assert (refusal.code, EXPLANATION in refusal.message) == ("content_filter", True)
+    reply = read(body, "text/event-stream" if streams else "application/json")[1]
+    assert (reply.finish_reason, EXPLANATION in reply.refusal) == ("refusal", True)
+    assert reply.input_tokens
 
 
 def test_a_refusal_without_an_explanation_names_its_category_or_is_a_word() -> None:
     details = {"type": "refusal", "category": "bio", "explanation": None}
-    assert "bio" in read_value(message(stop_reason="refusal", stop_details=details)).message
+    assert "bio" in read_value(message(stop_reason="refusal", stop_details=details)).refusal
     for nothing in (None, {}, "text", {"explanation": 1}):
-        assert read_value(message(stop_reason="refusal", stop_details=nothing)).finish_reason == "refusal"
+        reply = read_value(message(stop_reason="refusal", stop_details=nothing))
+        assert (reply.finish_reason, reply.refusal) == ("refusal", "")
 
 
 ODD: dict[str, tuple[Any, Json]] = {
@@ -963,9 +965,13 @@ async def test_a_question_that_is_too_long_says_by_how_much() -> None:
 
 async def test_a_refusal_by_the_model_ends_as_filtered() -> None:
     async with endpoint(*whole(Turn(finish="content_filter"))) as (model, _):
-        with pytest.raises(ModelError, match=EXPLANATION) as caught:
-            await model.complete(question())
-    assert caught.value.kind == "content_filter"
+        output = await run_agent(
+            {"model": "m1", "prompt": "Go.", "max_steps": 2, "allowed_tools": []},
+            registry=ToolRegistry([]),
+            model=model,
+        )
+    assert (output.finish_reason, EXPLANATION in output.error["message"]) == ("content_filter", True)
+    assert output.usage["input_tokens"]
 
 
 async def test_a_form_that_is_refused_once_is_not_tried_again() -> None:

@@ -56,6 +56,48 @@ def call(**more: Any) -> dict[str, Any]:
     return {"id": "c1", "type": "function", "function": {"name": "look", **more}}
 
 
+SAID = {"role": "assistant", "content": "I look."}
+SPLIT: dict[str, tuple[list[dict[str, Any]], int]] = {
+    "without numbers": ([{"message": SAID}, {"message": {"tool_calls": [call()]}}], 1),
+    "one call each": (
+        [{"message": {**SAID, "tool_calls": [call()]}}, {"message": {"content": None, "tool_calls": [call()]}}],
+        2,
+    ),
+    "one number": ([{"index": 0, "message": SAID}, {"index": 0, "message": {"tool_calls": [call(), call()]}}], 2),
+    "it says that it calls": (
+        [
+            {"index": 0, "message": SAID, "finish_reason": "tool_calls"},
+            {"index": 1, "message": {"tool_calls": [call()]}},
+        ],
+        1,
+    ),
+    "another reply": ([{"index": 0, "message": SAID}, {"index": 1, "message": {"tool_calls": [call()]}}], 0),
+    "nothing of a call": ([{"message": SAID}, {"message": {"tool_calls": {"id": "c"}}}, {"message": None}, {}], 0),
+}
+
+
+@pytest.mark.parametrize(("choices", "count"), SPLIT.values(), ids=SPLIT)
+async def test_calls_that_a_server_puts_into_choices_of_their_own_are_of_the_reply(
+    choices: list[dict[str, Any]], count: int
+) -> None:
+    completion = await answered(http(200, {"choices": choices}))
+    assert (completion.content, len(completion.calls)) == ("I look.", count)
+
+
+NAMES: dict[str, tuple[Any, str]] = {
+    "tokens of a template": (call(name="look<|channel|>commentary"), "look"),
+    "nothing but a token": (call(name="<|call|>"), "<|call|>"),
+    "null": (call(name=None), ""),
+    "no function": ({"id": "c1", "type": "custom", "custom": {"name": "look"}}, ""),
+    "beside the id": ({"id": "c1", "name": "look", "arguments": "{}"}, "look"),
+}
+
+
+@pytest.mark.parametrize(("sent", "name"), NAMES.values(), ids=NAMES)
+async def test_a_name_is_read_without_what_a_server_has_left_and_none_is_told(sent: Any, name: str) -> None:
+    assert [each["name"] for each in (await answered(chat(None, tool_calls=[sent]))).calls] == [name]
+
+
 ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "absent": ({}, "{}"),
     "null": ({"arguments": None}, "{}"),
@@ -120,9 +162,10 @@ REFUSING = {"refusal": "I cannot help with that."}
 async def test_a_refusal_of_the_model_is_a_content_filter_in_its_words(beside: dict[str, Any], streams: bool) -> None:
     more = {**REFUSING, **beside}
     pieces = [piece(refusal="I cannot "), piece(refusal="help with that.", **beside), piece(finish_reason="stop")]
-    error = await failed(events(*pieces) if streams else chat(more.pop("content", None), **more))
-    assert (error.kind, error.requests) == ("content_filter", 1)
-    assert str(error).endswith("the model refused to answer: I cannot help with that.")
+    reply = await answered(events(*pieces) if streams else chat(more.pop("content", None), **more))
+    assert (reply.finish_reason, reply.content, reply.calls) == ("content_filter", "", ())
+    assert reply.refusal == "the model refused to answer: I cannot help with that."
+    assert streams or (reply.input_tokens, reply.output_tokens) == (12, 3)
 
 
 @pytest.mark.parametrize("refusal", [None, "", " "])

@@ -146,6 +146,22 @@ def test_a_refused_format_gives_way_to_milder_ones_and_then_there_is_an_end(told
     assert types == ["json_schema", "json_object", None]
 
 
+OF_LLAMA_CPP = [
+    'response_format type must be one of "text" or "json_object", but got: json_schema',
+    'JSON schema conversion failed: Unrecognized schema: {"required":["q"]}',
+]
+
+
+@pytest.mark.parametrize("told", OF_LLAMA_CPP)
+def test_a_format_may_be_refused_as_a_fault_of_the_server(told: str) -> None:
+    refusal = Refusal(f"answered 500: {told}", 500)
+    capabilities = downgrade(EndpointCapabilities(), question(**AUTO), refusal)
+    assert capabilities is not None
+    assert capabilities.format == "json_object"
+    broken = Refusal("answered 500: The server had an error while processing your request", 500)
+    assert downgrade(EndpointCapabilities(), question(**AUTO), broken) is None
+
+
 NO_FORMAT_HELPS = {
     "gemini's wrong key": Refusal("API key not valid. Please pass a valid API key.", 400),
     "openai's window": Refusal("too many tokens", 400, code="context_length_exceeded"),

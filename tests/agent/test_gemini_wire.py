@@ -765,19 +765,6 @@ NO_REPLIES: dict[str, tuple[Any, str, str]] = {
         "content_filter",
         "answered: the question was blocked: OTHER: No.",
     ),
-    "the reply is blocked": (
-        reply(finish="PROHIBITED_CONTENT", finishMessage="It may be prohibited."),
-        "content_filter",
-        "answered: the reply was blocked: PROHIBITED_CONTENT: It may be prohibited.",
-    ),
-    "the reply is blocked by a rating": (
-        reply(
-            finish="SAFETY",
-            safetyRatings=[{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "LOW", "blocked": True}],
-        ),
-        "content_filter",
-        "answered: the reply was blocked: SAFETY: hate speech low",
-    ),
     "a signature is missing": (
         reply(finish="MISSING_THOUGHT_SIGNATURE"),
         "missing_thought_signature",
@@ -798,6 +785,25 @@ NO_REPLIES: dict[str, tuple[Any, str, str]] = {
 def test_why_there_is_no_reply_is_said(body: Any, code: str, message: str) -> None:
     said = refusal(read(body))
     assert (said.code, said.message, said.transient) == (code, message, False)
+
+
+BLOCKED: list[tuple[Any, str]] = [
+    ({"finish": "PROHIBITED_CONTENT", "finishMessage": "Not allowed."}, "PROHIBITED_CONTENT: Not allowed."),
+    (
+        {
+            "finish": "SAFETY",
+            "safetyRatings": [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "LOW", "blocked": True}],
+        },
+        "SAFETY: hate speech low",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "why"), BLOCKED)
+def test_a_blocked_reply_says_why_and_is_counted(more: Any, why: str) -> None:
+    said = completion(read(reply(**more)))
+    assert said.refusal == f"the reply was blocked: {why}"
+    assert said.input_tokens
 
 
 async def test_a_missing_signature_that_ends_a_reply_is_asked_for_again_without_own_parts() -> None:

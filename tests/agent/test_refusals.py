@@ -8,7 +8,14 @@ import pytest
 
 from agent_core import MemoryJournal, replay, run_agent, verify
 from agent_core.models import ModelError
-from agent_core.models.endpoint.refusals import find_wait, has_no_money, is_bad_call, is_filtered, read_overflow
+from agent_core.models.endpoint.refusals import (
+    find_wait,
+    has_no_money,
+    is_bad_call,
+    is_filtered,
+    is_passing,
+    read_overflow,
+)
 from support.asking import client, endpoint, failed, question
 from support.loopback import Reply, chat, events, http, piece, serving
 from utools import ToolRegistry, tool
@@ -67,6 +74,11 @@ BAD_CALLS: dict[str, dict[str, Any]] = {
         "message": "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]",
         "code": 500,
     },
+    "llama.cpp's format": {"message": "The model produced output that does not match the expected peg-native format"},
+    "Databricks": {"message": "Error: Model response did not respect the required format. Please consider retrying."},
+    "Ollama's XML": {"message": "XML syntax error on line 12: element <function> closed by </parameter>"},
+    "Harmony": {"message": 'unexpected tokens remaining in message header: Some("to=functions.look")'},
+    "Harmony's messages": {"message": "Expected 2 output messages (reasoning and final), but got 12."},
     "llama.cpp, later": {"message": "Failed to parse input at pos 52: <tool_call>{", "code": 500},
     "Ollama": {"message": "error parsing tool call: raw='{\"q\":', err=unexpected end of JSON input"},
     "OpenAI": {"message": "The model produced invalid content. Consider modifying your prompt.", "type": "model_error"},
@@ -112,6 +124,20 @@ async def test_it_is_told_in_the_json_protocol_too() -> None:
     assert "one JSON object" in requests[1].json()["messages"][-1]["content"]
 
 
+NO_TOOLS = [
+    "registry.ollama.ai/library/gemma2:2b does not support tools",
+    "No endpoints found that support tool use. To learn more about provider routing, visit our page.",
+    "`tool calling` is not supported with this model",
+    "deepseek-reasoner does not support Function Calling",
+    "tools param requires --jinja flag",
+]
+
+
+@pytest.mark.parametrize("message", NO_TOOLS)
+async def test_a_model_that_cannot_call_functions_is_told_with_the_protocol_for_it(message: str) -> None:
+    assert "protocol: json in the node's config" in str(await failed(error(message)))
+
+
 OF_THE_QUESTION = [
     "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern.",
     "messages.2.content.0.tool_use.input: Input should be a valid dictionary",
@@ -140,6 +166,7 @@ WAITS = {
     "Try again in 1h2m3s": 3723.0,
     "The limit resets in 3s": 3.0,
     "请在 5 秒后重试": 5.0,
+    "Request was throttled. Expected available in 5 seconds.": 5.0,
     "try again later": None,
     "Limit 5 m": None,
     "at most 3s are allowed": None,
@@ -197,6 +224,7 @@ NO_MONEY: dict[str, tuple[int, dict[str, Any]]] = {
         429,
         {"type": "rate_limit_error", "message": "No.", "details": {"error_code": "enforced_spend_limit_reached"}},
     ),
+    "xAI": (429, {"message": "Your team has either used all available credits or reached its monthly spending limit."}),
     "402": (402, {"message": "Pay."}),
     "Zhipu": (429, {"message": "您的账户已欠费，请充值后重试。", "code": "1113"}),
 }
@@ -216,10 +244,35 @@ def test_a_quota_that_names_a_wait_is_a_rate_limit() -> None:
     assert has_no_money(429, "insufficient_quota", message, names_wait=True)
 
 
-def test_a_filter_is_known_by_its_code_or_its_words() -> None:
-    assert is_filtered("data_inspection_failed", "x")
-    assert is_filtered("", "Content Exists Risk")
+FILTERED = [
+    ("data_inspection_failed", "x"),
+    ("SensitiveContentDetected", "x"),
+    ("content_blocked", "x"),
+    ("", "Content Exists Risk"),
+    ("api_error", "Output blocked by content filtering policy"),
+    ("1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您避免输入易产生敏感内容的提示语。"),
+    ("1026", "input new_sensitive"),
+    ("403", "Input was flagged"),
+    ("", "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"),
+]
+
+
+@pytest.mark.parametrize(("codes", "message"), FILTERED)
+def test_a_filter_is_known_by_its_code_or_its_words(codes: str, message: str) -> None:
+    assert is_filtered(codes, message)
+
+
+def test_another_refusal_is_of_no_filter() -> None:
     assert not is_filtered("invalid_request_error", "x")
+
+
+KINDS = ["server_error", "RateLimitError", "ThrottlingException", "too_many_requests", "InternalServerError", "timeout"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_that_may_pass_is_known_in_each_of_its_spellings(kind: str) -> None:
+    assert is_passing(f"x {kind}")
+    assert not is_passing("invalid_request_error BadRequestError 400")
 
 
 # ── a question that is too long ───────────────────────────────────────────────────────────────────
@@ -300,6 +353,30 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
         16385,
         17000,
     ),
+    ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", 129024, None),
+    ("Error code: 400 - {'message': 'Range of input length should be [1, 30720]'}", 30720, None),
+    (
+        "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is 4096 "
+        "tokens and your request has 3500 input tokens (1000 > 4096 - 3500).",
+        3096,
+        3500,
+    ),
+    ("Prompt exceeds max length", None, None),
+    ("Prompt tokens too long", None, None),
+    ("Invalid request: Input token length too long", None, None),
+    ("Total tokens of image and text exceed max message tokens.", None, None),
+    ("The request failed because the size of input text too large", None, None),
+    ("输入tokens超过模型最大长度限制", None, None),
+    (
+        "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 4937>= "
+        "n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input.",
+        4096,
+        4937,
+    ),
+    ("The number of tokens to keep from the initial prompt is greater than the context length.", None, None),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096, 5000),
+    ("The engine prompt length 5000 exceeds the max_model_len 4096. Please reduce prompt.", 4096, 5000),
+    ("Request body too large for gpt-4o model. Max size: 8000 tokens.", 8000, None),
 ]
 
 
@@ -316,7 +393,13 @@ def test_it_may_stand_in_fields() -> None:
     assert read_overflow(400, "exceed_context_size_error", "no", fields) == {"room": 4096, "counted": 5000}
 
 
+def test_what_is_too_large_for_a_proxy_is_too_long_by_an_unknown_number() -> None:
+    page = "<html><head><title>413 Request Entity Too Large</title></head></html>"
+    assert read_overflow(413, "", page, {}) == {"room": None, "counted": None}
+
+
 NOT_TOO_LONG = [
+    (200, "Too many tokens, please wait before trying again."),
     (400, "max_tokens is too large: 100000. This model supports at most 16384 completion tokens"),
     (429, "Rate limit reached for gpt-4o: Limit 30000, Used 29000, Requested 2000. Please try again in 2.2s"),
     (429, "Too many tokens, please wait before trying again."),
@@ -383,6 +466,16 @@ async def test_a_fallback_model_is_asked_when_a_cut_was_not_enough() -> None:
         output = await run_agent({**config, "messages_json": HISTORY}, registry=ToolRegistry([]), model=model)
         await model.close()
     assert (output.final_answer, len(server.requests)) == ("A.", 3)
+
+
+async def test_a_refusal_of_the_model_is_counted() -> None:
+    output, _, _ = await run([chat(None, refusal="No.")])
+    assert (output.finish_reason, output.usage["input_tokens"], output.usage["output_tokens"]) == (
+        "content_filter",
+        12,
+        3,
+    )
+    assert "the model refused to answer: No." in output.error["message"]
 
 
 @pytest.mark.sampled

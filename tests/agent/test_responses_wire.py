@@ -630,11 +630,13 @@ def test_what_is_no_reply_is_a_refusal_in_the_vendors_words(name: str) -> None:
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_refusal_of_the_model_is_a_content_filter_in_its_words(streams: bool) -> None:
+    used = {"input_tokens": 12, "output_tokens": 3}
     refused = {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot do that."}]}
     pieces = [delta("I cannot ", kind="refusal"), delta("do that.", kind="refusal"), item({"type": "message"}), end()]
-    refusal = refusal_of(read_events(*pieces)[1] if streams else read_whole(completed(said("x"), refused)))
-    assert refusal.code == "content_filter"
-    assert refusal.message.endswith("refused to answer: I cannot do that.")
+    reply = completion_of(read_events(*pieces)[1] if streams else read_whole(completed(said("x"), refused, usage=used)))
+    assert streams or (reply.input_tokens, reply.output_tokens) == (12, 3)
+    assert (reply.finish_reason, reply.content, reply.calls) == ("content_filter", "", ())
+    assert reply.refusal == "the model refused to answer: I cannot do that."
 
 
 IN_STREAM = [

@@ -420,6 +420,7 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
         "answered 404: no such route",
     ),
     "an error": (events(piece("a"), {"error": {"message": "overloaded"}}), "answered with an error: overloaded"),
+    "why Groq stopped": (events(piece("a"), {"choices": [], "x_groq": {"error": "no room"}}), "an error: no room"),
     "an error in a list": (events([{"error": {"message": "quota"}}]), "answered with an error: quota"),
     "an error beside choices": (events(piece("a") | {"error": "provider down"}), "provider down"),
     "an error after the finish": (events(piece("a", finish_reason="stop"), {"error": "late"}), "late"),

@@ -203,6 +203,34 @@ def test_call_of_minimax_in_a_text_is_known_by_the_newest_rules_alone() -> None:
     assert not is_call(f"MiniMax writes {MINIMAX}", NAMES)
 
 
+AS_JSON = '{"name":"get_weather","arguments":{"city":"Oslo"}}'
+NEWLY_KNOWN = {
+    "no first marker": f"{AS_JSON}\n</tool_call>",
+    "several without": f"[{AS_JSON}]</tool_calls>",
+    "below words": f"Let me look it up.\n{AS_JSON}",
+    "below more": f"It rains.\n\nI'll look it up.\n[{AS_JSON}]",
+}
+STILL_ANSWERS = [
+    f"A call looks like this.\n{AS_JSON}",
+    f"I write it as follows:\n{AS_JSON}",
+    f"Let me look it up.\n{AS_JSON}\nThat is how.",
+    'Let me put it so.\n{"name":"Oslo","arguments":{}}',
+    "Let me list them.\n[1, 2]",
+    '{"city":"Oslo"}</tool_call>',
+]
+
+
+@pytest.mark.parametrize("text", NEWLY_KNOWN.values(), ids=NEWLY_KNOWN)
+def test_a_call_as_json_is_known_below_words_and_without_its_first_marker_by_the_newest_rules(text: str) -> None:
+    assert is_call(text, NAMES)
+    assert not is_call(text, NAMES, 3)
+
+
+@pytest.mark.parametrize("text", STILL_ANSWERS)
+def test_what_quotes_a_call_or_is_none_stays_an_answer(text: str) -> None:
+    assert not is_call(text, NAMES)
+
+
 # ── a think block without its beginning ───────────────────────────────────────────────────────────
 
 THOUGHTS = {

@@ -56,8 +56,7 @@ def _read_message(reply: Any, status: int) -> Completion | Refusal:
     if not isinstance(reply, dict) or not isinstance(reply.get("content", ...), list | str | None):
         return Refusal(f"answered with no message: {show_body(orjson.dumps(reply))}", status)
     content, reason = reply["content"], _read_stop_reason(reply)
-    if find_reason(reason) == FILTERED and (why := _explain_refusal(reply.get("stop_details"))):
-        return Refusal(f"answered: the model refused to answer: {why}", status, FILTERED)
+    why = _explain_refusal(reply.get("stop_details")) if find_reason(reason) == FILTERED else ""
     calls = [block for block in _blocks(content) if block.get("type") == "tool_use"]
     if len(calls) > MAX_CALLS:
         return Refusal(f"answered with {len(calls)} calls, and at most {MAX_CALLS} are read", status)
@@ -71,6 +70,7 @@ def _read_message(reply: Any, status: int) -> Completion | Refusal:
         finish_reason=reason,
         calls=tuple(map(_read_call, calls)),
         echo=echo,
+        refusal=f"the model refused to answer: {why}" if why else "",
     )
 
 

@@ -22,7 +22,7 @@ from agent_core.models.endpoint.capabilities import (
     merge_streaming,
     without_change,
 )
-from agent_core.models.endpoint.refusals import BAD_SAMPLE, is_bad_call
+from agent_core.models.endpoint.refusals import BAD_SAMPLE, is_bad_call, lacks_tools
 from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.endpoint.wire import Wire
 from agent_core.models.finish_reasons import MALFORMED
@@ -293,6 +293,8 @@ class EndpointClient:
         text = self._clean(f"{self._host} {refusal.message}")
         if refusal.overflow:
             text += "; max_input_tokens in the node's config keeps its questions shorter"
+        if lacks_tools(refusal.message):
+            text += "; protocol: json in the node's config asks for calls in plain text"
         if refusal.status in UNAUTHORIZED and self._keyless:
             text += f"; no key was sent, since {self._keyless}"
         if refusal.code == NOT_LISTENING and self._vendor and self._vendor.start:

@@ -17,7 +17,7 @@ _AMOUNT = lazy_compile(
     re.I,
 )
 _WAIT = lazy_compile(
-    r"(?:(?:try|available) again|retry(?:[-_ ]?after)?|retrying|wait|resets?|后重试|请)"
+    r"(?:(?:try|available) again|available(?= in )|retry(?:[-_ ]?after)?|retrying|wait|resets?|后重试|请)"
     r"(?:[\s:=`\"']|in|after|at least|for|about|another|~|在|等待)*"
     rf"(?P<time>(?:{_AMOUNT.pattern}[\s,]*(?:and\s+)?)+|\d{{1,12}}(?:\.\d{{1,12}})?(?=[\s.,;)\"']*$))",
     re.I,
@@ -57,16 +57,20 @@ def _unit_of(unit: str) -> str:
 
 _PASSING: Final = frozenset(
     (
-        *("server_error", "internal_server_error", "api_error", "service_unavailable", "slow_down"),
-        *("rate_limit_exceeded", "rate_limit_error", "timeout_error", "vector_store_timeout"),
-        *("overloaded", "overloaded_error", "engine_overloaded_error", "server_is_overloaded"),
+        *("server", "internalserver", "internal", "api", "serviceunavailable", "unavailable", "upstream", "slowdown"),
+        *("ratelimit", "ratelimitexceeded", "toomanyrequests", "throttling", "resourceexhausted", "timeout"),
+        *("vectorstoretimeout", "overloaded", "engineoverloaded", "serverisoverloaded", "modelstreamerror"),
     )
 )
+_KIND_END: Final = lazy_compile(r"(?:_?error|exception)$", re.I)
 
 
 def is_passing(kinds: str) -> bool:
-    """Return whether the kinds of an error say so, where no status does: in a stream, or in a 200."""
-    return not _PASSING.isdisjoint(kinds.lower().split())
+    """Return whether the kinds of an error say so, where no status does: in a stream, or in a 200.
+
+    One kind has many spellings: `rate_limit_error`, `RateLimitError`, `ThrottlingException`.
+    """
+    return any(_KIND_END.sub("", kind).replace("_", "").lower() in _PASSING for kind in kinds.split())
 
 
 # ── what asking again does not change ────────────────────────────────────────────────────────────
@@ -78,7 +82,7 @@ _NO_MONEY_CODES = lazy_compile(
 )
 _NO_MONEY = lazy_compile(
     r"insufficient[ _](?:account )?(?:quota|balance|credits?|funds)|credit balance|billing hard limit"
-    r"|out of credits|payment required|no credits|余额不足|欠费|充值",
+    r"|out of credits|used all available credits|monthly spending limit|payment required|no credits|余额不足|欠费|充值",
     re.I,
 )
 _QUOTA = lazy_compile(r"exceeded your current quota", re.I)
@@ -86,11 +90,14 @@ _QUOTA = lazy_compile(r"exceeded your current quota", re.I)
 PAYMENT_REQUIRED = 402
 _FILTER_CODES = lazy_compile(
     r"content_?(?:filter|policy|moderation)|data_?inspection|responsible_?ai|prohibited_content"
-    r"|sensitive_(?:content|words)|(?:bio|cyber)_policy|policy_violation",
+    r"|sensitive_?(?:content|words)|(?:bio|cyber)_policy|policy_violation|content_?blocked|guardrail",
     re.I,
 )
 _FILTER = lazy_compile(
-    r"content exists risk|may contain inappropriate content|content management policy|violating our usage polic", re.I
+    r"content exists risk|may contain (?:inappropriate content|sensitive information)|content management policy"
+    r"|violat(?:ing our usage polic|es usage guidelines)|blocked by content filter|input was flagged|new_sensitive"
+    r"|prompt(?: was)? blocked: |不安全或敏感内容",
+    re.I,
 )
 
 
@@ -120,10 +127,13 @@ _BAD_CALL = lazy_compile(
     rf"|malformed[ _](?:{_CALL})|(?:{_CALL}) (?:could not|cannot|can't) be parsed"
     r"|model (?:has )?(?:produced|generated|returned) (?:an? )?(?:invalid|malformed|unpars\w+) "
     rf"(?:content|sequence|output|json|arguments|{_CALL})"
-    r"|model(?:'s)? (?:output|response|generation) (?:could not|cannot) be parsed|output_parse_failed",
+    r"|model(?:'s)? (?:output|response|generation) (?:could not|cannot) be parsed|output_parse_failed"
+    r"|model response did not respect the required format|model (?:has )?produced output that does not match"
+    r"|XML syntax error on line \d+: |unexpected tokens remaining in message header"
+    r"|expected 2 output messages \(reasoning and final\)",
     re.I,
 )
-_OF_HISTORY = lazy_compile(r"\bmessages?\s*[\[.]\s*\d|tool_call_id|role ['\"`]?tool", re.I)
+_OF_HISTORY = lazy_compile(r"\bmessages?\s*[\[.]\s*\d|tool[_ ]call[_ ]ids?\b|role ['\"`]?tool", re.I)
 """Words of a refusal of the messages that were sent."""
 
 
@@ -134,30 +144,43 @@ def is_bad_call(codes: str, message: str) -> bool:
     return any(find_reason(code) == MALFORMED for code in codes.split()) or _BAD_CALL.search(message) is not None
 
 
+_NO_TOOLS = lazy_compile(
+    r"(?:does|do)(?:n't| not) support (?:tools?|function)\b|no endpoints found that support tool use"
+    r"|(?:tools?|function)[ _-]?(?:call(?:s|ing)?|use)\W{0,3} (?:is |are )?not supported|tools param requires",
+    re.I,
+)
+
+
+def lacks_tools(message: str) -> bool:
+    """Return whether a model, or its server, cannot call functions."""
+    return _NO_TOOLS.search(message) is not None
+
+
 # ── a question that is too long ──────────────────────────────────────────────────────────────────
 
 _TOO_LONG = lazy_compile(
     r"context_length_exceeded|exceed_context_size|context[ _-]?(?:length|size|window|limit)"
     r"|maximum (?:prompt|context|input)"
     r"|(?:prompt|input|request|messages?|inputs?)\W+(?:is |are )?too (?:long|large)"
-    r"|too large for (?:the )?model"
+    r"|too large for (?:the |[\w./-]{1,60} )?model|prompt length|maximum model length|max_model_len|max message tokens"
+    r"|(?:prompt|input) tokens? (?:length )?too long|prompt exceeds|input text too large"
     r"|request too large|too many (?:input )?tokens|input (?:token count|length)|prompt token count|prompt contains \d"
     r"|number of input tokens|tokens in request|model token limit|`inputs`"
     r"|reduce the length of the (?:messages|prompt)"
-    r"|prompt 超长|输入.{0,8}(?:超长|过长)|longer than the model",
+    r"|prompt 超长|输入.{0,8}(?:超长|过长)|输入.{0,8}超过.{0,8}长度|longer than the model",
     re.I,
 )
 _SAYS_SO = lazy_compile(
-    r"exceed|too (?:long|large|many)|maximum|longer than|larger than|must (?:have|be) (?:less|<=)|<="
+    r"exceed|too (?:long|large|many)|maximum|longer than|larger than|greater than|must (?:have|be) (?:less|<=)|<="
     r"|limit|range of input"
-    r"|less than|reduce the length|超长|过长|overflow|more than",
+    r"|less than|reduce the length|超长|过长|超过|overflow|more than",
     re.I,
 )
 _WHATEVER_STATUS = lazy_compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
 _NUMBER = lazy_compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
 _FOR_REPLY = lazy_compile(
     r"(\d[\d,]{0,14}) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]{0,14}) >"
-    r"|and (\d[\d,]{0,14}) `max_new_tokens`",
+    r"|and (\d[\d,]{0,14}) `max_new_tokens`|\((\d[\d,]{0,14}) > \d[\d,]{0,14} - \d",
     re.I,
 )
 _FOR_QUESTION = lazy_compile(
@@ -168,12 +191,14 @@ _FOR_QUESTION = lazy_compile(
 _SENT = lazy_compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})", re.I)
 _WINDOW = lazy_compile(
     r"\+ [\d,]{1,15} > (\d[\d,]{0,14})|> (\d[\d,]{0,14}) maximum|<= ?(\d[\d,]{0,14})"
-    r"|(?:context (?:length|size|window)|prompt length|token limit|tokens limit|limit|cannot exceed)"
-    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+)",
+    r"|(?:context (?:length|size|window)|maximum prompt length|token limit|tokens limit|limit|cannot exceed)"
+    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+)|max_model_len (\d[\d,]{0,14})"
+    r"|n_ctx: (\d[\d,]{0,14})|model length of (\d[\d,]{0,14})|max size: (\d[\d,]{0,14}) tokens",
     re.I,
 )
-_MINIMAX = "(2013)"
-"""An error's code in the midst of its text."""
+_CODES = lazy_compile(r"<\d{3}>|\(2013\)|\bcode:? \d{3}\b", re.I)
+"""Codes of an error in the midst of its text: DashScope's, MiniMax's, those of the SDKs behind a gateway."""
+TOO_LARGE, PLEASE_WAIT = 413, "please wait"
 _LEAST = 64
 """Smaller numbers in such a message are no windows."""
 
@@ -185,8 +210,8 @@ def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any
     """
     is_code = "context_length_exceeded" in codes or "exceed_context_size" in codes
     if not is_code and not _is_too_long(status, message):
-        return None
-    message = message.replace(_MINIMAX, "")
+        return {"room": None, "counted": None} if status == TOO_LARGE else None
+    message = _CODES.sub("", message)
     window, counted = _read_int(error, "n_ctx"), _read_int(error, "n_prompt_tokens")
     for_reply = _first(_FOR_REPLY, message)
     for_question = _first(_FOR_QUESTION, message) or _first(_SENT, message)
@@ -196,15 +221,18 @@ def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any
     counted = counted or for_question or largest
     if window is None:
         return {"room": None, "counted": None}
-    room = max(1, window - (for_reply or 0))
-    if counted is not None and counted <= room:
+    room = window - (for_reply or 0)
+    if room <= 0 or (counted is not None and counted <= room):
         return None  # it is the reply that has no room
     return {"room": room, "counted": counted}
 
 
 def _is_too_long(status: int, message: str) -> bool:
-    """Return whether a message says so. Bedrock's "too many tokens, please wait" is a rate limit, as 429 says."""
-    if status not in (200, 400, 413, 422) and not _WHATEVER_STATUS.search(message):
+    """Return whether a message says so. Bedrock's "too many tokens, please wait" is a rate limit, as 429 says where the
+    answer is no stream."""
+    if status not in (200, 400, TOO_LARGE, 422) and not _WHATEVER_STATUS.search(message):
+        return False
+    if PLEASE_WAIT in message.lower():
         return False
     return _TOO_LONG.search(message) is not None and _SAYS_SO.search(message) is not None
 

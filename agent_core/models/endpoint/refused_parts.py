@@ -41,7 +41,8 @@ def find_unsupported_options(
 # ── the response format ──────────────────────────────────────────────────────────────────────────
 
 LOWER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
-REFUSED_FORMAT = (400, 404, 422, 501)
+REFUSED_FORMAT, INTERNAL = (400, 404, 422, 501), 500
+"""Statuses of a refusal of the format; llama.cpp's servers answer 500, in words that speak of it."""
 NO_FORMAT_HELPS = ("content_filter", "context_length_exceeded", "model_not_found", "invalid_api_key")
 OTHER_FAULT = lazy_compile(
     r"context (length|window)|too long|input length|token count|api key|credit balance|quota", re.IGNORECASE
@@ -66,9 +67,10 @@ def lower_format(
     lower = LOWER_FORMAT.get(choose_format(question.options, capabilities))
     if not lower or question.options.get("response_format") != "auto" or _is_other_fault(refusal):
         return None
-    if refusal.status not in REFUSED_FORMAT:
+    is_of_format = is_format_refusal(refusal)
+    if refusal.status not in REFUSED_FORMAT and not (refusal.status == INTERNAL and is_of_format):
         return None
-    return replace(capabilities, format=lower if is_format_refusal(refusal) else "text")
+    return replace(capabilities, format=lower if is_of_format else "text")
 
 
 def is_format_refusal(refusal: Refusal) -> bool:

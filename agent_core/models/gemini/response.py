@@ -69,8 +69,6 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     meaning, explanation = find_reason(reason), _explain_end(candidate)
     if reason.lower() == NO_SIGNATURE:
         return Refusal(f"answered: {reason}{explanation}", status, NO_SIGNATURE)
-    if meaning == FILTERED and explanation:
-        return Refusal(f"answered: the reply was blocked: {reason}{explanation}", status, FILTERED)
     given = [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), dict)]
     if len(given) > MAX_CALLS:
         return Refusal(f"answered with {len(given)} calls, and at most {MAX_CALLS} are read", status)
@@ -87,10 +85,21 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         calls=calls,
         echo=echo,
         cached_tokens=counted.cached,
-        refusal=fault or (explanation.removeprefix(": ") if meaning == MALFORMED else ""),
+        refusal=fault or _explain_refusal(reason, explanation),
         estimated=counted.doubtful,
         reasoning_tokens=reasoning,
     )
+
+
+def _explain_refusal(reason: str, explanation: str) -> str:
+    """Return why the vendor did not pass on a reply, or its call; empty where it did, or does not say."""
+    match find_reason(reason):
+        case "malformed_call":
+            return explanation.removeprefix(": ")
+        case "content_filter" if explanation:
+            return f"the reply was blocked: {reason}{explanation}"
+        case _:
+            return ""
 
 
 def _read_parts(candidate: Json) -> list[Json]:

@@ -12,6 +12,7 @@ from agent_core.models.endpoint.refused_parts import downgrade_streaming, is_for
 from agent_core.models.endpoint.request_head import RequestHead
 from agent_core.models.openai.head import write_head
 from agent_core.models.openai.joined import JoinedCompletion
+from agent_core.models.openai.messages import CALLS, find_refused_form, write_messages
 from agent_core.models.openai.request import (
     downgrade,
     request_body,
@@ -37,7 +38,9 @@ class ChatWire:
     def write(
         self, model: str, question: Question, capabilities: EndpointCapabilities, streaming: Streaming
     ) -> Written:
-        messages, dropped = join_messages(question.messages)
+        left_out = capabilities.left_out
+        written = write_messages(question.messages, left_out) if left_out else question.messages
+        messages, dropped = join_messages(written)
         body = request_body(model, messages, question.options, capabilities)
         return Written(with_stream(body, streaming), dropped)
 
@@ -54,6 +57,9 @@ class ChatWire:
             return Adapted(replace(capabilities, only_streams=True, allows_thinking=True), "with usage")
         if lower_streaming := downgrade_streaming(streaming, refusal):
             return Adapted(capabilities, lower_streaming)
+        if form := find_refused_form(question.messages, capabilities.left_out, refusal):
+            less = replace(capabilities, left_out=capabilities.left_out | {form})
+            return Adapted(less, streaming, lasting=form != CALLS)
         if lower := downgrade(capabilities, question, refusal):
             lasting = lower.format == capabilities.format or is_format_refusal(refusal)
             return Adapted(lower, streaming, lasting)

@@ -27,6 +27,8 @@ THOUGHT_KEYS = ("reasoning_content", "reasoning")
 """Keys of a message with what a model thinks, which is no answer."""
 TEXT_PARTS = (None, "text", "output_text")
 """Types of the parts of a content that are text of the reply; some gateways leave the type out."""
+TOKEN = "<|"
+"""How the tokens of chat templates begin, and nothing in a name."""
 CALLING = ("tool_calls", "function_call")
 """Reasons of a reply that is done, as its calls show by themselves."""
 
@@ -51,14 +53,17 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
     finish_reason = _read_finish_reason(choice)
     stopped = find_reason(finish_reason) in (FILTERED, MALFORMED)
     absent: dict[str, Any] = {"content": None if stopped else ()}
-    message = found if isinstance(found := choice.get("message"), dict) else absent
+    message: Mapping[str, Any] = found if isinstance(found := choice.get("message"), dict) else absent
+    if len(choices) > 1:
+        message = _join_split_message(message, choice, choices[1:])
     if isinstance(tool_calls := message.get("tool_calls"), list) and len(tool_calls) > MAX_CALLS:
         return Refusal(f"answered with {len(tool_calls)} calls, and at most {MAX_CALLS} are read", status)
     content, calls = read_text(message.get("content")), _read_calls(message)
     if content is None or calls is None:
         return Refusal(f"answered with a choice that holds no message: {show_body(orjson.dumps(choices[0]))}", status)
-    if (refusal := read_text(message.get("refusal"))) and refusal.strip():
-        return Refusal(f"answered: the model refused to answer: {refusal[:MAX_MESSAGE]}", status, "content_filter")
+    refusal = (read_text(message.get("refusal")) or "").strip()
+    if refusal:
+        content, finish_reason, calls = "", FILTERED, ()
     usage = read_vendor_usage(reply.get("usage"))
     echo = _read_echo(message) if calls else None
     check_encodable([calls, echo])
@@ -74,11 +79,27 @@ def _read_completion(reply: Any, status: int) -> Completion | Refusal:
         calls=calls,
         echo=echo,
         cached_tokens=usage.cached,
+        refusal=f"the model refused to answer: {refusal[:MAX_MESSAGE]}" if refusal else "",
         estimated=usage.doubtful,
         cache_write_tokens=usage.written,
         reasoning_tokens=usage.reasoning,
         unread=unread,
     )
+
+
+def _join_split_message(message: Mapping[str, Any], choice: Mapping[str, Any], others: list[Any]) -> Mapping[str, Any]:
+    """Return the message with the calls of other choices, where these are no other replies: GitHub Copilot puts the
+    text of Claude's reply into one choice, and each call into one more, without numbers."""
+    own = message.get("tool_calls") or []
+    is_without_calls = choice.get("finish_reason") in CALLING and not own
+    parts = [each for each in others if isinstance(each, dict) and isinstance(each.get("message"), dict)]
+    lists = [
+        each["message"].get("tool_calls")
+        for each in parts
+        if is_without_calls or each.get("index") in (None, choice.get("index"))
+    ]
+    calls = [call for each in (own, *lists) if isinstance(each, list) for call in each]
+    return {**message, "tool_calls": calls} if len(calls) > len(own) else message
 
 
 def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
@@ -93,14 +114,20 @@ def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None
     if tool_calls and not isinstance(tool_calls, list):
         return None
     for call in tool_calls or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        if not isinstance(call, dict):
             return None
+        function = found if isinstance(found := call.get("function"), dict) else call
         arguments = {} if function.get("arguments") is None else function["arguments"]
         text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         more = {name: value for name, value in call.items() if name not in OWN_CALL_KEYS}
-        calls.append({"name": function["name"], "arguments": text, **more})
+        calls.append({"name": _read_name(function.get("name")), "arguments": text, **more})
     return tuple(calls)
+
+
+def _read_name(name: Any) -> str:
+    """Return a function's name, without the tokens of a chat template that a server has left behind it; empty where a
+    call has none, which its model is told."""
+    return name.partition(TOKEN)[0] or name if isinstance(name, str) else ""
 
 
 def _read_echo(message: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -132,10 +159,14 @@ def _read_finish_reason(choice: Mapping[str, Any]) -> str:
 
 
 def find_error(reply: Any) -> Any:
-    """Return the error in a reply, or that of its first choice, as OpenRouter reports one that comes after the head."""
+    """Return the error in a reply, or that of its first choice, as OpenRouter reports one that comes after the head, or
+    why Groq has stopped a stream."""
     if error := find_named_error(reply, "choices"):
         return error
-    return _find_choice_error(reply.get("choices")) if isinstance(reply, dict) else None
+    if not isinstance(reply, dict):
+        return None
+    of_groq = reply.get("x_groq")
+    return (of_groq.get("error") if isinstance(of_groq, dict) else None) or _find_choice_error(reply.get("choices"))
 
 
 def is_first_choice(choice: Any) -> bool:

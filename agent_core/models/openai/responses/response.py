@@ -61,7 +61,8 @@ def _read_response(reply: Any, status: int) -> Completion | Refusal:
             return Refusal(f"answered with no response: {show_body(orjson.dumps(reply))}", status)
         output = []
     if words := _read_refusal_of_model(output):
-        return Refusal(f"answered: the model refused to answer: {words[:MAX_MESSAGE]}", status, FILTERED)
+        refused = Completion("", FILTERED, refusal=f"the model refused to answer: {words[:MAX_MESSAGE]}")
+        return _count(refused, fields.get("usage"))
     found = find_calls(output)
     if len(found) > MAX_CALLS:
         return Refusal(f"answered with {len(found)} calls, and at most {MAX_CALLS} are read", status)
