@@ -120,16 +120,16 @@ def test_request_that_is_not_answered_says_so_and_what_to_do(tab: Tab) -> None:
 
 
 def test_page_that_loads_or_cannot_start_says_so(tab: Tab) -> None:
-    shown = (
-        "(element) => (document.getAnimations().forEach((each) => each.finish()), getComputedStyle(element).opacity)"
-    )
+    """With little motion, too; one element may take the place of another meanwhile."""
+    from playwright.sync_api import expect
+
     tab.page.route("**/app.js", lambda route: route.abort())
     unstarted = tab.open("tools").locator("p", has_text="The script of this page has not run")
-    assert unstarted.evaluate(shown) == "1"
+    expect(unstarted).to_have_css("opacity", "1")
     tab.page.unroute("**/app.js")
     tab.page.route("**/tools", lambda route: None if "/ui/" not in route.request.url else route.continue_())
-    assert tab.open("tools").get_by_text("Loading…").evaluate(shown) == "1", "with little motion, too"
-    assert unstarted.count() == 0
+    expect(tab.open("tools").get_by_text("Loading…")).to_have_css("opacity", "1")
+    expect(unstarted).to_have_count(0)
     tab.errors.clear()  # of the script that was not loaded
 
 

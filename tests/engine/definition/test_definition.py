@@ -253,7 +253,8 @@ TEXTS = {
     "a list": ("w.yaml", "- a", "w.yaml: a definition is an object with id and nodes"),
     "a key twice": ("w.yaml", "id: w\nid: v", "w.yaml:2:1: not valid YAML: the key 'id' occurs twice"),
     "a key twice in JSON": ("w.json", '{"id": "w", "id": "v"}', "w.json: not valid JSON: the key 'id' occurs twice"),
-    "a key that is no text": ("w.yaml", "id: w\n1: x", "w.yaml: a value is not JSON: it has a key of type int"),
+    "a key that is no text": ("w.yaml", "id: w\n? [a]\n: x", "w.yaml:2:3: not valid YAML: found unhashable key"),
+    "a key as it is written": ("w.yaml", "id: w\n010: x\nnodes: []", "w.yaml:2: 010: unknown key"),
     "half an emoji": ("w.json", '{"id": "\\ud83d"}', "w.json: a value is not JSON: /id holds a lone surrogate"),
     "no number": ("w.json", '{"id": NaN}', "w.json: a value is not JSON: /id is not a finite number"),
     "an endless alias": ("w.yaml", "id: w\nnodes: &a [*a]", "w.yaml: its aliases stand for more than 100000 values"),
@@ -262,7 +263,7 @@ TEXTS = {
     "two documents": ("w.yaml", "id: w\n---\nid: v", "w.yaml:2:1: not valid YAML:"),
     "a Python object": ("w.yaml", "id: !!python/object:os.system x", "w.yaml:1:5: not valid YAML:"),
     "nested without end": ("w.yaml", "[" * 5000, "w.yaml: nested too deeply"),
-    "nested without end in JSON": ("w.json", "[" * 100_000, "w.json: nested too deeply"),
+    "nested without end in JSON": ("w.json", "[" * 100_000, "w.json: not valid JSON: it is nested too deeply"),
 }
 
 
