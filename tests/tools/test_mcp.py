@@ -563,7 +563,7 @@ async def test_a_call_that_waits_for_its_server_in_vain_was_not_sent(start: Star
     under_way = asyncio.create_task(called(registry, "hang", text="and tell of a change"))
     if busy:
         await unanswered(tmp_path)
-    waiting = [registry.execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=1)) for _ in range(3)]
+    waiting = [registry.execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=2)) for _ in range(3)]
     for result in await asyncio.gather(*waiting):
         assert "was not ready in the time of this call, which has not been sent" in str(result.error)
         assert result.metadata == {"transient": True}
