@@ -53,7 +53,6 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
         grant = LinkGrant(*place, expires, caller.name, caller.tenant.name, body.person or "")
         return write_json(links.write(grant), 201)
 
-    @router.head("/decide/{token}", include_in_schema=False, dependencies=[access.anybody])
     @router.get("/decide/{token}", response_model=LinkedCall, responses=responses(404, 409, 410), **anybody)
     async def show_link(
         token: Token, accept: Annotated[str, Header()] = "", accept_language: Annotated[str, Header()] = ""

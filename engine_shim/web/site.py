@@ -42,7 +42,7 @@ HEADERS: Final = {
 
 
 PAGE_METHODS: Final = ["GET", "HEAD"]
-"""Monitors, previews and scanners of links ask by HEAD."""
+"""Monitors ask by HEAD."""
 MOST_RUNS: Final = 200
 """How many runs one connection may follow."""
 MOST_PLACES: Final = 1000
