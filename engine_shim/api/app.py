@@ -4,20 +4,21 @@ from collections.abc import Collection
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Match
+from starlette.types import Scope
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
 from engine_shim.api.decision_links import WritePage, decision_routes
 from engine_shim.api.drafts import draft_routes
-from engine_shim.api.guard import LOOPBACK, Guard
+from engine_shim.api.guard import LOOPBACK, protect
 from engine_shim.api.ledger import ledger_routes
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
@@ -35,8 +36,6 @@ from engine_shim.service.service import Service
 NO_ROUTE: Final = "there is nothing at this path; /openapi.json lists every path"
 NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-READ_BY_PAGES: Final = ("Location", "Retry-After", "X-Run-Id", "Journal-Position")
-"""Headers of answers that the pages of other origins may read."""
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
@@ -72,17 +71,10 @@ def create_app(
         lifespan=lambda _: service.running(),
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.router.routes += create_router(service, write_page=write_page).routes
-    if origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(origins),
-            allow_methods=["*"],
-            allow_headers=["*"],
-            expose_headers=READ_BY_PAGES,
-        )
-    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    protect(app, hosts, origins)
     app.add_exception_handler(HTTPException, _answer_problem)
     app.add_exception_handler(Exception, _answer_problem)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
@@ -94,6 +86,7 @@ def _system_routes(access: Access) -> APIRouter:
     service, about, admin = access.service, version("agent-core"), access.needs("admin")
     anyone = access.needs(None)
 
+    @router.head("/health", include_in_schema=False, dependencies=[access.anybody])
     @router.get("/health", response_model=Health, responses=responses(), dependencies=[access.anybody])
     async def show_health() -> Response:
         """Return whether the server serves; it asks for no token."""
@@ -125,8 +118,10 @@ def _system_routes(access: Access) -> APIRouter:
 async def _answer_problem(request: Request, error: Exception) -> Response:
     """Return the answer to what no route of ours has handled."""
     refusal = refusal_of(error)
+    if refusal.status == 404 and (answer := _redirect_slash(request.scope)):
+        return answer
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))  # below a program that mounts the app
-    allowed = ", ".join(_allowed_methods(request)) if refusal.status == 405 else ""
+    allowed = ", ".join(_allowed_methods(request.scope)) if refusal.status == 405 else ""
     if allowed:
         refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json lists every path")
     elif refusal.status == 404:
@@ -137,9 +132,19 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
     return answer
 
 
-def _allowed_methods(request: Request) -> list[str]:
+def _redirect_slash(scope: Scope) -> Response | None:
+    """Return the answer to a path with a slash too many at its end. It is relative, as a proxy may speak TLS, and have
+    this server below another path."""
+    path, _, rest = scope["path"].rpartition("/")
+    name, query = quote(path.rpartition("/")[2], safe=""), scope["query_string"].decode("latin-1")
+    if rest or not name or not _allowed_methods({**scope, "path": path}):
+        return None
+    return RedirectResponse(f"../{name}{query and '?'}{query}", 307)
+
+
+def _allowed_methods(scope: Scope) -> list[str]:
     """Return the methods of all routes at the path of a request."""
-    routes, scope = request.app.router.routes, request.scope
+    routes = scope["app"].router.routes
     asked = {method: {**scope, "method": method} for method in METHODS}
     return [method for method in METHODS if any(each.matches(asked[method])[0] is Match.FULL for each in routes)]
 

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine_shim.api.answers import MANNERS
@@ -25,6 +27,24 @@ BY_TOKEN: Final = "/decide/"
 decides there is the token in the address, which a page of others does not have."""
 BODY_S: Final = 30.0
 """Bytes that a request may have, and seconds that it may take to send them."""
+READ_BY_PAGES: Final = (
+    *("Location", "Retry-After", "X-Run-Id", "Journal-Position"),
+    *("Mcp-Session-Id", "WWW-Authenticate"),
+)
+"""Headers of answers that the pages of other origins may read."""
+
+
+def protect(app: Starlette, hosts: Collection[str], origins: Collection[str]) -> None:
+    """Let an app serve what is asked of `hosts`, also to pages of `origins`, which may read why they are refused."""
+    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=READ_BY_PAGES,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
-from engine_shim.api.held_stream import HeldStream
+from engine_shim.api.held_stream import HeldStream, chain, take_stream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
     ModelObject,
@@ -78,10 +78,11 @@ def openai_routes(access: Access) -> APIRouter:
         headers = {RUN_HEADER: run_id}
         if not body.stream:
             return write_json(_write_completion(body.model, await completions.complete(question)), headers=headers)
-        pieces = completions.stream(question)
-        first = await anext(pieces)  # what is refused at once is no stream
-        chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
-        return HeldStream(caller, chunks, headers)
+        with take_stream(caller) as taken:  # before the run begins: what is refused has done nothing
+            pieces = completions.stream(question)
+            first = await anext(pieces)  # what is refused at once is no stream
+            chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
+            return HeldStream(caller, chunks, headers, taken.pop_all())
 
     return router
 
@@ -173,7 +174,7 @@ async def _write_chunks(
 
     yield chunk({"role": "assistant", "content": ""})
     try:
-        async for piece in _chain(first, rest):
+        async for piece in chain(first, rest):
             if piece is None:
                 yield KEEP_ALIVE
             elif isinstance(piece, str):
@@ -185,12 +186,6 @@ async def _write_chunks(
     except Exception as error:  # the answer has begun, so that no status can say it
         yield _frame(_write_error(refusal_of(error)))
     yield b"data: [DONE]\n\n"
-
-
-async def _chain(first: Piece, rest: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
-    yield first
-    async for piece in rest:
-        yield piece
 
 
 def _head(model: str, identity: str, kind: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class ChatMessage(_Lenient):
 class StreamOptions(_Lenient):
     """`include_usage`: a last chunk has the tokens."""
 
-    include_usage: bool = False
+    include_usage: bool | None = None
 
 
 class ChatCompletionRequest(_Lenient):
@@ -90,14 +90,14 @@ class ChatCompletionRequest(_Lenient):
 
     model: Name
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     n: Literal[1] | None = None
 
     @property
     def wants_usage(self) -> bool:
-        return self.stream_options is not None and self.stream_options.include_usage
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     def read_messages(self) -> list[Json]:
         """Return the neutral messages. DefinitionError for what cannot be answered."""

@@ -16,11 +16,11 @@ from agent_core.journal.store import Journal
 from agent_core.outputs import Json
 from agent_core.run.events import Event
 from agent_core.run.secrets import verifying_keys
-from agent_core.statuses import ListedStatus
+from agent_core.statuses import ENDED, ListedStatus
 from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import describe_events, write_json
 from engine_shim.api.decision_links import choose_call, require_links
-from engine_shim.api.held_stream import HeldStream
+from engine_shim.api.held_stream import HeldStream, chain
 from engine_shim.api.problems import open_router, responses
 from engine_shim.api.run_answers import CAME, Answered, Nodes, Wait, answer_run
 from engine_shim.api.run_models import (
@@ -47,7 +47,8 @@ from utools.signal_name import SIGNAL_NAME
 
 EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)}
+    200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)},
+    204: {"description": "The run has ended, and there are no later events"},
 }
 WithLinks = Annotated[bool, Query(description="With a link for each waiting call; needs the scope `decide`.")]
 POSITION = "Journal-Position"
@@ -96,11 +97,14 @@ def run_routes(access: Access) -> APIRouter:
         caller: Caller = read,
     ) -> Response:
         """Return the events of a run from its beginning, or after Last-Event-ID, then those to come, until the run
-        ends."""
+        ends. Who has them all is answered 204, after which an EventSource does not connect again."""
         await caller.tenant.runs.check_exists(run_id)
         await caller.tenant.runs.feeds.check_readable(run_id)
         frames = caller.tenant.runs.feeds.follow(run_id, Position.read(last_event_id))
-        return HeldStream(caller, frames)
+        if not last_event_id or (await caller.tenant.view(run_id)).status not in ENDED:
+            return HeldStream(caller, frames)
+        first = await anext(frames, None)
+        return Response(status_code=204) if first is None else HeldStream(caller, chain(first, frames))
 
     @router.get(
         "/runs/{run_id}/journal",

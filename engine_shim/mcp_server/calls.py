@@ -11,8 +11,7 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.journal.control import calls_for_person
 from engine_shim.mcp_server.asking import CallState, ask, can_be_asked
 from engine_shim.mcp_server.callers import Caller, Context
-from engine_shim.mcp_server.names import target_of
-from engine_shim.mcp_server.offers import list_tools
+from engine_shim.mcp_server.offers import find_target, list_tools
 from engine_shim.mcp_server.progress import ProgressReporter
 from engine_shim.mcp_server.questions import key_of, read_decisions
 from engine_shim.mcp_server.work import Work
@@ -78,7 +77,7 @@ def call_key(context: Context, request: object) -> CallKey:
 
 
 def _open(tool: str, caller: Caller, run: str) -> Work:
-    target = target_of(tool)
+    target = find_target(caller.tenant, tool)
     with suppress(WorkflowNotFound, AgentNotFound):
         if target is not None:
             return Work(caller.tenant, target, caller.by, run)

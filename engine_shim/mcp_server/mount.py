@@ -21,7 +21,8 @@ class Endpoint(Protocol):
 
 
 def mount(app: Starlette, endpoint: Endpoint) -> None:
-    """Serve MCP at `/mcp` of an app whose lifespan has the service running."""
+    """Serve MCP at `/mcp` of an app whose lifespan has the service running, and at `/mcp/`: few clients follow a
+    redirect of a POST."""
     lifespan = app.router.lifespan_context
 
     @asynccontextmanager
@@ -30,4 +31,4 @@ def mount(app: Starlette, endpoint: Endpoint) -> None:
             yield state
 
     app.router.lifespan_context = run
-    app.router.routes.append(Route(PATH, endpoint))
+    app.router.routes += [Route(PATH, endpoint), Route(f"{PATH}/", endpoint)]

@@ -1,6 +1,7 @@
-"""The names of tools: `run_ID` for a workflow, `ask_NAME` for an agent, in letters that every client takes. Pure."""
+"""The names of tools: `run_ID` for a workflow, `ask_NAME` for an agent, in letters and a length that all clients take.
+Pure."""
 
-import re
+from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
 from utools.lazy_pattern import lazy_compile
@@ -9,7 +10,8 @@ Kind = Literal["workflow", "agent"]
 _PREFIXES: Final[dict[Kind, str]] = {"workflow": "run_", "agent": "ask_"}
 _PLAIN: Final = lazy_compile(r"_(?=x)|[^A-Za-z0-9_-]")
 """What is escaped: every other character, and an underscore that would look like the beginning of an escape."""
-_ESCAPE: Final = lazy_compile(r"_x([0-9a-f]+)_")
+LONGEST: Final = 64
+"""Characters of a name that vendors take; of one tool with a longer name, they refuse all."""
 
 
 class Target(NamedTuple):
@@ -20,19 +22,7 @@ class Target(NamedTuple):
 
 
 def tool_name(target: Target) -> str:
-    """Return the tool's name: letters, digits, `_` and `-`; any other character is written `_xHH_`."""
-    return _PREFIXES[target.kind] + _PLAIN.sub(lambda found: f"_x{ord(found[0]):x}_", target.name)
-
-
-def target_of(name: str) -> Target | None:
-    """Return what a tool's name stands for, the inverse of `tool_name`; None for a name that it does not give."""
-    for kind, prefix in _PREFIXES.items():
-        if name.startswith(prefix):
-            target = Target(kind, _ESCAPE.sub(_unescape, name.removeprefix(prefix)))
-            return target if tool_name(target) == name else None
-    return None
-
-
-def _unescape(found: "re.Match[str]") -> str:
-    code = int(found[1], 16)
-    return chr(code) if code < 0x110000 else found[0]
+    """Return the tool's name: letters, digits, `_` and `-`; any other character is written `_xHH_`. The end of a long
+    one is a digest of all of it."""
+    name = _PREFIXES[target.kind] + _PLAIN.sub(lambda found: f"_x{ord(found[0]):x}_", target.name)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}-{sha256(name.encode()).hexdigest()[:8]}"

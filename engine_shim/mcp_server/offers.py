@@ -59,6 +59,14 @@ MESSAGE_SCHEMA: Final[Json] = {
 }
 
 
+def find_target(tenant: Tenant, name: str) -> Target | None:
+    """Return what a tool of a tenant stands for; None for a name that no tool has."""
+    agents = tenant.conversations.describe_agents() if tenant.conversations else []
+    targets = [Target("workflow", identity) for identity in tenant.workflows.list()]
+    targets += [Target("agent", agent["name"]) for agent in agents]
+    return next((each for each in targets if tool_name(each) == name), None)
+
+
 def list_tools(tenant: Tenant) -> list[Tool]:
     """Return the tools of a tenant: workflows, then agents."""
     newest = [next(iter(versions.values())) for versions in tenant.workflows.list().values()]
@@ -88,5 +96,6 @@ def _agent_tool(agent: dict[str, Any]) -> Tool:
 
 
 def _object_schema(inputs: Json | None) -> Json:
-    """Return the inputs of a definition as MCP wants them: an object, whatever else they say."""
-    return {**(inputs or {}), "type": "object"}
+    """Return the inputs of a definition as MCP wants them: an object, whatever else they say. OpenAI's models take none
+    without `properties`, and their clients refuse all tools then."""
+    return {"properties": {}, **(inputs or {}), "type": "object"}

@@ -15,8 +15,9 @@ from engine_shim.definition.model import AGENT, Definition
 from engine_shim.mcp_server.questions import choices_of, describe_call, key_of
 from engine_shim.service.run_view import RunView
 
-LONGEST: Final = 4_000
-"""Characters of one output in the text; the structured result has all of it."""
+LONGEST: Final = 100_000
+"""Characters of one output in the text, which is all that many clients show a model; the structured result has the
+whole."""
 _KEYS: Final = ("run_id", "status", "outputs", "path", "waiting", "error")
 
 

@@ -37,8 +37,7 @@ def external_of_messages(definition: Definition, name: str, messages: Sequence[J
 
 
 def find_answering_node(definition: Definition) -> str | None:
-    """Return the agent whose answer is that of the workflow, as far as the definition says; its text can be
-    streamed."""
+    """Return the agent whose answer is that of the workflow, as far as the definition says."""
     declared, agents = definition.outputs, [node.id for node in definition.nodes if node.tool == AGENT]
     if declared:
         template = declared.get(ANSWER, next(iter(declared.values())) if len(declared) == 1 else None)
@@ -48,6 +47,14 @@ def find_answering_node(definition: Definition) -> str | None:
                 return agent
         return None
     return agents[0] if len(agents) == 1 else None
+
+
+def find_streamed_node(definition: Definition) -> str | None:
+    """Return the agent whose answer is shown as it is written; None where there is none, and for an answer of a type:
+    what the model writes of it is not what is given in the end."""
+    agent = find_answering_node(definition)
+    configs = (node.config for node in definition.nodes if node.id == agent)
+    return None if any(config.get("answer_schema") for config in configs) else agent
 
 
 def read_answer(definition: Definition, outputs: Mapping[str, Any], path: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import EngineError
 from engine_shim.service.chat_mapping import (
     external_of_messages,
-    find_answering_node,
+    find_streamed_node,
     find_text_input,
     read_answer,
 )
@@ -176,7 +176,7 @@ class Completions:
 
     async def _follow(self, run: str, definition: Definition, pieces: Pieces) -> None:
         """Show what the answering agent writes."""
-        node = find_answering_node(definition)
+        node = find_streamed_node(definition)
         beginning = f"{ROOT}/{node}."
         async with aclosing(self._runs.feeds.frames(run, Position(0, 0))) as followed:
             async for frames in followed:

@@ -60,7 +60,8 @@ class Deliveries:
         return len(found)
 
     def claim(self) -> list[Delivery]:
-        """Return the deliveries that are due, of each run the first one; they are this server's for a while."""
+        """Return the deliveries that are due, of each run the first one; they are this server's for a while. Receivers
+        that took nothing before come last."""
         return list(self._claim_due())
 
     def finish(self, delivery: Delivery) -> None:
@@ -90,7 +91,7 @@ class Deliveries:
             LEFT JOIN run_events e ON e.seq = d.event
             WHERE d.hook = ? AND d.due <= ? AND NOT EXISTS
                 (SELECT 1 FROM webhook_deliveries b WHERE b.hook = d.hook AND b.run = d.run AND b.event < d.event)
-            ORDER BY d.event LIMIT ?"""
+            ORDER BY d.attempts, d.event LIMIT ?"""
         for event, run, status, at, attempts in self.database.rows(TABLES[2], query, self.hook, now, AT_ONCE):
             with self.database.writing() as db:
                 take = """UPDATE webhook_deliveries SET attempts = attempts + 1, due = ?

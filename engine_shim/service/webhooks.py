@@ -21,11 +21,14 @@ from engine_shim.service.secrets import read_secret
 
 
 class WebhookSender(EventSender):
-    """Tells one webhook what happens to the runs of one tenant, by the clock of its store. DefinitionError for a secret
-    that is not set."""
+    """Tells one webhook what happens to the runs of one tenant, by the clock of its store. `number` counts those of its
+    URL, each of which is told by itself. DefinitionError for a secret that is not set."""
 
-    def __init__(self, hook: WebhookConfig, where: str, source: Source, *, timeout: float = TIMEOUT_S) -> None:
-        name, secret = sha256(hook.url.encode()).hexdigest()[:16], read_secret(hook.secret_env, where)
+    def __init__(
+        self, hook: WebhookConfig, where: str, source: Source, *, number: int = 0, timeout: float = TIMEOUT_S
+    ) -> None:
+        known = f"{hook.url}\n{number}" if number else hook.url
+        name, secret = sha256(known.encode()).hexdigest()[:16], read_secret(hook.secret_env, where)
         super().__init__(source, name, secret, timeout)
         self._hook = hook
 
@@ -65,9 +68,11 @@ class WebhookSender(EventSender):
 
 def open_senders(config: HostConfig, source: Source) -> list[EventSender]:
     """Return the senders of a host or tenant. DefinitionError for a secret that is not set."""
-    senders: list[EventSender] = [
-        WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), source) for at, hook in enumerate(config.webhooks)
-    ]
+    senders: list[EventSender] = []
+    urls = [hook.url for hook in config.webhooks]
+    for at, hook in enumerate(config.webhooks):
+        number = urls[:at].count(hook.url)
+        senders.append(WebhookSender(hook, config.at(f"webhooks/{at}/secret_env"), source, number=number))
     if config.callbacks is not None:
         senders.append(CallbackSender(config.callbacks, config.at("callbacks/secret_env"), source))
     return senders

@@ -41,6 +41,8 @@ HEADERS: Final = {
 }
 
 
+PAGE_METHODS: Final = ["GET", "HEAD"]
+"""Monitors ask by HEAD."""
 MOST_RUNS: Final = 200
 """How many runs one connection may follow."""
 MOST_PLACES: Final = 1000
@@ -61,7 +63,7 @@ def serve_page(app: FastAPI, service: Service) -> None:
     addresses are relative: a proxy may have it below a path that this server does not know."""
     app.router.routes += _page_routes(Access(service)).routes
 
-    @app.get("/ui/app.js", include_in_schema=False)
+    @app.api_route("/ui/app.js", methods=PAGE_METHODS, include_in_schema=False)
     async def show_script(request: Request) -> Response:
         script, packed, tag = _prepare_script()
         headers = {**HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
@@ -73,14 +75,14 @@ def serve_page(app: FastAPI, service: Service) -> None:
 
     app.mount("/ui/static", _Files(directory=STATIC), name="static")
 
-    @app.get("/ui/{path:path}", include_in_schema=False)
+    @app.api_route("/ui/{path:path}", methods=PAGE_METHODS, include_in_schema=False)
     async def show_page(request: Request, path: str) -> Response:
         above = path.count("/") - request.scope.get("raw_path", b"").upper().count(b"%2F")
         text = (STATIC / "index.html").read_text("utf-8").replace("{base}", "../" * above or "./")
         return HTMLResponse(text, headers=HEADERS)
 
-    @app.get("/", include_in_schema=False)
-    @app.get("/ui", include_in_schema=False)
+    @app.api_route("/", methods=PAGE_METHODS, include_in_schema=False)
+    @app.api_route("/ui", methods=PAGE_METHODS, include_in_schema=False)
     async def find_page() -> Response:
         return RedirectResponse("ui/", 307)
 

@@ -209,7 +209,10 @@ def test_page_of_an_allowed_origin_may_call_and_read(tmp_path: Path) -> None:
         assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, asked["Origin"])
         answer = host.client.get("/runs", headers={"Origin": asked["Origin"]})
         assert answer.headers["access-control-allow-origin"] == asked["Origin"]
-        assert "Retry-After" in answer.headers["access-control-expose-headers"]
+        exposed = answer.headers["access-control-expose-headers"]
+        assert {"Retry-After", "Mcp-Session-Id"} <= {*exposed.split(", ")}
+        large = host.client.post("/drafts/check", content=b"x" * 5_000_000, headers={"Origin": asked["Origin"]})
+        assert (large.status_code, large.headers["access-control-allow-origin"]) == (413, asked["Origin"])
         assert host.client.get("/runs", headers={"Origin": "https://evil.example"}).status_code == 403
 
 

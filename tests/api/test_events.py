@@ -47,6 +47,14 @@ def test_follower_goes_on_after_each_event_that_it_has_seen(host: Served) -> Non
         assert host.events(run, after=event["position"]) == events[at:]
 
 
+def test_follower_who_has_all_of_a_run_that_ended_is_told_not_to_come_again(host: Served) -> None:
+    run = host.submit("count", sum="1 + 1")["run_id"]
+    first, *_, last = (event["position"] for event in host.events(run))
+    for after, status in ((last, 204), (first, 200), ("", 200)):
+        answer = host.client.get(f"/runs/{run}/events", headers={"Last-Event-ID": after})
+        assert (answer.status_code, bool(answer.text)) == (status, status == 200)
+
+
 @pytest.mark.parametrize("after", ["", "x", "-1.0", "1", "1.x", "9" * 30, "0.0"])
 def test_id_that_no_event_has_is_the_beginning_or_the_end(host: Served, after: str) -> None:
     run = host.submit("count", sum="1 + 1")["run_id"]

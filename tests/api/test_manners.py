@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
+from support.optional import needs
 from support.served_host import Served, served
 
 
@@ -104,3 +106,35 @@ def test_time_that_overflows_is_told(host: Served, time: str) -> None:
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-31T12:00:00+02:00"])
 def test_time_at_the_ends_is_taken(host: Served, time: str) -> None:
     assert host.client.get("/runs", params={"since": time}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("runs/?limit=1&limit=2", "runs?limit=1&limit=2"), ("v1/chat/completions/", "v1/chat/completions")],
+)
+def test_slash_too_many_leads_back_below_any_path_of_a_proxy(host: Served, path: str, found: str) -> None:
+    answer = host.client.post(f"/{path}", json={}, follow_redirects=False)
+    assert answer.status_code == 307
+    assert (
+        urljoin(f"https://proxy.example/agents/{path}", answer.headers["location"])
+        == f"https://proxy.example/agents/{found}"
+    )
+
+
+def test_slash_behind_what_is_not_there_is_not_found(host: Served) -> None:
+    for path in ("/nothing/", "/runs//"):
+        assert host.client.get(path, follow_redirects=False).status_code == 404
+
+
+@needs("mcp")
+def test_mcp_is_served_with_a_slash_as_well(host: Served) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "server/discover"}
+    answers = [host.client.post(path, json=ping, follow_redirects=False) for path in ("/mcp", "/mcp/")]
+    assert [answer.status_code for answer in answers] == [answers[0].status_code] * 2 != [307] * 2
+
+
+@pytest.mark.parametrize("path", ["/health", "/", "/ui/", "/ui/app.js"])
+def test_what_monitors_ask_by_head_is_answered_as_by_get(host: Served, path: str) -> None:
+    asked, told = (host.client.request(method, path, follow_redirects=False) for method in ("HEAD", "GET"))
+    assert (asked.status_code, asked.content) == (told.status_code, b"")
+    assert asked.headers["content-type" if told.content else "location"]

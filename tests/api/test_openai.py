@@ -205,6 +205,19 @@ def test_piece_that_is_taken_back_is_followed_by_the_answer(tmp_path_factory: py
     assert text == "There are thirteen.\n\nThere are 12."
 
 
+def test_streamed_answer_of_a_type_is_told_once(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"pieces": {"type": "integer"}}}
+    config = {"model": "scripted:typed.replies", "prompt": "{{external.message}}", "max_steps": 2, "allowed_tools": []}
+    node = {"tool": "agent_core", "config": {**config, "protocol": "tools", "answer_schema": schema}}
+    with served(tmp_path) as host:
+        (tmp_path / "workflows" / "typed.replies").write_text(json.dumps(['{"pieces": 12}']))
+        (tmp_path / "workflows" / "typed.json").write_text(json.dumps({**QUICK, "id": "typed", "nodes": [node]}))
+        host.service.tenants[None].workflows.reload()
+        with OpenAI(base_url=f"{host.url}/v1", api_key="none", max_retries=0) as client:
+            chunks = list(client.chat.completions.create(model="workflow/typed", messages=ASKED, stream=True))
+    assert "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices) == '{"pieces":12}'
+
+
 QUICK = {
     "id": "quick",
     "inputs": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
@@ -371,6 +384,25 @@ def test_what_cannot_be_taken_is_named_with_its_place(client: OpenAI, messages: 
     body: Any = told.value.body
     assert told.value.status_code == 422
     assert body["param"].startswith(param)
+
+
+@pytest.mark.parametrize("stream", [None, True])
+def test_a_parameter_that_is_null_is_one_that_is_not_given(host: Served, stream: bool | None) -> None:
+    nulls = (
+        "temperature",
+        "n",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "stop",
+        "max_tokens",
+        "logprobs",
+        "functions",
+    )
+    more = {**dict.fromkeys(nulls), "stream": stream, "stream_options": {"include_usage": None}}
+    body = {"model": "agent/clerk", "messages": ASKED, **more}
+    answer = host.client.post("/v1/chat/completions", json=body, headers=host.issue("nulls", "run"))
+    assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.parametrize("name", ["agent/clerk", "workflow/desk", "workflow/desk@1"])

@@ -9,14 +9,18 @@ import sys
 import time
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 import typer
+import uvicorn
+from fastapi import FastAPI
 
 from engine_shim.cli.output import Options
+from engine_shim.cli.serving import serve
 from engine_shim.cli.serving.serve import Connection, _listen, describe_served, open_service
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.database_sqlite import SqliteDatabase
@@ -224,3 +228,19 @@ def test_what_to_choose_instead_is_the_port_or_the_address() -> None:
             _listen("127.0.0.1", port)
     with pytest.raises(typer.BadParameter, match=r"choose an address of this machine by --host$"):
         _listen("192.0.2.1", 0)
+
+
+def test_idle_connection_is_kept_for_longer_than_proxies_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[float] = []
+
+    class Watched:
+        def __init__(self, config: uvicorn.Config, service: Any) -> None:
+            kept.append(config.timeout_keep_alive)
+
+        def run(self, sockets: list[socket.socket]) -> None:
+            sockets[0].close()
+
+    monkeypatch.setattr(serve, "Server", Watched)
+    service: Any = SimpleNamespace(grace=5)
+    serve.run_server(FastAPI(), service, "127.0.0.1", 0, str)
+    assert kept == [75]

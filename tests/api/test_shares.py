@@ -89,6 +89,17 @@ def test_streams(host: Served, tokens: dict[str, Header]) -> None:
         assert answer.status_code == 200
 
 
+def test_stream_of_an_answer_is_refused_before_its_run_begins(host: Served, tokens: dict[str, Header]) -> None:
+    share, who = host.service.shares.streams, ("acme", _id(tokens["ada"]))
+    asked = {"model": "workflow/wait", "messages": [{"role": "user", "content": "go"}], "stream": True}
+    with share.take(*who), share.take(*who):
+        answer = host.client.post("/v1/chat/completions", json=asked, headers=tokens["ada"])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "over_share")
+    assert host.client.get("/runs", headers=tokens["ada"]).json()["runs"] == []
+    refused = host.client.post("/v1/chat/completions", json={**asked, "model": "none"}, headers=tokens["ada"])
+    assert (refused.status_code, share._all) == (404, 0)
+
+
 def test_requests(host: Served, tokens: dict[str, Header]) -> None:
     share = host.service.shares.requests
     with share.take("acme", _id(tokens["ada"])), share.take("acme", _id(tokens["ada"])):

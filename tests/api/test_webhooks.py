@@ -15,14 +15,15 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from agent_core.errors import Damaged
 from engine_shim.errors import DefinitionError
+from engine_shim.host.config import read_host_config
 from engine_shim.host.notifications import WebhookConfig
-from engine_shim.service.deliveries import BACKOFF_S, COLLECTED
+from engine_shim.service.deliveries import AT_ONCE, BACKOFF_S, COLLECTED
 from engine_shim.service.event_sender import Source
 from engine_shim.service.run_view import RunView
-from engine_shim.service.webhooks import WebhookSender
+from engine_shim.service.webhooks import WebhookSender, open_senders
 from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
-from support.served_host import served
+from support.served_host import served, write_host
 from support.webhook_receiver import Receiver, receiving
 
 SECRET = "a secret of both"
@@ -247,6 +248,33 @@ def test_status_alone_counts_whatever_body_follows(tmp_path: Path) -> None:
         assert office.send() == 1
         office.now += BACKOFF_S[-1]
         assert office.send() == 0
+
+
+def test_webhooks_of_one_url_are_told_of_what_each_of_them_wants(receiver: Receiver, tmp_path: Path) -> None:
+    hooks = [{"url": receiver.url, "secret_env": "HOOK_SECRET", "workflows": [name]} for name in ("w", "v")]
+    office = Office(tmp_path, receiver.url)
+    source = Source(office.store, office.view, lambda: office.now)
+    office.senders = open_senders(read_host_config(write_host(tmp_path, webhooks=hooks)), source)  # type: ignore[assignment]
+    for sender in office.senders:
+        sender._begin()
+    office.set("a", "completed", 3)
+    office.set("b", "failed", 3, "v")
+    assert [office.send(at=at) for at in (0, 1)] == [1, 1]
+    assert receiver.types == ["run.completed", "run.failed"]
+
+
+def test_what_was_not_taken_waits_behind_what_is_told_for_the_first_time(tmp_path: Path) -> None:
+    office = Office(tmp_path, "http://127.0.0.1:9/hook")
+    deliveries = office.senders[0]._deliveries
+    for number in range(AT_ONCE):
+        office.set(f"r{number}", "completed", 3)
+    office.senders[0]._collect()
+    for delivery in deliveries.claim():
+        deliveries.postpone(delivery)
+    office.now += BACKOFF_S[0]
+    office.set("new", "completed", 3)
+    office.senders[0]._collect()
+    assert next(iter(deliveries.claim())).run == "new"
 
 
 def test_run_that_cannot_be_read_keeps_no_other_from_being_told(receiver: Receiver, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from agent_core.audit.verify import verify
-from support.mcp_host import McpHost, Person, until
+from engine_shim.mcp_server.names import Target, tool_name
+from support.mcp_host import LONG, McpHost, Person, until
 from support.optional import needs
 
 pytestmark = [needs("mcp", "fastapi", "uvicorn"), pytest.mark.xdist_group("mcp_server"), pytest.mark.timeout(120)]
@@ -20,12 +21,14 @@ def text_of(result: Any) -> str:
 async def test_newest_workflows_and_agents_are_tools_with_their_schemas(host: McpHost) -> None:
     async with host.connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    workflows = {"run_fail", "run_hello", "run_hold", "run_order"}
+    (long,) = (name for name in tools if name.startswith("run_a_workflow"))
+    assert len(long) == 64
+    workflows = {"run_fail", "run_hello", "run_hold", "run_order", long}
     assert set(tools) == {*workflows, "ask_buyer_x2e_2", "ask_clerk", "ask_sleeper"}
     hello = tools["run_hello"]
     assert (hello.title, hello.description) == ("Say hello", "Greets somebody.")
     assert hello.input_schema["required"] == ["who"]
-    assert tools["run_order"].input_schema == {"type": "object"}
+    assert tools["run_order"].input_schema == {"type": "object", "properties": {}}
     assert tools["ask_clerk"].input_schema["required"] == ["message"]
     assert "status" in hello.output_schema["required"]
 
@@ -33,6 +36,9 @@ async def test_newest_workflows_and_agents_are_tools_with_their_schemas(host: Mc
 async def test_call_of_a_workflow_is_an_ordinary_run_that_verifies(host: McpHost) -> None:
     async with host.connect() as client:
         result = await client.call_tool("run_hello", {"who": "Ada"})
+        assert not (await client.call_tool(tool_name(Target("workflow", LONG)), {})).is_error
+        long = await client.call_tool("run_hello", {"who": "x" * 20_000})
+    assert "x" * 20_000 in text_of(long)
     run = result.structured_content["run_id"]
     assert not result.is_error
     assert result.structured_content["status"] == "completed"

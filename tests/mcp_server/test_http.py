@@ -96,6 +96,23 @@ async def test_session_of_another_token_does_not_exist(served: McpHost) -> None:
         assert (await http.post(url_of(served), json=PING, headers=other | session)).status_code == 404
 
 
+async def test_pages_of_an_allowed_origin_may_speak_with_the_server_alone(
+    host: McpHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine_shim.cli.output import Options
+    from engine_shim.cli.serving import mcp, serve
+
+    apps: list[Any] = []
+    monkeypatch.setattr(serve, "run_server", lambda app, *_: apps.append(app) or 0)
+    options, origin = Options(host.home / "runs.db", host.home / "agent-core.yaml"), {"Origin": "https://desk.example"}
+    mcp.serve_http("127.0.0.1", 0, (), tuple(origin.values()), None, options)
+    transport = httpx2.ASGITransport(apps[0])
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "mcp-session-id"}
+        preflight = await http.options("/mcp", headers=origin | asked)
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, origin["Origin"])
+
+
 async def test_other_hosts_and_origins_are_refused(served: McpHost) -> None:
     token = {"Authorization": f"Bearer {(served.home / 'all').read_text()}"}
     async with httpx2.AsyncClient(headers=ACCEPT | token) as http:

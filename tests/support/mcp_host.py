@@ -17,6 +17,7 @@ from support.by_hand import action, final
 AGENT_CORE = str(Path(sys.executable).with_name("agent-core"))
 PATIENCE_S = 30.0
 NOISY = "a tool prints this"
+LONG = "a_workflow_whose_id_has_more_letters_than_the_name_of_a_tool_may_have"
 TOOLS = f'''
 import time
 from pathlib import Path
@@ -78,6 +79,7 @@ FILES: dict[str, Any] = {
         "inputs": {"type": "object", "properties": {"name": {"type": "string", "default": "hold"}}},
         "nodes": [{"id": "wait", "tool": "hold", "config": {"name": "{{external.name}}"}}],
     },
+    f"workflows/{LONG}.json": {"id": LONG, "nodes": [{"tool": "echo", "config": {"text": "long"}}]},
     "workflows/fail.json": {"id": "fail", "nodes": [{"id": "stock", "tool": "fail", "config": {}}]},
     "agents/clerk.yaml": {
         "name": "clerk",

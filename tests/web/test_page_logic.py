@@ -62,6 +62,20 @@ def test_joiners_are_shown_as_what_they_join(tmp_path: Path, text: str, shown: s
     assert compute(tmp_path, "show", "../kit/text.js", "show(given)", text) == show(text) == shown
 
 
+@pytest.mark.parametrize("storage", ["{}", "undefined"], ids=["refused", "absent"])
+def test_page_without_storage_keeps_the_token_until_it_is_closed(tmp_path: Path, storage: str) -> None:
+    script = tmp_path / "token.mjs"
+    script.write_text(
+        f'globalThis.document = {{ baseURI: "http://x/ui/" }}; globalThis.sessionStorage = {storage};\n'
+        f'const {{ token }} = await import("{STATIC}/kit/api.js");\n'
+        'const found = [token.get()]; token.set("act_1"); found.push(token.get());\n'
+        "token.forget(); found.push(token.get()); console.log(JSON.stringify(found));\n"
+    )
+    assert NODE is not None
+    done = subprocess.run([NODE, str(script)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [None, "act_1", None]
+
+
 def step(strand: str = "agent", n: int = 1) -> dict[str, Any]:
     return {"event": "step_started", "step": 1, "model": "m", "strand": strand, "n": n}
 

@@ -37,6 +37,9 @@ OF_THE_PORT: Final = (errno.EADDRINUSE, errno.EACCES)
 """Why a port cannot be listened at, where its address can."""
 HEAD_S: Final = 30.0
 """Seconds that the head of a request may take."""
+IDLE_S: Final = 75
+"""Seconds that a connection may be idle between requests: proxies keep theirs for 60, and a request on one that was
+closed at that moment is lost."""
 log = logging.getLogger("engine_shim")
 
 
@@ -147,6 +150,7 @@ def run_server(app: ASGIApp, service: Service, host: str, port: int, describe: C
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=round(service.grace),
     )
     server = Server(settings, service)

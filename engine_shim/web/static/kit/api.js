@@ -13,12 +13,28 @@ export const LONG_S = 600;
 /** Where the API is. */
 export const ROOT = new URL("..", document.baseURI);
 
-/** The token that this tab signed in with. */
+let unkept = null;
+
+/** The token that this tab signed in with. A page without storage keeps it until it is closed. */
 export const token = {
-  get: () => sessionStorage.getItem(KEY),
-  set: (value) => sessionStorage.setItem(KEY, value),
-  forget: () => sessionStorage.removeItem(KEY),
+  get: () => trying(() => sessionStorage.getItem(KEY)) ?? unkept,
+  set: (value) => {
+    unkept = value;
+    trying(() => sessionStorage.setItem(KEY, value));
+  },
+  forget: () => {
+    unkept = null;
+    trying(() => sessionStorage.removeItem(KEY));
+  },
 };
+
+function trying(work) {
+  try {
+    return work();
+  } catch {
+    return null;
+  }
+}
 
 /** Call `listener` when the server refuses the token of this tab; gives what ends that. */
 export function onSignedOut(listener) {
