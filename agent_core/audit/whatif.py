@@ -50,8 +50,6 @@ MOST_BOUND: Final = 64
 """Configs that are kept as they are under a policy."""
 _READ: Final = ("run_started", "asked", "answered", "received", "decided")
 """The records that verdicts depend on."""
-
-
 Starts = tuple[AgentStarted, AgentStarted]
 """How a run began, and how it would begin under the policy."""
 Bound = tuple[AgentConfig, Json, dict[str, ToolPolicy]]
@@ -272,7 +270,7 @@ def _judge_strand(path: str, starts: Starts, facts: Iterable[Fact], after: int) 
 
 def _made_before(started: AgentStarted) -> Counter[str]:
     """Return how often earlier attempts at the run called each tool."""
-    spent: Mapping[str, Any] = started.get("spent") or {}
+    spent = cast(Json, started.get("spent", {}))
     return Counter({tool: used["count"] for tool, used in spent.get("used_tools", {}).items()})
 
 
@@ -281,7 +279,7 @@ def _add_edits(proof: Proof, decided: Decided, asked: Mapping[str, Json]) -> Non
     for call in decided.calls if decided.is_edited else ():
         if call["id"] in asked and call["args"] != asked[call["id"]]:
             proof.add_edit(call["args"], asked[call["id"]])
-    if decided.is_edited and decided.plan is not None:
+    if decided.is_edited and decided.plan:
         proof.add_edit({"steps": decided.plan}, {})
 
 
@@ -295,13 +293,12 @@ def _judge_again(
     marks: Marks,
     words: Words,
 ) -> JudgedCall:
-    """Return a recorded call with its verdict under the policy, where its tool was called so often; what a person
-    decided about it, once `asked`, holds, and so does what there was to read on."""
+    """Return a recorded call with its verdict under the policy, its tool having been called `made` times; what a person
+    decided about it, once `asked`, holds."""
     call = decided.calls[index]
-    if call["tool"] == READ_OBSERVATION and started.get("reading"):
-        return call
     edited = decided.is_edited and call["id"] in asked
-    if edited and call["verdict"] == "refuse" and call.get("reason") == "policy_denied":
+    is_reading = call["tool"] == READ_OBSERVATION and "reading" in started
+    if is_reading or (edited and call["verdict"] == "refuse" and call.get("reason") == "policy_denied"):
         return call
     verdict = judge(
         *(call["tool"], call["args"], call["effect"]),
