@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.testing.pytest_plugin import name_file
+
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
 INI = """
@@ -157,6 +159,19 @@ def test_a_run_is_recorded_anew_by_the_environment_too_unless_its_model_fails(
     assert not (project.path / "recorded_runs").exists()
     project.makepyfile(test_desk=DESK + RECORDED)
     run(project).assert_outcomes(passed=3)
+
+
+def test_each_test_has_a_file_of_its_own_whose_name_any_system_takes() -> None:
+    assert [name_file(each) for each in ("test_x", "test_x[a-b.c]", "TestA::test_x[7]")] == [
+        "test_x", "test_x-a-b.c", "TestA-test_x-7",
+    ]  # fmt: skip
+    alike = ["test_x[+]", "test_x[*]", "test_x[a b]", "test_x[a/b]", "test_x[a-b]", "test_x[-1]", "test_x[1-]"]
+    alike += ["test_x[a-2]", "test_x[1]", f"test_x[{'How many? ' * 40}]", f"test_x[{'How many? ' * 41}]"]
+    alike += [f"test_x[{'几' * 90}]", f"test_x[{'几' * 91}]"]
+    names = [name_file(each) for each in alike]
+    assert len(set(names)) == len(alike)
+    assert "test_x-a-2" not in names  # which is the second run of test_x[a]
+    assert max(len(each.encode()) for each in names) < 200
 
 
 def test_a_broken_rule_of_a_contract_shows_its_values(pytester: pytest.Pytester) -> None:
