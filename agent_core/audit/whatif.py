@@ -14,7 +14,7 @@ from agent_core.effects import ToolReply
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.inherited import Inherited, SourceRecord
 from agent_core.journal.facts import Answered, Batch, Call, Decided, Fact, Question, Received, RunFinished
-from agent_core.journal.path import is_within, item, parse_segment, segments
+from agent_core.journal.path import item
 from agent_core.journal.reader import find_agents, read_record, read_strands
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
@@ -128,13 +128,16 @@ class WhatIf:
             self.decisions.append(decision)
 
     def judge_rest(self, tape: Tape, changed: Divergence) -> None:
-        """Judge the later recorded calls one by one, as if the run had come that far."""
-        strands = read_strands(tape, _READ)
+        """Judge the later recorded calls one by one, as if the run had come that far: of the agents above the changed
+        one too, and of those that began later."""
+        strands, reached = read_strands(tape, _READ), {changed.strand: changed.n}
+        for each in self.decisions:
+            reached[each["strand"]] = max(each["n"], reached.get(each["strand"], -1))
         for path in find_agents(strands):
-            if _comes_later(path, changed.strand, changed.n):
+            if path not in self._starts:
                 self.vary(path, read_started(tape[path][0]), Inherited())
-                after = changed.n if path == changed.strand else -1
-                self.decisions.extend(_judge_strand(path, self._starts[path], _with_batches(strands, path), after))
+            facts = _with_batches(strands, path)
+            self.decisions.extend(_judge_strand(path, self._starts[path], facts, reached.get(path, -1)))
 
 
 def has_outlived(divergence: Divergence) -> bool:
@@ -222,13 +225,6 @@ def _verdict(decided: Decided, call: JudgedCall) -> str:
     return f"not run: {decided.limit}" if limited else call["verdict"]
 
 
-def _comes_later(path: str, changed: str, n: int) -> bool:
-    """Return whether a strand is the changed one, or began below it after the change."""
-    if path == changed:
-        return True
-    return is_within(path, changed) and parse_segment(segments(path, changed)[0]).number > n
-
-
 def _with_batches(strands: Mapping[str, Sequence[Fact]], path: str) -> Iterator[Fact]:
     """Yield the facts of a strand, and behind each batch those of its calls, which have strands of their own."""
     for fact in strands[path]:
@@ -314,11 +310,10 @@ def _judge_again(
 
 
 def _describe_again(path: str, decided: Decided, index: int, judged: JudgedCall, starts: Starts) -> PolicyDecision:
-    was, now = _verdict(decided, decided.calls[index]), judged["verdict"]
-    why = None
-    if was != now:
-        after = replace(decided, calls=[*decided.calls[:index], judged], limit=None)
-        why = explain_call(decided, after, starts, index)
+    limit = decided.limit if starts[0]["limits"] == starts[1]["limits"] else None
+    after = replace(decided, calls=[*decided.calls[:index], judged], limit=limit)
+    was, now = _verdict(decided, decided.calls[index]), _verdict(after, judged)
+    why = None if was == now else explain_call(decided, after, starts, index)
     return {
         "strand": path,
         "n": decided.n,

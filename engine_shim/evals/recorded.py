@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from agent_core.effects import ToolReply
 from agent_core.journal.facts import Answered, Batch, Call, Cancelled, Decided, Fact, Resolved
 from agent_core.journal.path import item
-from agent_core.outputs import Json, TraceStep
+from agent_core.outputs import Json, TraceAction, TraceStep
 from agent_core.protocol.clip import clip_args
 from agent_core.records import JudgedCall
 from utools.tool import Effect
@@ -42,8 +42,10 @@ def with_whole_args(trace: Iterable[TraceStep], facts: Iterable[Fact], strand: s
 
 
 def _with_whole_args(step: Json, sent: list[JudgedCall], longest: int | None) -> Json:
-    action = step["action"]
-    for call in sent if action is not None else ():
+    action: TraceAction | None = step["action"]
+    if action is None:
+        return step
+    for call in sent:
         if call["tool"] == action["tool"] and clip_args(call["args"], longest) == action["args"]:
             return {**step, "action": {**action, "args": call["args"]}}
     return step

@@ -1,7 +1,7 @@
 """What-if: a recorded run under another policy, without a network and without acting."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +11,7 @@ from agent_core.audit.report.refused import read_refused
 from agent_core.journal.reader import read_tape
 from agent_core.journal.started import read_started
 from agent_core.models import ScriptedModel
+from agent_core.records import AgentStarted
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
@@ -298,6 +299,29 @@ async def test_a_refused_reading_on_is_told_as_it_was() -> None:
     await run_agent(config, registry=tools, model=ScriptedModel(script), journal=journal, run_id="r")
     tape = journal.load("r")
     facts = read_tape(tape)
-    (told,) = read_refused("r", facts, lambda path: read_started(tape[path][0]))
+    (told,) = read_refused("r", facts, lambda path: cast(AgentStarted, read_started(tape[path][0])))
     assert (told.what, told.reason) == ("read_observation", "invalid_action")
     assert "/step" in told.why
+
+
+async def test_calls_of_the_agent_above_and_of_later_ones_are_judged_too() -> None:
+    journal = MemoryJournal()
+    child = {"model": "m", "max_steps": 4, "allowed_tools": ["write"]}
+    script: Any = {
+        "agent": [action("agent_core", prompt="1"), action("agent_core", prompt="2"), action("write"), action("read")],
+        "agent/agent_core.4": [action("write"), final()],
+        "agent/agent_core.9": [action("write"), final()],
+    }
+    await _recorded(
+        journal, script, max_steps=4, allowed_tools=["read", "write", {"tool": "agent_core", "preset": child}]
+    )
+    found = replay(journal, run_id="r", policy={"deny_tools": ["write"]})
+    assert [(each["strand"], each["tool"], each["now"]) for each in found.decisions] == [
+        ("agent", "agent_core", "run"),
+        ("agent/agent_core.4", "write", "refuse"),
+        ("agent", "agent_core", "run"),
+        ("agent", "write", "refuse"),
+        ("agent", "read", "not run: max_steps"),
+        ("agent/agent_core.9", "write", "refuse"),
+    ]
+    assert [each["counterfactual"] for each in found.decisions] == [False, False, True, True, True, True]
