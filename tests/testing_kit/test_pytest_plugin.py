@@ -115,7 +115,12 @@ def test_runs_are_recorded_beside_their_test_and_replayed(project: pytest.Pytest
     done.stdout.fnmatch_lines(["*there is no recorded run */recorded_runs/test_desk/test_desk.jsonl; record it by*"])
     run(project, "--record-runs", "-n2", "--dist=loadgroup").assert_outcomes(passed=3)
     folder = project.path / "recorded_runs" / "test_desk"
-    names = ["test_both-a-b-2.jsonl", "test_both-a-b.jsonl", "test_both-c-2.jsonl", "test_both-c.jsonl"]
+    names = [
+        "test_both-a-b-cacdcc2d-2.jsonl",
+        "test_both-a-b-cacdcc2d.jsonl",
+        "test_both-c-2.jsonl",
+        "test_both-c.jsonl",
+    ]
     assert sorted(each.name for each in folder.iterdir()) == [*names, "test_desk.jsonl"]
     project.makepyfile(test_desk=(DESK + RECORDED).replace("ScriptedModel(REPLIES)", "None"))
     run(project).assert_outcomes(passed=3)
