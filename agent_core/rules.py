@@ -22,8 +22,8 @@ class RuleVersions(TypedDict):
     protocol errors. `comparison`: how values are compared: JSON Schema, narrowing, provenance, numbers. `prompts`:
     how a prompt is put together from its templates, and the templates that ship with the package. `flow`: how a
     workflow is walked: placeholders, conditions, the order of visits, what a sub-workflow gives. `plans`: how a plan's
-    references are read. `masking`: what becomes of a call whose arguments hold something masked. `replies`: how a
-    model's reply is read, and whether there is room for another question. `usage`: what is counted.
+    references are read, and what ends it. `masking`: what becomes of a call whose arguments hold something masked.
+    `replies`: how a model's reply is read, and whether there is room for another question. `usage`: what is counted.
     """
 
     cuts: int
@@ -57,7 +57,7 @@ CURRENT: Final[RuleVersions] = {
     "comparison": 4,
     "prompts": 7,
     "flow": 4,
-    "plans": 3,
+    "plans": 4,
     "masking": 2,
     "replies": 4,
     "usage": 2,
@@ -86,7 +86,8 @@ flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a su
 beside those that it declares, and the judge of an edge read all that an agent or a workflow gave. flow 3: no node
 waited for a time or a signal, and no write in doubt was told its result.
 plans 1: brackets were a part of a key, and what only looked like a reference was a text. plans 2: what a reference
-led to kept its type where only a text may stand.
+led to kept its type where only a text may stand. plans 3: the calls of a nested run did not count against those that
+the later steps of a plan may make.
 masking 1: a tool was called with the marks of masked secrets as values.
 replies 1: any finish reason but `length` and `content_filter` was that of a whole reply, a call left in a text was
 known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.

@@ -79,10 +79,20 @@ def _widenings(agent: AgentDefinition, config: Json, keys: Mapping[str, Any], ke
             yield from _unfit_denials(value)
         elif (key in LIMITS and not _is_within(value, own)) or (key == "max_repairs" and not _is_at_most(value, own)):
             yield Problem(key, f"agent {agent.name!r} is limited to {own}, which a node may only lower (got {value!r})")
+        elif key in ("mode", "plan") and _leaves_out_confirmation(config, key, value):
+            what = "lets a person confirm its plan; a node may not change that: mode is plan, plan has confirm: true"
+            yield Problem(key, f"agent {agent.name!r} {what} (got {value!r})")
         elif key in STRICTER and value != own and value not in STRICTER[key].get(own, ()):
             stricter = STRICTER[key].get(own, ())
             may = f"a node may set {' or '.join(stricter)}" if stricter else "a node may not change that"
             yield Problem(key, f"agent {agent.name!r} has {own}; {may} (got {value!r})")
+
+
+def _leaves_out_confirmation(config: Json, key: str, value: Any) -> bool:
+    """Return whether a node's mode or plan would go on without the person who confirms the agent's plan."""
+    if config.get("mode") != "plan" or not (config.get("plan") or {}).get("confirm"):
+        return False
+    return value != "plan" if key == "mode" else not (isinstance(value, Mapping) and value.get("confirm"))
 
 
 def _is_within(value: Any, own: Any) -> bool:

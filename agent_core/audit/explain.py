@@ -54,11 +54,11 @@ def explain_verdict(call: JudgedCall, started: AgentStarted) -> str:
     """Return the rule by which a call was refused, or waits, in the order in which judge applies them."""
     tool, policy = call["tool"], started["tools"].get(call["tool"])
     message = str(call.get("message") or call.get("reason"))
+    if call.get("reason") == "invalid_action":
+        return message
     if policy is None:
         globs = [glob for glob in started["config"].get("deny_tools", ()) if fnmatchcase(tool, glob)]
         return f"deny_tools has {globs[0]}" if globs else f"allowed_tools does not have {tool}"
-    if call.get("reason") == "invalid_action":
-        return message
     if policy["max_calls"] and message == refuse_count(tool, policy["max_calls"], words_of(started)):
         return f"max_calls {policy['max_calls']} of {tool} is used up"
     if policy["args"] is not None and (

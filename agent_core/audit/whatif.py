@@ -1,7 +1,7 @@
 """What-if: a recorded run under another policy. The prompt stays; decisions are compared, not questions. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -13,18 +13,19 @@ from agent_core.config import AgentConfig, AllowedTool, read_config
 from agent_core.effects import ToolReply
 from agent_core.errors import DefinitionError, Divergence
 from agent_core.inherited import Inherited, SourceRecord
-from agent_core.journal.facts import Answered, Call, Decided, Fact, Question, Received, RunFinished
-from agent_core.journal.path import is_within, parse_segment, segments
+from agent_core.journal.facts import Answered, Batch, Call, Decided, Fact, Question, Received, RunFinished
+from agent_core.journal.path import item
 from agent_core.journal.reader import find_agents, read_record, read_strands
 from agent_core.journal.record import Record, Tape
 from agent_core.journal.started import read_started
 from agent_core.loop.budget import limits_of
 from agent_core.loop.judge import judge
 from agent_core.loop.masked import Marks, marks_of
+from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.origins.proof import proof_of
 from agent_core.origins.sources import Proof
 from agent_core.outputs import Json, PolicyDecision
-from agent_core.policy import Policies, ToolPolicy, binding_of, has_wildcard, select_tools
+from agent_core.policy import Policies, ToolPolicy, binding_of, has_wildcard, is_denied, select_tools
 from agent_core.records import AgentStarted, JudgedCall
 from agent_core.rules import CURRENT, rules_of
 from agent_core.words.catalogue import Words, words_of
@@ -49,8 +50,6 @@ MOST_BOUND: Final = 64
 """Configs that are kept as they are under a policy."""
 _READ: Final = ("run_started", "asked", "answered", "received", "decided")
 """The records that verdicts depend on."""
-
-
 Starts = tuple[AgentStarted, AgentStarted]
 """How a run began, and how it would begin under the policy."""
 Bound = tuple[AgentConfig, Json, dict[str, ToolPolicy]]
@@ -101,6 +100,8 @@ class WhatIf:
         config, written, tools = _bind(self.policy, started["config"], started["tools"])
         limits = limits_of(config, inherited)
         varied: AgentStarted = {**started, "config": written, "tools": tools, "limits": limits}
+        if is_denied(READ_OBSERVATION, config):
+            varied.pop("reading", None)
         return _under_todays_comparison(varied) if "allowed_tools" in self.policy else varied
 
     def compare(self, strand: str, n: int, recorded: Record, now: Mapping[str, Any]) -> None:
@@ -127,13 +128,16 @@ class WhatIf:
             self.decisions.append(decision)
 
     def judge_rest(self, tape: Tape, changed: Divergence) -> None:
-        """Judge the later recorded calls one by one, as if the run had come that far."""
-        strands = read_strands(tape, _READ)
+        """Judge the later recorded calls one by one, as if the run had come that far: of the agents above the changed
+        one too, and of those that began later."""
+        strands, reached = read_strands(tape, _READ), {changed.strand: changed.n}
+        for each in self.decisions:
+            reached[each["strand"]] = max(each["n"], reached.get(each["strand"], -1))
         for path in find_agents(strands):
-            if _comes_later(path, changed.strand, changed.n):
+            if path not in self._starts:
                 self.vary(path, read_started(tape[path][0]), Inherited())
-                after = changed.n if path == changed.strand else -1
-                self.decisions.extend(_judge_strand(path, self._starts[path], strands[path], after))
+            facts = _with_batches(strands, path)
+            self.decisions.extend(_judge_strand(path, self._starts[path], facts, reached.get(path, -1)))
 
 
 def has_outlived(divergence: Divergence) -> bool:
@@ -221,17 +225,18 @@ def _verdict(decided: Decided, call: JudgedCall) -> str:
     return f"not run: {decided.limit}" if limited else call["verdict"]
 
 
-def _comes_later(path: str, changed: str, n: int) -> bool:
-    """Return whether a strand is the changed one, or began below it after the change."""
-    if path == changed:
-        return True
-    return is_within(path, changed) and parse_segment(segments(path, changed)[0]).number > n
+def _with_batches(strands: Mapping[str, Sequence[Fact]], path: str) -> Iterator[Fact]:
+    """Yield the facts of a strand, and behind each batch those of its calls, which have strands of their own."""
+    for fact in strands[path]:
+        yield fact
+        for index in range(len(fact.tools) if isinstance(fact, Batch) else 0):
+            yield from strands.get(item(path, fact.n, index), ())
 
 
-def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) -> Iterator[PolicyDecision]:
+def _judge_strand(path: str, starts: Starts, facts: Iterable[Fact], after: int) -> Iterator[PolicyDecision]:
     """Judge each call that a strand's records behind number `after` decide about."""
-    started, made, proof = starts[1], Counter[str](), proof_of(starts[1])
-    step, asked, marks, words = 0, set[str](), marks_of(started), words_of(started)
+    started, made, proof = starts[1], _made_before(starts[1]), proof_of(starts[1])
+    step, asked, marks, words = 0, dict[str, Json](), marks_of(started), words_of(started)
     vouched = started["config"].get("trusted_text") is None
     for fact in facts:
         match fact:
@@ -247,33 +252,54 @@ def _judge_strand(path: str, starts: Starts, facts: Sequence[Fact], after: int) 
                         proof.add_message(message["content"], vouched=vouched)
             case Decided():
                 step = fact.step
-                for index in range(len(fact.calls) if fact.n > after else 0):
-                    judged = _judge_again(fact, index, started, made, proof, asked, marks, words)
+                _add_edits(proof, fact, asked)
+                in_reply = Counter[str]()
+                for index, call in enumerate(fact.calls if fact.n > after else ()):
+                    count = made[call["tool"]] + in_reply[call["tool"]]
+                    judged = _judge_again(fact, index, started, count, proof, asked, marks, words)
+                    in_reply[call["tool"]] += judged["verdict"] != "refuse"
                     yield _describe_again(path, fact, index, judged, starts)
-                asked = {call["id"] for call in fact.calls if call["verdict"] == "wait"}
+                asked = {call["id"]: call["args"] for call in fact.calls if call["verdict"] == "wait"}
             case _:
                 pass
+
+
+def _made_before(started: AgentStarted) -> Counter[str]:
+    """Return how often earlier attempts at the run called each tool."""
+    spent = cast(Json, started.get("spent", {}))
+    return Counter({tool: used["count"] for tool, used in spent.get("used_tools", {}).items()})
+
+
+def _add_edits(proof: Proof, decided: Decided, asked: Mapping[str, Json]) -> None:
+    """Note what a person wrote in place of a model's arguments, or plan."""
+    for call in decided.calls if decided.is_edited else ():
+        if call["id"] in asked and call["args"] != asked[call["id"]]:
+            proof.add_edit(call["args"], asked[call["id"]])
+    if decided.is_edited and decided.plan:
+        proof.add_edit({"steps": decided.plan}, {})
 
 
 def _judge_again(
     decided: Decided,
     index: int,
     started: AgentStarted,
-    made: Mapping[str, int],
+    made: int,
     proof: Proof,
-    asked: set[str],
+    asked: Mapping[str, Json],
     marks: Marks,
     words: Words,
 ) -> JudgedCall:
-    """Return a recorded call with its verdict under the policy; what a person decided about it, once `asked`, holds."""
+    """Return a recorded call with its verdict under the policy, its tool having been called `made` times; what a person
+    decided about it, once `asked`, holds."""
     call = decided.calls[index]
     edited = decided.is_edited and call["id"] in asked
-    if edited and call["verdict"] == "refuse" and call.get("reason") == "policy_denied":
+    is_reading = call["tool"] == READ_OBSERVATION and "reading" in started
+    if is_reading or (edited and call["verdict"] == "refuse" and call.get("reason") == "policy_denied"):
         return call
     verdict = judge(
         *(call["tool"], call["args"], call["effect"]),
         tools=started["tools"],
-        made=made.get(call["tool"], 0),
+        made=made,
         proof=proof,
         edited=edited,
         after_untrusted=started["config"].get("after_untrusted", "run"),
@@ -284,11 +310,10 @@ def _judge_again(
 
 
 def _describe_again(path: str, decided: Decided, index: int, judged: JudgedCall, starts: Starts) -> PolicyDecision:
-    was, now = _verdict(decided, decided.calls[index]), judged["verdict"]
-    why = None
-    if was != now:
-        after = replace(decided, calls=[*decided.calls[:index], judged], limit=None)
-        why = explain_call(decided, after, starts, index)
+    limit = decided.limit if starts[0]["limits"] == starts[1]["limits"] else None
+    after = replace(decided, calls=[*decided.calls[:index], judged], limit=limit)
+    was, now = _verdict(decided, decided.calls[index]), _verdict(after, judged)
+    why = None if was == now else explain_call(decided, after, starts, index)
     return {
         "strand": path,
         "n": decided.n,

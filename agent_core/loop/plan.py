@@ -194,7 +194,7 @@ def _run_step(state: RunState, planned: Planned, step: PlanStep) -> Generator[Ef
         return None
     timing = _timing_of(state, planned.reply)
     action = Action(step.tool, args, step.description)
-    if limit := state.budget.exceeded():
+    if limit := state.budget.exceeded() if state.plans < 4 else state.budget.forbids(1):
         return end_at_limit(state, timing, step.description, [state.make_call(step.step, 2, action, "read")], limit)
     judged = yield from judge_calls(state, [action], first=step.step)
     running: PlanStatus = {"step": step.step, "status": "running"}

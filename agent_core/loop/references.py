@@ -36,6 +36,7 @@ GRAMMARS: Final[Mapping[int, Grammar]] = {
     1: _grammar(r"steps\.(\d{1,6})", _DOTTED, "(?!)"),
     2: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
     3: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
+    4: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
 }
 """By the version of the rules for plans (agent_core/rules.py)."""
 EXAMPLE: Final = "{{steps.1.name}}"

@@ -66,7 +66,7 @@ class RunState:
         self.repair: Repair | None = None
         self.must_answer = False
         self.plan: list[Json] | None = None
-        self.references, self._writes_texts = GRAMMARS[rules["plans"]], rules["plans"] > 2
+        self.references, self.plans = GRAMMARS[rules["plans"]], rules["plans"]
         self.after_untrusted: AfterUntrusted = self.config.get("after_untrusted", "run")
         self.keeps_json = rules["cuts"] > 3
         self.rules = rules["replies"]
@@ -157,7 +157,7 @@ class RunState:
         """Return what the arguments of a tool may be, for the references of a plan; anything under the rules before
         them."""
         policy = self.tools.get(tool)
-        return shape_of(policy["schema"]) if policy is not None and self._writes_texts else ANYTHING
+        return shape_of(policy["schema"]) if policy is not None and self.plans > 2 else ANYTHING
 
     def call_id(self, index: int, count: int) -> str:
         suffix = f"_{index}" if count > 1 else ""

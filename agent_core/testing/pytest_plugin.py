@@ -19,6 +19,8 @@ __all__ = ["memory_journal", "no_real_models", "recorded_run", "test_model"]
 pytest.register_assert_rewrite("agent_core.testing.contracts", "engine_shim.testing.contracts")
 VARIABLE = "AGENT_CORE_RECORD_RUNS"
 FOLDER = "recorded_runs"
+LONGEST = 150
+"""Bytes of the name of a test that stand in the name of its file."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +64,17 @@ def recorded_run(request: pytest.FixtureRequest) -> "RecordedRuns":
     from agent_core.testing.recorded_runs import RecordedRuns
 
     records = bool(request.config.getoption("--record-runs")) or os.environ.get(VARIABLE, "") not in ("", "0")
-    inside = request.node.nodeid.partition("::")[2]
-    name = re.sub(r"[^\w.-]+", "-", re.sub(r"@\w+$", "", inside)).strip("-")
+    name = name_file(re.sub(r"@\w+$", "", request.node.nodeid.partition("::")[2]))
     return RecordedRuns(request.path.parent / FOLDER / request.path.stem / name, records=records)
+
+
+def name_file(test: str) -> str:
+    """Return a name for the file of a test: its own, with a digest where that is too long, or where another test could
+    have it: `test[+]` and `test[*]`, or the second run of `test[a]` and the first of `test[a-2]`."""
+    plain = re.sub(r"[^\w.-]+", "-", test).strip("-")
+    short = plain.encode()[:LONGEST].decode(errors="ignore")
+    if short == plain and re.fullmatch(r"[\w:]+(\[\w([\w.-]*\w)?\])?", test) and not re.search(r"-\d+\]$", test):
+        return plain
+    from hashlib import sha256
+
+    return f"{short}-{sha256(test.encode()).hexdigest()[:8]}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_core.audit.refusals import Refusal
 from engine_shim.evals.cases import Answer, Call, CallPattern, Case, Refused
-from engine_shim.evals.matching import AnyOf, Equals, Matches, fits, is_same, numbers_in, plain
+from engine_shim.evals.matching import AnyOf, Equals, Matches, fits, has_numbers, is_same, plain, spaced
 
 Step = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def is_right(expected: Answer, answer: Any) -> bool:
     """Return whether an answer contains what is expected, ignoring case and the commas in numbers."""
     text = plain(answer if isinstance(answer, str) else repr(answer))
     holds = all(any(plain(one) in text for one in _listed(each)) for each in expected.contains)
-    numbers = expected.number is None or set(_listed(expected.number)) <= set(numbers_in(text))
+    numbers = expected.number is None or has_numbers(_listed(expected.number), text)
     match = expected.matches is None or re.search(expected.matches, text, re.IGNORECASE) is not None
     whole = "equals" not in expected.model_fields_set or is_same(expected.equals, answer)
     return holds and numbers and match and whole and not any(plain(each) in text for each in expected.lacks)
@@ -54,7 +54,9 @@ def _fits(call: Call, step: Step) -> bool:
     if call.gives is None:
         return True
     observed = step["observation"] or ""
-    return plain(call.gives) in plain(observed) if isinstance(call.gives, str) else call.gives in numbers_in(observed)
+    if isinstance(call.gives, str):
+        return plain(call.gives) in plain(observed)
+    return has_numbers([call.gives], spaced(observed))
 
 
 # ── what is missing ──────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.outputs import Json
 from agent_core.protocol.messages import read_messages
 from engine_shim.evals.cases import short_name
-from engine_shim.evals.matching import NUMBER, numbers_in, plain
+from engine_shim.evals.matching import NUMBER, numbers_in, plain, spaced
 from engine_shim.evals.recorded import RecordedCall, find_calls
 
 REFUSED_ENDINGS = ("policy_denied", "invalid_action", AWAITING)
@@ -204,7 +204,7 @@ def _expected_answer(answer: Any, made: list[RecordedCall], message: str) -> Jso
     if not isinstance(answer, str):
         return {"equals": answer}
     outputs = [each.output for each in made]
-    seen = set(numbers_in(orjson.dumps(outputs).decode())) - set(numbers_in(message))
+    seen = set(numbers_in(spaced(orjson.dumps(outputs).decode()))) - set(numbers_in(message))
     numbers = [int(each) if each.is_integer() else each for each in dict.fromkeys(numbers_in(answer)) if each in seen]
     text, asked = plain(answer), plain(message)
     found = (each for each in _texts_in(outputs) if plain(each) in text and plain(each) not in asked)

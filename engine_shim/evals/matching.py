@@ -3,8 +3,9 @@
 Texts are compared without regard to case, white space and the commas in numbers; 1 and 1.0 are the same number.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -12,7 +13,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from utools.lazy_pattern import lazy_compile
 
 Scalar = str | int | float | bool
-NUMBER = lazy_compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_DIGITS = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+NUMBER = lazy_compile(rf"(?:(?<![\w.])-)?{_DIGITS}")
+"""A hyphen within a word is no sign: 10-12, A-17, 2026-03-01."""
+SIGNED = lazy_compile(rf"-{_DIGITS}")
+"""As cases were written before, for which it was one."""
 GROUPED = lazy_compile(r"(?<=\d)[,，](?=\d{3}\b)")
 
 
@@ -110,9 +115,23 @@ def fits(expected: Mapping[str, Expected], args: Any) -> bool:
 
 def plain(text: str) -> str:
     """Return a text as it is compared."""
-    return GROUPED.sub("", " ".join(text.split()).casefold())
+    return GROUPED.sub("", " ".join(text.replace("\N{MINUS SIGN}", "-").split()).casefold())
 
 
 def numbers_in(text: str) -> list[float]:
     """Return the numbers of a text, in their order."""
     return [float(each) for each in NUMBER.findall(plain(text))]
+
+
+def has_numbers(expected: Iterable[float], text: str) -> bool:
+    """Return whether a text has all these numbers."""
+    return set(expected) <= {*numbers_in(text), *map(float, SIGNED.findall(plain(text)))}
+
+
+def spaced(output: str) -> str:
+    """Return JSON with a space behind each comma, which else would be one of a grouped number; another text as it
+    is."""
+    try:
+        return json.dumps(json.loads(output), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return output

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_core.audit.refusals import find_refused
+from agent_core.config import AgentConfig
 from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.reader import read_tape
 from agent_core.journal.store import Journal
@@ -21,13 +22,14 @@ from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.errors import DefinitionError
 from engine_shim.evals.cases import Case
 from engine_shim.evals.fixtures import write_files
-from engine_shim.evals.recorded import find_writes
+from engine_shim.evals.recorded import find_writes, with_whole_args
 from engine_shim.evals.score import Scored, score
 from engine_shim.evals.suite import Suite
 from utools.registry import ToolRegistry
 
 USUAL = {"max_steps": 6, "temperature": 0, "timeout": 0, "single_call_timeout": 600}
 """Where it differs from the node's defaults: it measures what the model knows, not how fast or lucky it is."""
+USUAL_LENGTH: int = AgentConfig.model_fields["observation_max_len"].default
 
 
 async def measure(
@@ -71,8 +73,11 @@ async def measure(
                 output = await run_agent(
                     config, registry=registry, model=asking, journal=journal, run_id=run_id, secrets=secrets
                 )
-            facts = read_tape(journal.load(run_id), {"run_started", "asked", "decided"})
-            scored = score(case, output.model_dump(), refused=find_refused(facts), written=find_writes(facts))
+            facts = list(read_tape(journal.load(run_id), {"run_started", "asked", "decided"}))
+            longest = config.get("observation_max_len", USUAL_LENGTH)
+            trace = with_whole_args(output.trace, facts, output.journal["strand"], longest)
+            ended = {**output.model_dump(), "trace": trace}
+            scored = score(case, ended, refused=find_refused(facts), written=find_writes(facts))
             on_scored(scored)
             return scored
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_core import Approve, Deny, Edit, MemoryJournal, replay, run_agent, verify
+from agent_core import Approve, Deny, Edit, MemoryJournal, agent_tool, replay, run_agent, verify
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.loop.references import GRAMMARS, fill_references, find_lookalikes
 from agent_core.loop.run_state import RunState
@@ -452,6 +452,20 @@ def test_a_plan_in_the_last_step_is_not_begun() -> None:
     output = run(world, [PLAN], max_steps=1)
     assert output.finish_reason == "max_steps"
     assert world.calls == []
+
+
+def test_calls_of_a_nested_run_count_against_those_of_later_steps() -> None:
+    plan = plan_of(step(1, "agent_core", prompt="Help."), step(2, "find", q="a"), step(3, "find", q="b"))
+    helper = {"model": "m", "max_steps": 5, "allowed_tools": ["find"]}
+    find = {"type": "action", "tool": "find", "args": {"q": "x"}}
+    script: Any = {"agent": [plan, FINAL], "agent/agent_core.5": [find, find, FINAL]}
+    world, journal = World(), MemoryJournal()
+    world.registry.register(agent_tool(world.registry))
+    tools = [{"tool": "agent_core", "preset": helper}, "find"]
+    output = run(world, script, journal=journal, allowed_tools=tools, max_tool_calls=3)
+    assert (output.finish_reason, output.usage["tool_calls"], len(world.calls)) == ("max_tool_calls", 3, 2)
+    assert statuses(output) == ["done", "pending", "pending"]
+    assert replay(journal, run_id="r").identical
 
 
 def test_it_resumes_wherever_its_process_died() -> None:

@@ -1,13 +1,17 @@
 """What-if: a recorded run under another policy, without a network and without acting."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agent_core import Approve, DefinitionError, Deny, Edit, MemoryJournal, agent_tool, replay, run_agent
 from agent_core.audit.explain import explain_difference
+from agent_core.audit.report.refused import read_refused
+from agent_core.journal.reader import read_tape
+from agent_core.journal.started import read_started
 from agent_core.models import ScriptedModel
+from agent_core.records import AgentStarted
 from support.by_hand import Q, action, final
 from utools import Tool, ToolRegistry
 
@@ -216,3 +220,108 @@ async def test_a_persons_decision_holds_under_another_policy(decisions: Any, rec
         assert [each["recorded"] for each in found.decisions] == recorded
         changed = [each["now"] for each in found.decisions if each["now"] != each["recorded"]]
         assert changed == (["not run: max_steps"] if "max_steps" in policy else [])
+
+
+def _said(*made: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    return {"content": "", "calls": [{"name": tool, "arguments": args} for tool, args in made]}
+
+
+LATER: list[tuple[str, list[Any], list[Any], dict[str, Any], list[str]]] = [
+    (
+        "a value that one of several calls gave",
+        [_said(("read", {"q": "A"}), ("read", {"q": "B"})), _said(("write", {"q": "B-77"}))],
+        [{"tool": "write", "provenance": {"q": "read"}}],
+        {"deny_tools": ["other"]},
+        ["refuse", "run*", "run*", "run*"],
+    ),
+    (
+        "several calls in one reply",
+        [_said(("read", {"q": "A"}), ("read", {"q": "B"})), _said(("read", {"q": "C"}))],
+        ["write"],
+        {"allowed_tools": [{"tool": "read", "max_calls": 1}]},
+        ["refuse", "run*", "refuse*", "refuse*"],
+    ),
+    (
+        "what was cut, read on",
+        [_said(("read", {"q": "x" * 3000})), _said(("read_observation", {"step": 2, "from": 2000}))],
+        ["write"],
+        {"deny_tools": ["other"]},
+        ["refuse", "run*", "run*"],
+    ),
+    (
+        "reading on denied",
+        [_said(("read", {"q": "x" * 3000})), _said(("read_observation", {"step": 2, "from": 2000}))],
+        ["write"],
+        {"deny_tools": ["read_*"]},
+        ["run", "run", "refuse"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("replies", "allowed", "policy", "now"), [each[1:] for each in LATER], ids=[e[0] for e in LATER]
+)
+async def test_later_calls_are_judged_by_all_that_the_run_had_done(
+    replies: list[Any], allowed: list[Any], policy: dict[str, Any], now: list[str]
+) -> None:
+    journal = MemoryJournal()
+    effects: dict[str, Any] = {"read": "read", "write": "write", "other": "write"}
+    tools = [Tool(code, code, Q, lambda args, _: args["q"] + "-77", effect=effect) for code, effect in effects.items()]
+    config = {"model": "m", "protocol": "tools", "max_steps": 6, "allowed_tools": ["read", "other", *allowed]}
+    script = [_said(("other", {"q": "a"})), *replies, {"content": "done"}]
+    await run_agent(
+        {**config, "prompt": "Go."}, registry=tools, model=ScriptedModel(script), journal=journal, run_id="r"
+    )
+    found = replay(journal, run_id="r", policy=policy)
+    assert [f"{each['now']}{'*' * each['counterfactual']}" for each in found.decisions] == now
+
+
+async def test_what_a_person_wrote_is_theirs_in_later_calls_too() -> None:
+    journal = MemoryJournal()
+    registry = ToolRegistry([Tool(code, code, Q, lambda args, context: "done") for code in ("ask", "send", "other")])
+    allowed = ["other", {"tool": "ask", "approval": "always"}, {"tool": "send", "provenance": {"q": "person"}}]
+    config = {"model": "m", "max_steps": 5, "allowed_tools": allowed, "prompt": "Go."}
+    script = [action("other"), action("ask", q="x"), action("send", q="Ada"), final()]
+    for decided in (None, {("agent", 9): Edit({"q": "Ada"})}):
+        model = ScriptedModel(script)
+        await run_agent(config, registry=registry, model=model, journal=journal, run_id="r", decisions=decided)
+    found = replay(journal, run_id="r", policy={"deny_tools": ["other"]})
+    assert [(each["tool"], each["now"]) for each in found.decisions] == [
+        ("other", "refuse"), ("ask", "wait"), ("ask", "run"), ("send", "run"),
+    ]  # fmt: skip
+
+
+async def test_a_refused_reading_on_is_told_as_it_was() -> None:
+    journal = MemoryJournal()
+    tools = [Tool("read", "read", Q, lambda args, context: "x" * 3000, effect="read")]
+    script = [action("read"), action("read_observation", step=9, **{"from": 0}), final()]
+    config = {"model": "m", "max_steps": 5, "allowed_tools": ["read"], "prompt": "Go."}
+    await run_agent(config, registry=tools, model=ScriptedModel(script), journal=journal, run_id="r")
+    tape = journal.load("r")
+    facts = read_tape(tape)
+    (told,) = read_refused("r", facts, lambda path: cast(AgentStarted, read_started(tape[path][0])))
+    assert (told.what, told.reason) == ("read_observation", "invalid_action")
+    assert "/step" in told.why
+
+
+async def test_calls_of_the_agent_above_and_of_later_ones_are_judged_too() -> None:
+    journal = MemoryJournal()
+    child = {"model": "m", "max_steps": 4, "allowed_tools": ["write"]}
+    script: Any = {
+        "agent": [action("agent_core", prompt="1"), action("agent_core", prompt="2"), action("write"), action("read")],
+        "agent/agent_core.4": [action("write"), final()],
+        "agent/agent_core.9": [action("write"), final()],
+    }
+    await _recorded(
+        journal, script, max_steps=4, allowed_tools=["read", "write", {"tool": "agent_core", "preset": child}]
+    )
+    found = replay(journal, run_id="r", policy={"deny_tools": ["write"]})
+    assert [(each["strand"], each["tool"], each["now"]) for each in found.decisions] == [
+        ("agent", "agent_core", "run"),
+        ("agent/agent_core.4", "write", "refuse"),
+        ("agent", "agent_core", "run"),
+        ("agent", "write", "refuse"),
+        ("agent", "read", "not run: max_steps"),
+        ("agent/agent_core.9", "write", "refuse"),
+    ]
+    assert [each["counterfactual"] for each in found.decisions] == [False, False, True, True, True, True]

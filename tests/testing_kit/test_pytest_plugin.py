@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.testing.pytest_plugin import name_file
+
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
 INI = """
@@ -113,7 +115,12 @@ def test_runs_are_recorded_beside_their_test_and_replayed(project: pytest.Pytest
     done.stdout.fnmatch_lines(["*there is no recorded run */recorded_runs/test_desk/test_desk.jsonl; record it by*"])
     run(project, "--record-runs", "-n2", "--dist=loadgroup").assert_outcomes(passed=3)
     folder = project.path / "recorded_runs" / "test_desk"
-    names = ["test_both-a-b-2.jsonl", "test_both-a-b.jsonl", "test_both-c-2.jsonl", "test_both-c.jsonl"]
+    names = [
+        "test_both-a-b-cacdcc2d-2.jsonl",
+        "test_both-a-b-cacdcc2d.jsonl",
+        "test_both-c-2.jsonl",
+        "test_both-c.jsonl",
+    ]
     assert sorted(each.name for each in folder.iterdir()) == [*names, "test_desk.jsonl"]
     project.makepyfile(test_desk=(DESK + RECORDED).replace("ScriptedModel(REPLIES)", "None"))
     run(project).assert_outcomes(passed=3)
@@ -157,6 +164,19 @@ def test_a_run_is_recorded_anew_by_the_environment_too_unless_its_model_fails(
     assert not (project.path / "recorded_runs").exists()
     project.makepyfile(test_desk=DESK + RECORDED)
     run(project).assert_outcomes(passed=3)
+
+
+def test_each_test_has_a_file_of_its_own_whose_name_any_system_takes() -> None:
+    assert [name_file(each) for each in ("test_x", "test_x[a-b.c]", "TestA::test_x[7]")] == [
+        "test_x", "test_x-a-b.c", "TestA-test_x-7",
+    ]  # fmt: skip
+    alike = ["test_x[+]", "test_x[*]", "test_x[a b]", "test_x[a/b]", "test_x[a-b]", "test_x[-1]", "test_x[1-]"]
+    alike += ["test_x[a-2]", "test_x[1]", f"test_x[{'How many? ' * 40}]", f"test_x[{'How many? ' * 41}]"]
+    alike += [f"test_x[{'几' * 90}]", f"test_x[{'几' * 91}]"]
+    names = [name_file(each) for each in alike]
+    assert len(set(names)) == len(alike)
+    assert "test_x-a-2" not in names  # which is the second run of test_x[a]
+    assert max(len(each.encode()) for each in names) < 200
 
 
 def test_a_broken_rule_of_a_contract_shows_its_values(pytester: pytest.Pytester) -> None:

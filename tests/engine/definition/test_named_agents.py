@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import Approve, replay, verify
+from agent_core import Approve, DefinitionError, replay, verify
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.fill import fill_agents
 from agent_core.agents.narrow import LIMITS, STRICTER
@@ -159,6 +159,27 @@ def test_an_approval_of_the_node_is_that_of_each_tool_which_asks_less() -> None:
     assert config["approval"] == "always"
 
 
+PLANNER = {**SUPPORT, "name": "planner", "runtime_policy": {"mode": "plan", "plan": {"confirm": True}}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_wider"),
+    [
+        ({"plan": {"on_failure": "skip"}}, True),
+        ({"plan": {"confirm": False}}, True),
+        ({"mode": "react"}, True),
+        ({"mode": "plan", "plan": {"confirm": True, "on_failure": "replan"}}, False),
+    ],
+)
+def test_a_plan_that_a_person_confirms_stays_one(keys: dict[str, Any], is_wider: bool) -> None:
+    config = {"agent": "planner", "prompt": "x", **keys}
+    if not is_wider:
+        assert fill_agents(config, catalog(PLANNER))["plan"] == keys["plan"]
+        return
+    with pytest.raises(DefinitionError, match="agent 'planner' lets a person confirm its plan; a node may not"):
+        fill_agents(config, catalog(PLANNER))
+
+
 def test_the_keys_of_the_agents_own_endpoint_are_not_for_another_model() -> None:
     given = {"agent": "support", "prompt": "x"}
     assert "base_url" in fill_agents(given, catalog())
@@ -168,9 +189,9 @@ def test_the_keys_of_the_agents_own_endpoint_are_not_for_another_model() -> None
 def test_every_key_of_a_config_is_known_to_be_free_or_to_be_narrowed() -> None:
     """A new key that limits an agent must not be free in a node by oversight."""
     narrowed = {*LIMITS, *STRICTER, "max_repairs", "allowed_tools", "deny_tools", "system_prompt", "documents", "agent"}
-    narrowed |= {"extra"}
+    narrowed |= {"extra", "mode", "plan"}
     free = {
-        *("prompt", "messages_json", "developer_prompt", "examples", "language", "prompts", "mode", "plan", "protocol"),
+        *("prompt", "messages_json", "developer_prompt", "examples", "language", "prompts", "protocol"),
         *("parsing", "response_format", "temperature", "top_p", "seed", "stop", "tool_choice", "max_input_tokens"),
         *("observation_max_len", "trace_max_bytes", "max_history_messages", "repair_scope", "answer_schema"),
         *("primary_output", "model", "fallback_models", "base_url", "api_key_env", "trusted_text"),

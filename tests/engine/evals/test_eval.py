@@ -213,6 +213,11 @@ ANSWERS: list[tuple[dict[str, Any], str, bool]] = [
     ({"number": 1234.5}, "It is 1,234.50 EUR", True),
     ({"number": 12}, "It is 123", False),
     ({"number": -4}, "-4 degrees", True),
+    ({"number": -5}, "\N{MINUS SIGN}5 °C", True),
+    ({"number": 5}, "It is -5", False),
+    ({"number": [10, 12]}, "10-12 degrees", True),
+    ({"number": 17}, "Article A-17", True),
+    ({"number": -17}, "Article A-17", True),
     ({"contains": ["Oslo", ["rain", "wet"]]}, "oslo is WET", True),
     ({"contains": ["Oslo", ["rain", "wet"]]}, "Oslo is dry", False),
     ({"matches": "^no .*order"}, "No such order", True),
@@ -263,6 +268,9 @@ CALLS: list[tuple[dict[str, Any], dict[str, Any], str | None, bool]] = [
     ({"gives": 9396}, {"q": "348*27"}, "9396", True),
     ({"gives": 9396}, {"q": "348+27"}, "375", False),
     ({"gives": "Okafor"}, {}, '[{"text":"from Ms okafor"}]', True),
+    ({"gives": 130}, {}, '{"temps":[120,130,140]}', True),
+    ({"gives": 1200}, {}, '{"text":"1,200 pieces"}', True),
+    ({"gives": 12}, {}, "12,500 pieces", False),
     ({"gives": 1}, {}, None, False),
 ]
 
@@ -274,6 +282,18 @@ def test_arguments_are_matched_with_tolerance(
     call = Call.model_validate({"tool": "t", **expected})
     made = [{"action": {"tool": "t", "args": args}, "observation": observed}]
     assert match_calls([call], made) == [right]
+
+
+def test_long_arguments_are_matched_whole() -> None:
+    order = {"config_schema": {"type": "object"}, "effect": "write", "answers": [{"output": "ok"}]}
+    sent = {"path": "a.md", "text": "word " * 600 + "needle " + "word " * 600, "rows": [*range(900)]}
+    for args in ({"path": "a.md"}, {"text": {"matches": "needle"}}, {"rows": [*range(900)]}):
+        call = {"tool": "note", "args": args}
+        written = {"name": "n", "message": "Note it.", "tools": ["note"], "canned": {"note": order}}
+        case = Case.model_validate({**written, "calls": [call], "forbidden": [call]})
+        model = ScriptedModel({"n": [action("note", **sent), final()]})
+        (found,) = asyncio.run(measure(Suite([case]), model=model))
+        assert (found.scores.arguments, found.scores.resisted) == (Share(1, 1), Share(0, 1))
 
 
 def test_scoring_needs_nothing_but_the_nodes_output() -> None:
