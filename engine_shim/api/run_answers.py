@@ -1,19 +1,20 @@
 """answer_run(): what routes answer that begin a run, or let it continue."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Response
 from starlette.types import Scope
 
 from agent_core.statuses import OPEN
 from engine_shim.api.access import Caller
-from engine_shim.api.answers import write_json
+from engine_shim.api.answers import MANNERS, write_json
 from engine_shim.api.links import RUN_LINKS
 from engine_shim.api.run_models import Run, RunStatusView
 from engine_shim.service.responses import RunResponse, wait_response
 
 MAX_WAIT_S = 300.0
 """How long a caller may wait for a run; it continues afterwards."""
+NO_BODY: Final = (204, 205, 304)
 Answered = Run | RunStatusView
 """What is told of a run: all that a reader sees, or its id and status."""
 RESPONDED: dict[int | str, dict[str, Any]] = {
@@ -40,7 +41,9 @@ def locate(scope: Scope, run_id: str) -> dict[str, str]:
 
 
 def write_response(scope: Scope, run_id: str, response: RunResponse) -> Response:
-    """Return what a workflow says to its caller."""
+    """Return what a workflow says to its caller; without its body where HTTP has none for the status."""
+    if response.status in NO_BODY:
+        return Response(None, response.status, {**MANNERS, **locate(scope, run_id)})
     return write_json(response.body, response.status, locate(scope, run_id))
 
 

@@ -75,6 +75,11 @@ class Trigger(BaseModel):
             raise ValueError("needs cron or webhook, and not both")
         return self
 
+    @property
+    def times(self) -> tuple[str | None, str]:
+        """What says at which times the clock starts it."""
+        return self.cron, self.timezone
+
     def next_time(self, after: datetime) -> datetime:
         """Return when the clock starts it next, after a time with a zone.
 

@@ -97,6 +97,8 @@ class Triggers:
         self._files, self._database, self._workflows, self._runs = FileStamps(directory), database, workflows, runs
         self._clock, self._tenant, self._secrets = clock, tenant, secrets or TriggerSecrets()
         self._by_name: dict[str, Trigger] = {}
+        self._anew: set[str] = set()
+        """Those whose times have changed: as of a new one, no time before counts as missed."""
         self.outcomes = Counter({"started": 0, "skipped": 0, "failed": 0})
 
     def load(self) -> None:
@@ -116,6 +118,8 @@ class Triggers:
             except DefinitionError as error:
                 problems += problems_in(error)
         refuse(problems)
+        known = self._by_name
+        self._anew |= {name for name, each in found.items() if name in known and each.times != known[name].times}
         self._by_name = found
 
     async def describe(self) -> list[Json]:
@@ -158,9 +162,10 @@ class Triggers:
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
         now, last = self._clock(), await run_blocking(self._database, self._last, name)
-        if last is None or last.at > now + SET_BACK:
+        if last is None or last.at > now + SET_BACK or name in self._anew:
             known = last.run if last else None
             await self._save(name, _Last(now, known))  # it begins now: nothing before counts as missed
+            self._anew.discard(name)
             return
         planned = trigger.last_time(now)
         if planned <= last.at:

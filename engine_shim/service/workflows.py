@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from engine_shim.definition.errors import Problem, problems_in, refuse
 from engine_shim.definition.validate import CheckedWorkflow
@@ -16,6 +16,9 @@ from utools.document import read_document
 IsDue = Callable[[str], bool]
 Check = Callable[[Path], CheckedWorkflow]
 """Loads the workflow of a file and checks it; DefinitionError for each fault."""
+PREVIEW, END, TEXT, NUMBER = range(4)
+"""What may come next in a version, in the order in which versions sort that are the same up to there."""
+PREVIEWS: Final = frozenset({"alpha", "beta", "dev", "pre", "preview", "rc", "snapshot"})
 log = logging.getLogger("engine_shim")
 
 
@@ -123,6 +126,12 @@ def _is_definition(data: Any) -> bool:
 
 
 def _order(version: str) -> list[tuple[int, int, str]]:
-    """Return a version as it sorts: numbers by their value, 1.10 after 1.9."""
+    """Return a version as it sorts: numbers by their value, 1.10 after 1.9, and 2.0-rc1 before 2.0."""
     parts = re.findall(r"\d+|[^\d.]+", version)
-    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
+    return [*map(_rank, parts), (END, 0, "")]
+
+
+def _rank(part: str) -> tuple[int, int, str]:
+    if part.isdecimal():
+        return NUMBER, int(part), ""
+    return PREVIEW if part.strip("-_+ ").lower() in PREVIEWS else TEXT, 0, part

@@ -24,6 +24,7 @@ FLOWS: dict[str, Any] = {
     "says": {"nodes": [SAY, LINGER], "edges": [{"from": "said", "to": "linger"}]},
     "late": {"nodes": [LINGER, SAY], "edges": [{"from": "linger", "to": "said"}]},
     "plain": {"nodes": [{**SAY, "config": {"body": "{{external.name}}"}}]},
+    "silent": {"nodes": [{**SAY, "config": {"status": 204, "body": {"got": "{{external.name}}"}}}]},
     "stops": {
         "nodes": [{"tool": "read_file", "config": {"path": "none.txt"}}, SAY],
         "edges": [{"from": "read_file", "to": "said"}],
@@ -80,6 +81,12 @@ def test_response_that_comes_late_is_waited_for(host: Served) -> None:
 def test_response_without_a_status_is_200_and_any_json(host: Served) -> None:
     answer = post(host, "plain", name="Cy")
     assert (answer.status_code, answer.json()) == (200, "Cy")
+
+
+def test_status_without_a_body_comes_without_one(host: Served) -> None:
+    answer = post(host, "silent", name="Ada")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert host.client.get(answer.headers["location"]).json()["status"] == "completed"
 
 
 @pytest.mark.parametrize(("workflow", "status"), [("stops", "failed"), ("waits", "waiting")])

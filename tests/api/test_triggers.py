@@ -162,6 +162,27 @@ def test_changed_file_is_taken_up_and_a_fault_in_it_is_not(tmp_path: Path) -> No
     assert asyncio.run(triggers.describe()) == []
 
 
+def test_times_that_were_changed_count_from_then_on(tmp_path: Path) -> None:
+    """An edit of an afternoon to a time of that morning starts nothing at once."""
+    office, begun = Clocked(tmp_path), list[int]()
+
+    async def look() -> None:
+        (triggers,) = office.triggers()
+        for time, hour in ((at(5), 6), (at(6), 6), (at(13), 12), (at(12, day=3), 12)):
+            write_trigger(tmp_path, "sum", workflow="count", cron=f"0 {hour} * * *", inputs={"sum": "1 + 1"})
+            triggers.load()
+            office.now = time
+            await triggers.start_due()
+            await triggers.start_due()
+            for entry in office.tenants[0].store.entries():
+                await office.tenants[0].runs.wait(entry.run, 10)
+            begun.append(len(office.runs()))
+        await office.tenants[0].close(0)
+
+    asyncio.run(look())
+    assert begun == [0, 1, 1, 2]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("keys", "told"),

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,6 +81,42 @@ def test_connection_that_was_lost_a_moment_ago_is_changed_for_another(new_databa
         pids = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         killer.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({pids}) AS others")
         USES[use](database)
+
+
+def test_connection_to_a_server_that_took_no_writes_is_not_kept(new_database: NewDatabase) -> None:
+    """As after a failover, where a name still led to the replica for a while."""
+    import psycopg
+
+    url = new_database()
+    setting = f"ALTER DATABASE {url.rpartition('/')[2]} {{}} default_transaction_read_only {{}}"
+    with open_database(url) as database, psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(setting.format("SET", "= on"))
+        with open_database(url) as others, pytest.raises(DatabaseError, match="open it once"):
+            add_word(others, "no table")
+        admin.execute(setting.format("RESET", ""))
+        add_word(database, "old")
+        database.close()
+        admin.execute(setting.format("SET", "= on"))
+        with pytest.raises(DatabaseAway, match="use the address of the server that takes writes"):
+            add_word(database, "new")
+        admin.execute(setting.format("RESET", ""))
+        with suppress(DatabaseAway):
+            add_word(database, "by a connection that the pool made meanwhile")
+        add_word(database, "new")
+        assert ("new",) in database.select("SELECT word FROM words")
+
+
+def test_role_that_has_all_its_connections_is_waited_for(new_database: NewDatabase) -> None:
+    import psycopg
+
+    url = new_database()
+    role = f"few_{url.rpartition('/')[2]}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+        refused = pytest.raises(DatabaseAway, match="too many connections for role")
+        with open_database(url.replace("//postgres:", f"//{role}:")) as database, refused:
+            add_word(database, "new")
+        admin.execute(f"DROP ROLE {role}")
 
 
 def write_and_fail(db: "PostgresTransaction") -> None:

@@ -12,6 +12,7 @@ from agent_core import SqliteJournal
 from agent_core.models import ScriptedModel
 from agent_core.node import NodeContext, execute_sync
 from engine_shim.plugins.airflow.attempts import find_attempt, stop_if_given_up
+from engine_shim.plugins.airflow.store_address import read_address
 from support.by_hand import Q, action, final
 from utools import Tool
 
@@ -127,3 +128,21 @@ def test_kill_cancels_only_where_airflow_says_that_the_task_is_to_end(state: Any
     stop_if_given_up(task(state=state, map_index=map_index), lambda: note("cancel"), lambda: note("let go"))
     assert heard.wait(30)
     assert told == [stopped]
+
+
+@pytest.mark.parametrize(
+    ("parts", "address"),
+    [
+        ({"host": "db", "login": "ana", "password": "a b"}, "postgresql://ana:a%20b@db:5432/"),
+        ({"host": "db", "login": None, "password": "secret"}, "postgresql://:secret@db:5432/"),
+        (
+            {"host": "db", "login": "ana", "password": None, "schema": "runs", "port": 6000},
+            "postgresql://ana@db:6000/runs",
+        ),
+        ({"host": "fd00::7", "login": None, "password": None}, "postgresql://[fd00::7]:5432/"),
+        ({"host": "a,b", "login": None, "password": None}, "postgresql://a,b:5432/"),
+    ],
+)
+def test_connection_names_its_database_and_its_password_as_nothing_else(parts: dict[str, Any], address: str) -> None:
+    usual = {"port": None, "schema": None, "extra_dejson": {"page": "http://page"}}
+    assert read_address("store", SimpleNamespace(**{**usual, **parts})) == address

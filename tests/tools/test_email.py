@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -101,6 +102,19 @@ async def test_a_message_arrives_as_it_was_written(mailbox: Box, tmp_path: Path)
     assert (attachment.get_filename(), attachment.get_content().strip()) == ("a.csv", "x;y")
 
 
+async def test_a_message_has_its_date_and_types_that_its_reader_can_open(mailbox: Box, tmp_path: Path) -> None:
+    for name in ("a.csv.gz", "m.eml", "a.csv"):
+        (tmp_path / name).write_bytes(b"x")
+    subject = "C’est prêt\u202f! 好\u3000消息 👨\u200d👩\u200d👧"
+    result = await sent(mailbox[1], tmp_path, subject=subject, attachments=["a.csv.gz", "m.eml", "a.csv"])
+    assert result.success, result.error
+    message: Any = message_from_bytes(mailbox[0].mails[0].content or b"", policy=default)
+    assert message["Subject"] == subject
+    assert abs(message["Date"].datetime - datetime.now(UTC)) < timedelta(hours=1)
+    types = [each.get_content_type() for each in message.iter_attachments()]
+    assert types == ["application/octet-stream", "application/octet-stream", "text/csv"]
+
+
 NEVER: dict[str, dict[str, Any]] = {
     "another_domain": {"to": ["eve@evil.org"]},
     "suffix": {"to": ["eve@example.com.evil.org"]},
@@ -112,6 +126,7 @@ NEVER: dict[str, dict[str, Any]] = {
     "two_at": {"to": ["eve@evil.org@example.com"]},
     "line_break": {"to": ["bob@example.com\nBcc: eve@evil.org"]},
     "line_break_in_the_subject": {"subject": "Hi\r\nBcc: eve@evil.org"},
+    "turned_subject": {"subject": "Hi \u202egpj.exe"},
     "outside": {"attachments": ["../secret"]},
     "etc": {"attachments": ["/etc/passwd"]},
     "nobody_allowed": {"allowed_recipients": []},

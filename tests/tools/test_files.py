@@ -2,6 +2,8 @@
 
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +260,20 @@ async def test_a_search_ends_with_the_time_of_its_call(root: Path) -> None:
         "file_search", {"query": "needle"}, ToolContext(deadline_s=0.0)
     )
     assert result.error == "not done within 0 seconds; ask for less"
+
+
+def test_lines_that_are_added_at_once_are_all_there_and_one_alone_makes_a_new_file(tmp_path: Path) -> None:
+    """As by the items of a `foreach`, each of which writes in a thread of its own."""
+    made: list[str] = []
+
+    def write(writer: int) -> None:
+        for n in range(25):
+            Sandbox(tmp_path).write("log.txt", f"{writer}.{n}\n".encode(), append=True)
+            with suppress(SandboxError):
+                Sandbox(tmp_path).write(f"{n}.txt", b"mine", new=True)
+                made.append(f"{n}.txt")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert sorted((tmp_path / "log.txt").read_text().split()) == sorted(f"{w}.{n}" for w in range(4) for n in range(25))
+    assert sorted(made) == sorted(f"{n}.txt" for n in range(25))

@@ -7,6 +7,7 @@ import mimetypes
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ NOT_SMTP = -1
 """aiosmtplib's code of a reply that cannot be read, or is too long."""
 MAX_ATTACHED = 10 * 2**20
 ADDRESS = r"^[^@\s,;:<>\"()\[\]\\\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.\-]{1,255}$"
+SPACES = "\u00a0\u2009\u202f\u3000\u200c\u200d"
+"""Spaces of French and Chinese, and joiners of Persian, Indic scripts and emoji: parts of the text of a subject."""
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
@@ -124,10 +127,11 @@ def compose(args: Args, sandbox: Sandbox, context: ToolContext) -> "EmailMessage
     from email.message import EmailMessage
 
     message = EmailMessage()
+    message["Date"] = datetime.now(UTC)
     message["From"], message["To"], message["Message-ID"] = args["sender"], ", ".join(args["to"]), _id(args, context)
     if args.get("cc"):
         message["Cc"] = ", ".join(args["cc"])
-    if not args["subject"].isprintable():
+    if not all(each.isprintable() or each in SPACES for each in args["subject"]):
         raise ToolError("the subject holds a line break or another control character; nothing was sent")
     message["Subject"] = args["subject"]
     message.set_content(args["text"])
@@ -161,8 +165,16 @@ def _attach(message: "EmailMessage", paths: Sequence[str], sandbox: Sandbox) -> 
         room -= len(data)
         if room < 0:
             raise ToolError("the attachments are larger than {mib} MiB; nothing was sent", mib=MAX_ATTACHED // 2**20)
-        kind, _, subtype = (mimetypes.guess_type(path)[0] or "application/octet-stream").partition("/")
+        kind, _, subtype = _type_of(path).partition("/")
         message.add_attachment(data, maintype=kind, subtype=subtype, filename=PurePosixPath(path).name)
+
+
+def _type_of(path: str) -> str:
+    """Return the type of a file by its name: that of bytes for one that is compressed, and for a message, whose type
+    no attachment in base64 may have."""
+    kind, encoding = mimetypes.guess_type(path)
+    is_plain = kind is not None and encoding is None and not kind.startswith(("message/", "multipart/"))
+    return kind if kind is not None and is_plain else "application/octet-stream"
 
 
 async def _send(message: "EmailMessage", args: Args, context: ToolContext) -> dict[str, str]:

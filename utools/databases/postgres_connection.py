@@ -1,6 +1,7 @@
 """A connection to PostgreSQL that notices when the server, or the network before it, is lost."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from math import inf
 from time import monotonic
 from typing import Any, Final, NoReturn
@@ -14,14 +15,19 @@ KEEPALIVE: Final = {
     "tcp_user_timeout": 10_000,
 }
 """For libpq, in seconds and milliseconds: a network that carries nothing any more is noticed in half a minute."""
-_GOING: Final = ("57P01", "57P02", "57P03", "53300", "25P03")
-"""It shuts down, crashed, starts, has no connection left, or gave an idle transaction up."""
-_BRIEFLY: Final = ("the database system is", "too many clients", "connection slots are reserved", "terminating")
+_GOING: Final = ("57P01", "57P02", "57P03", "53300", "25P03", "25006", "40001", "40P01")
+"""It shuts down, crashed, starts, has no connection left, gave an idle transaction up, takes no writes since another
+server does, or gave up one of two transactions that were in each other's way."""
+_BRIEFLY: Final = (
+    *("the database system is", "too many clients", "too many connections", "connection slots are reserved"),
+    "terminating",
+)
 """In a refusal to connect, which has no code."""
 
 KEPT: Final = "-c agent_core.settings=kept"
 """An option of a session, from which one sees that the others were kept, too."""
 _POOLER: Final = "a connection pooler before it keeps no settings of sessions; use the address of the server itself"
+_NO_WRITES: Final = "it is a replica, or was set to read only; use the address of the server that takes writes"
 _REFUSED: Final = ("unsupported startup parameter", "support command-line options")
 """By PgBouncer, and by the proxy of Amazon RDS."""
 
@@ -70,9 +76,19 @@ class Connection(psycopg.Connection[Any]):
         raise Silent(f"the server gave no answer for {monotonic() - last:.1f} s")
 
 
+@contextmanager
+def closed_if_read_only(db: Connection) -> Iterator[None]:
+    """Close a connection to a server that takes no writes: the next one may reach the server that does."""
+    try:
+        yield
+    except psycopg.errors.ReadOnlySqlTransaction:
+        db.close()
+        raise
+
+
 def is_away(error: Exception) -> bool:
     """Return whether the server was lost or cannot be reached now, so that another try may help."""
-    if not isinstance(error, psycopg.OperationalError):
+    if not isinstance(error, psycopg.OperationalError | psycopg.errors.ReadOnlySqlTransaction):
         return False
     if error.sqlstate is not None:
         return error.sqlstate.startswith("08") or error.sqlstate in _GOING
@@ -88,6 +104,9 @@ def check_settings(db: Connection) -> None:
 
 
 def explain(error: Exception) -> str:
-    """Return what an error says, in one line, and what to do where a pooler refused the settings of a session."""
+    """Return what an error says, in one line, and what to do where a pooler refused the settings of a session, or a
+    server the writes."""
     why = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return f"{why}: {_NO_WRITES}"
     return f"{why}: {_POOLER}" if any(each in why for each in _REFUSED) else why

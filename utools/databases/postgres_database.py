@@ -23,6 +23,7 @@ from utools.databases.postgres_connection import (
     Connection,
     Silent,
     check_settings,
+    closed_if_read_only,
     explain,
     is_away,
 )
@@ -216,7 +217,7 @@ class PostgresDatabase:
         with self._lock:
             self._pool = self._pool or self._open()
             pool = self._pool
-        with pool.connection() as db:
+        with pool.connection() as db, closed_if_read_only(db):
             db.silence_s, db.doubt_s, db.is_gone = SILENCE * self._patience, self._patience / 2, self._is_gone
             yield db
 

@@ -5,6 +5,7 @@ that is swapped in between is refused rather than followed.
 """
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -150,7 +151,11 @@ class Sandbox:
 
 
 def _replace(parent: int, name: str, data: bytes, *, append: bool, new: bool) -> None:
-    """Write a new file beside the old one and rename it over that, with the same permissions."""
+    """Write a new file beside the old one and rename it over that, with the same permissions. What others add to it
+    meanwhile is kept, and of those who write it as `new` one does."""
+    if append or new:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(parent, fcntl.LOCK_EX)  # until the directory is closed
     with ExitStack() as files:
         old = _existing(parent, name)
         if old is not None:

@@ -1,8 +1,8 @@
 """The connections of Airflow that name a model, and the store of runs."""
 
 from functools import lru_cache
-from typing import Any, Final, cast
-from urllib.parse import quote, urlencode
+from typing import Final, cast
+from urllib.parse import quote
 
 from airflow.sdk import BaseHook
 
@@ -11,9 +11,8 @@ from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.models.providers import create_model
 from agent_core.run.arguments import journal_at
+from engine_shim.plugins.airflow.store_address import read_address
 
-PORT: Final = 5432
-OWN_EXTRAS: Final = ("file", "page")
 MAX_STORES: Final = 8
 
 
@@ -65,17 +64,7 @@ class AgentStoreHook(BaseHook):  # type: ignore[misc,unused-ignore]
         return page and f"{page.rstrip('/')}/ui/runs/{quote(run_id)}"
 
     def _address(self) -> str:
-        connection = self.get_connection(self.store_conn_id)
-        extra: dict[str, Any] = connection.extra_dejson
-        if file := extra.get("file"):
-            return cast(str, file)
-        if not connection.host:
-            told = 'names no store; set a file in the extra, {"file": "/shared/runs.db"}, or the host of a PostgreSQL'
-            raise DefinitionError(f"the connection {self.store_conn_id!r} {told}", where="store_conn_id")
-        login = ":".join(quote(part, safe="") for part in (connection.login, connection.password) if part)
-        place = f"{login}{'@' if login else ''}{connection.host}:{connection.port or PORT}/{connection.schema or ''}"
-        more = urlencode({key: value for key, value in extra.items() if key not in OWN_EXTRAS})
-        return f"postgresql://{place}{'?' if more else ''}{more}"
+        return read_address(self.store_conn_id, self.get_connection(self.store_conn_id))
 
 
 @lru_cache(maxsize=MAX_STORES)

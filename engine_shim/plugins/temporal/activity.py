@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import orjson
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
@@ -22,6 +23,7 @@ from agent_core.run.agent_output import AgentOutput
 from agent_core.run.secrets import Secrets
 from engine_shim.plugins.attempt import deadline_within
 from engine_shim.plugins.decided import FINAL_ERRORS, encode_decisions, give_output, read_decisions
+from engine_shim.runs.temporal.settings import KEPT, MAX_RESULT
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -85,9 +87,22 @@ def make_agent_activity(
             output = await _see_through({**config, "prompt": request.prompt}, context)
             if output.status == "paused":
                 raise ApplicationError(f"run {output.run_id} goes on in the next attempt", type=LET_GO)
-            return give_output(output)
+            return _fit(give_output(output))
 
     return attempt
+
+
+def _fit(output: Json) -> Json:
+    """Return outputs that Temporal takes: without what the journal keeps, where they are too large. ApplicationError
+    where they still are, since each further attempt would give the same."""
+    if len(orjson.dumps(output)) <= MAX_RESULT:
+        return output
+    less = {key: value for key, value in output.items() if key not in KEPT}
+    if (size := len(orjson.dumps(less))) > MAX_RESULT:
+        run = output["run_id"]
+        told = f"run {run} is {output['status']}, and its outputs of {size:,} bytes are too large for Temporal"
+        raise ApplicationError(f"{told}; they are in the journal", run, type="OutputsTooLarge", non_retryable=True)
+    return less
 
 
 async def _see_through(config: Mapping[str, Any], context: NodeContext) -> AgentOutput:

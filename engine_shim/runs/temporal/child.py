@@ -1,7 +1,7 @@
 """ChildRun: the workflow of a run that another workflow begins as its child, and whose outputs that one gets."""
 
 import asyncio
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import orjson
 from temporalio import workflow
@@ -13,14 +13,10 @@ from agent_core.run.control import Stopping
 from agent_core.statuses import ENDED
 from engine_shim.flow.outcome import FlowOutcome
 from engine_shim.runs.temporal.backend import perform
-from engine_shim.runs.temporal.settings import CHILD_WORKFLOW, RUN_FAILED
+from engine_shim.runs.temporal.settings import CHILD_WORKFLOW, KEPT, MAX_RESULT, RUN_FAILED
 from engine_shim.runs.temporal.workflow import DrivenRun
 
 GoOn = Literal["go on"]
-MAX_RESULT: Final = 1_500_000
-"""How many bytes a result may have: Temporal takes no more than 2 MB."""
-KEPT: Final = ("trace", "messages_json")
-"""What the journal keeps of an agent's outputs, and Temporal's history does not need."""
 
 
 @workflow.defn(name=CHILD_WORKFLOW, failure_exception_types=[AgentCoreError])

@@ -19,6 +19,10 @@ FINAL: Final = (
     *("DefinitionError", "DefinitionErrors", "RunNotFound"),
 )
 """What no second attempt mends."""
+MAX_RESULT: Final = 1_500_000
+"""How many bytes a result may have: Temporal takes no more than 2 MB."""
+KEPT: Final = ("trace", "messages_json")
+"""What the journal keeps of an agent's outputs, and Temporal's history does not need."""
 MAX_DRIVES: Final = 10
 """How often a run that lost a race is driven again from the tape."""
 
