@@ -162,7 +162,7 @@ def load_schema(host: Served, examples: int) -> Any:
 
 def make_runs(host: Served, headers: dict[str, str]) -> Iterator[str]:
     """Runs that have ended, failed, or wait, and turns of conversations."""
-    inputs = [("desk", {"message": "How many?"}), ("count", {"sum": "1 / 0"}), *[("buy", {"article": "A-1"})] * 3]
+    inputs = [("desk", {"message": "How many?"}), ("count", {"sum": "1 / 0"}), *[("buy", {"article": "A-1"})] * 8]
     for workflow, external in inputs:
         path = f"/workflows/{workflow}/runs"
         yield host.client.post(path, json={"external": external}, headers=headers).json()["run_id"]
