@@ -51,6 +51,7 @@ class BadLink:
     _after_cut: State | None = None
     _pairs: set[_Pair] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _closed: list[asyncio.StreamWriter] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _server: asyncio.Server | None = None
     _timers: list[threading.Timer] = field(default_factory=list)
@@ -114,6 +115,7 @@ class BadLink:
             pair.reset()
         finally:
             self._pairs.discard(pair)
+            self._closed += pair.writers
             for each in pair.writers:
                 each.close()
 
@@ -124,6 +126,8 @@ class BadLink:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._reset_all()
+        for each in self._closed:  # one that is closed waits until all that was written to it has been read
+            each.transport.abort()
 
     async def _send_questions(
         self, pair: _Pair, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: asyncio.Event
