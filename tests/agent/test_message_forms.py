@@ -8,7 +8,10 @@ import orjson
 import pytest
 
 from agent_core import run_agent
+from agent_core.models import Question
 from agent_core.models.endpoint.answer import Refusal
+from agent_core.models.endpoint.capabilities import EndpointCapabilities
+from agent_core.models.openai.chat import ChatWire
 from agent_core.models.openai.messages import find_refused_form, write_messages
 from support.asking import client
 from support.loopback import Stream, chat, http, serving
@@ -258,3 +261,12 @@ async def test_a_run_goes_on_in_the_form_that_its_endpoint_takes(refuse: Refuse,
         await model.close()
     assert (output.finish_reason, output.final_answer, output.usage["requests"]) == ("final", "A.", requests)
     assert again.usage["requests"] == 2  # what was learnt is remembered
+
+
+@pytest.mark.parametrize(("word", "lasting"), [("ids", True), ("calls", False)])
+def test_calls_are_written_as_texts_where_no_tools_are_offered_alone(word: str, lasting: bool) -> None:
+    told = next(text for _, text, found_word in REFUSED.values() if found_word == word)
+    question = Question("m", tuple(orjson.dumps(each) for each in CONVERSATION), {}, "agent", 0)
+    adapted = ChatWire().adapt("m", question, EndpointCapabilities(), "not", Refusal(told, 400))
+    assert adapted is not None
+    assert (word in adapted.capabilities.left_out, adapted.lasting) == (True, lasting)

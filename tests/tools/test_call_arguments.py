@@ -38,6 +38,13 @@ def test_whole_numbers_are_integers_where_the_schema_wants_them() -> None:
     assert type(given["n"]) is float
 
 
+@pytest.mark.parametrize("given", [{"q": "x"}, {"q": "x", "data": {"a": [1]}}], ids=["flat", "nested"])
+def test_what_a_tool_takes_out_of_its_arguments_stays_in_those_of_the_call(given: dict[str, Any]) -> None:
+    own = own_arguments(given, {"type": "object"})
+    assert own == given
+    assert own.pop("q") == given["q"]
+
+
 def test_a_schema_that_refers_to_itself_without_end_is_left() -> None:
     assert own_arguments({"a": 1.0, "b": []}, {"$ref": "#"}) == {"a": 1.0, "b": []}
 
