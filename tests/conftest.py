@@ -46,9 +46,7 @@ def leave_out_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
     path: Path | None = config.getoption("--passed")
     known = set(path.read_text().splitlines()) if path and path.exists() else set()
     for item in list(items):
-        group = item.get_closest_marker("xdist_group")
-        name = item.nodeid if group is None else f"{item.nodeid}@{group.args[0]}"
-        if name in known and not getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        if item.nodeid in known and not getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             items.remove(item)
             config.hook.pytest_deselected(items=[item])
 
@@ -64,10 +62,12 @@ def leave_out_vendors(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The other cases of a sampled test are exhaustive; what costs money runs only if it is asked for."""
+    """What is long and the other cases of a sampled test are exhaustive; what costs money runs only if asked for."""
     leave_out_vendors(config, items)
     cases = Counter[str]()
     for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("exhaustive")
         if item.get_closest_marker("sampled"):
             test = item.nodeid.partition("[")[0]
             if cases[test] % EVERY:

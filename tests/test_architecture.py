@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import grimp
@@ -56,11 +56,17 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def first_line(path: Path) -> str:
-    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n")[0]
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
 
 
-PURE = [module for module, path in modules() if re.search(r"\bPure\b", first_line(path))]
+def first_paragraph(path: Path) -> str:
+    """Of the docstring that a file starts with, which is read quickly, as this is done where tests are collected."""
+    return re.split('\n\n|"""', path.read_text("utf-8").removeprefix('"""'), maxsplit=1)[0]
+
+
+PURE = [module for module, path in modules() if re.search(r"\bPure\b", first_paragraph(path))]
 
 
 def test_import_contracts_hold() -> None:
@@ -131,7 +137,7 @@ def test_importing_the_agent_loads_neither_vendor_nor_validator_nor_engine(packa
 
 
 def test_every_file_starts_by_saying_what_it_contains() -> None:
-    assert [str(path) for _, path in modules() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []
+    assert [str(path) for _, path in modules() if not ast.get_docstring(tree(path))] == []
 
 
 def test_no_pattern_is_compiled_that_a_command_may_not_use() -> None:
@@ -139,7 +145,7 @@ def test_no_pattern_is_compiled_that_a_command_may_not_use() -> None:
     compiled = {
         module
         for module, path in modules()
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in tree(path).body
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and isinstance(node.value, ast.Call)
         and ast.unparse(node.value.func) == "re.compile"
@@ -151,8 +157,7 @@ def test_no_pattern_is_compiled_that_a_command_may_not_use() -> None:
 def test_a_module_and_a_class_are_one_thought(package: str) -> None:
     """What is long is split by what it is about; the table of records and the state of a run are read as a whole."""
     for path in sorted((ROOT / package).rglob("*.py")):
-        text = path.read_text("utf-8")
-        assert text.count("\n") <= LINES_OF_MODULE or path.name == "records.py", path
-        classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+        assert path.read_text("utf-8").count("\n") <= LINES_OF_MODULE or path.name == "records.py", path
+        classes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
         long = {node.name for node in classes if (node.end_lineno or 0) - node.lineno >= LINES_OF_CLASS}
         assert long <= {"RunState"}, path

@@ -210,7 +210,6 @@ def test_the_examples_of_agents_run(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_examples_of_workflows_run_in_the_store_of_those_of_the_first_page(tmp_path: Path) -> None:
     _follow(ROOT / "engine_shim" / "RECIPES.md", tmp_path)

@@ -68,7 +68,8 @@ def submit_some(host: Served, count: int) -> None:
         host.submit("count", sum=f"{number} + 1")
 
 
-@pytest.mark.parametrize("more", [8, pytest.param(300, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("more", [8, 300])
 def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(
     tmp_path: Path, log_key: PublicKey, more: int
 ) -> None:

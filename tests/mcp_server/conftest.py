@@ -11,7 +11,7 @@ WAYS = [
     pytest.param(("http", "auto"), id="http-2026"),
     pytest.param(("http", "legacy"), id="http-2025"),
     pytest.param(("stdio", "auto"), id="stdio-2026", marks=pytest.mark.exhaustive),
-    pytest.param(("stdio", "legacy"), id="stdio-2025", marks=[pytest.mark.exhaustive, pytest.mark.long]),
+    pytest.param(("stdio", "legacy"), id="stdio-2025", marks=pytest.mark.long),
 ]
 
 

@@ -122,7 +122,7 @@ async def test_other_hosts_and_origins_are_refused(served: McpHost) -> None:
         ).status_code == 403
 
 
-@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=[pytest.mark.exhaustive, pytest.mark.long])])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "words", [("mcp", "--http"), pytest.param(("serve",), marks=pytest.mark.exhaustive)], ids=" ".join
 )

@@ -55,6 +55,7 @@ async def test_a_process_that_has_run_an_agent_may_fork(endpoint: Loopback, tmp_
     assert out.splitlines() == [RIGHT] * 6
 
 
+@pytest.mark.exhaustive
 async def test_threads_and_spawned_processes_run_side_by_side(endpoint: Loopback, tmp_path: Path) -> None:
     out = await run(sys.executable, PROGRAMS / "in_pools.py", env=environment(endpoint), cwd=tmp_path)
     assert out.splitlines() == [RIGHT] * 36
@@ -67,6 +68,7 @@ async def test_no_home_and_no_place_to_write_are_needed(endpoint: Loopback, tmp_
     assert out.splitlines() == [RIGHT] * 2
 
 
+@pytest.mark.exhaustive
 async def test_the_packages_run_from_a_zip_file(endpoint: Loopback, tmp_path: Path) -> None:
     archive = tmp_path / "packages.zip"
     with zipfile.ZipFile(archive, "w") as made:

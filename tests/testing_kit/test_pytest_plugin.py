@@ -126,7 +126,7 @@ def test_runs_are_recorded_beside_their_test_and_replayed(project: pytest.Pytest
     run(project).assert_outcomes(passed=3)
 
 
-@pytest.mark.sampled
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("was", "now", "told"),
     [

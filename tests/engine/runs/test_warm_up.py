@@ -89,11 +89,13 @@ async def first_act(folder: Path, *, is_warm: bool) -> dict[str, object]:
         return await run_program(program, str(folder / "runs.db"), server.url, env=environment())
 
 
-async def test_first_act_of_a_warm_process_imports_nothing_more(tmp_path: Path) -> None:
+async def test_first_act_of_a_warm_process_imports_nothing_more_and_nothing_left_it_before(tmp_path: Path) -> None:
     warm, cold = await asyncio.gather(*(first_act(tmp_path, is_warm=each) for each in (True, False)))
     assert (warm["status"], cold["status"]) == ("completed", "completed")
     assert "aiohttp" in cold["new"]  # type: ignore[operator]
     assert warm["new"] == []
+    assert warm["left"] == 0
+    assert warm["sent"]
 
 
 @pytest.mark.parametrize("provider", ["anthropic", pytest.param("gemini", marks=pytest.mark.exhaustive)])
@@ -105,12 +107,6 @@ async def test_sdk_of_a_vendor_whose_key_is_set_is_imported_before(provider: str
         await run_program(program, str(tmp_path / f"{len(env)}.db"), env={**environment(), **env}) for env in ({}, keys)
     ]
     assert told == [{"is_warm": False}, {"is_warm": True}]
-
-
-async def test_nothing_leaves_the_process_while_it_warms_up(tmp_path: Path) -> None:
-    told = await first_act(tmp_path, is_warm=True)
-    assert told["left"] == 0
-    assert told["sent"]
 
 
 async def test_process_whose_model_has_no_endpoint_builds_no_client(
