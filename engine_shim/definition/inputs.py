@@ -62,6 +62,7 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     for key in sorted(definition.inputs.keys() & (_names_read(definition) or set()) - PLAIN):
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
+    yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
         each, where = placed.read, placed.where
@@ -70,6 +71,20 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         if each.path[0] == "external" and not each.optional and each.path[1] not in given:
             fault = f"{each}: a run without the input {each.path[1]!r} is refused"
             yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
+
+
+def _wrong_defaults(definition: Definition) -> Iterator[Problem]:
+    """Yield each default that its own schema refuses."""
+    defaults = _defaults(definition)
+    try:
+        schema = input_schema(definition) if defaults else None
+    except DefinitionError:  # reported as a problem
+        return
+    for fault in schema.faults(defaults) if schema is not None else ():
+        name, slash, inner = fault.pointer[1:].partition("/")
+        if name in defaults:
+            where = f"inputs/properties/{name}/default{slash}{inner}"
+            yield Problem(where, f"{problem_of(fault, where).message}: a run without the input {name!r} is refused")
 
 
 def unread_inputs(definition: Definition, names: Iterable[str]) -> list[str]:
