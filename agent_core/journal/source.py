@@ -1,10 +1,13 @@
 """Where a recorded run is read from: a file, a journal or rows."""
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import orjson
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal import jsonl_format as lines
@@ -16,6 +19,10 @@ from agent_core.journal.store import Journal
 
 EXPECTED = 'neither the lines of one, {"run", "strand", "n", "hash", "record"} each, nor an SQLite database'
 """What a file that is no journal lacks."""
+REWRITTEN = (
+    "was written anew, with other line ends, white space or escapes, or a byte order mark, as mail and editors do: "
+    "only the bytes that were exported can be checked"
+)
 Source = str | os.PathLike[str] | Journal | Iterable[Row]
 """The path of a JSONL or SQLite file, a journal, or the rows of one run."""
 
@@ -98,6 +105,7 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     data = read_file(path)
     found = list(lines.read_lines(data))
     runs = list(dict.fromkeys([line.run for line in found if line.row]))
+    texts = data.split(b"\n") if any(line.row is None for line in found) else []
     if run_id is not None and runs and run_id not in runs:
         raise JournalError(_explain_missing(str(path), run_id, runs))
     run = run_id if run_id is not None else next(iter(runs), "")
@@ -107,11 +115,7 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     strand, rows, places = None, list[Row](), list[int]()
     for line in found:
         if line.row is None:
-            why = (
-                f"line {line.number} of {path} is no journal line"
-                if runs
-                else f"{path} is no journal: it holds {EXPECTED}"
-            )
+            why = _explain_line(path, texts[line.number - 1], line.number, is_journal=bool(runs))
             faults.append(Fault(why, line=line.number))
         elif line.run != run:
             why = f"line {line.number} of {path} belongs to another run, {line.run!r}"
@@ -123,6 +127,22 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
             rows.append(line.row)
             places.append(line.number)
     return Contents(run, tape, numbers, tuple(faults), torn=data[-1:] not in (b"", b"\n"))
+
+
+def _explain_line(path: Path, text: bytes, number: int, *, is_journal: bool) -> str:
+    """Return what is wrong with a line that is not as a journal writes it."""
+    if _is_rewritten(text):
+        return f"line {number} of {path} {REWRITTEN}"
+    return f"line {number} of {path} is no journal line" if is_journal else f"{path} is no journal: it holds {EXPECTED}"
+
+
+def _is_rewritten(line: bytes) -> bool:
+    """Return whether a line says all that one of a journal does, though in other bytes."""
+    try:
+        found = orjson.loads(line.removeprefix(BOM_UTF8))
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and found.keys() >= {"run", "strand", "n", "hash", "record"}
 
 
 def _explain_missing(name: str, run_id: str | None, runs: Sequence[str]) -> str:
