@@ -17,8 +17,8 @@ from agent_core.audit.report.policies import (
     Policies,
     policy_of,
 )
-from agent_core.audit.report.taken_over import leave_taken_over
 from agent_core.audit.report.versions import Versions
+from agent_core.audit.taken_over import leave_taken_over
 from agent_core.effects import Failed, ModelReply
 from agent_core.journal.facts import Added, Answered, Call, Question, RecordedRun, Resolved, RunStarted, Sent, Waiting
 from agent_core.outputs import Json

@@ -8,9 +8,9 @@ from agent_core.audit.report.incidents import Incidents, read_incidents
 from agent_core.audit.report.people import People, read_acts, read_waiting_now
 from agent_core.audit.report.policies import Judged, Policies, read_agents
 from agent_core.audit.report.refused import Refusals, read_refused
-from agent_core.audit.report.taken_over import leave_taken_over
 from agent_core.audit.report.versions import Versions, read_versions
 from agent_core.audit.report.written import check_written
+from agent_core.audit.taken_over import leave_taken_over
 from agent_core.audit.totals import Totals
 from agent_core.journal.facts import Fact
 from agent_core.journal.path import CONTROL, SEAL
