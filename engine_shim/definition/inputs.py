@@ -12,10 +12,12 @@ from engine_shim.definition.template import Placeholder, look_up, read_placehold
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
+from utools.near_names import near_names
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.faults import hint
 from utools.schema.json_value import NotJson, as_json
+from utools.schema.shape import KNOWN, find_unknown_keywords
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
@@ -62,6 +64,10 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     for key in sorted(definition.inputs.keys() & (_names_read(definition) or set()) - PLAIN):
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
+    for pointer, key in find_unknown_keywords(definition.inputs):
+        if near := near_names(key, sorted(KNOWN)):
+            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
+            yield Problem(f"inputs{pointer}/{key}", message)
     yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):

@@ -675,6 +675,15 @@ def test_a_placeholder_in_a_key_is_told_to_stay_as_it_is() -> None:
     )
 
 
+def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
+    inputs = {"properties": {"a": {"type": "string", "minlength": 1, "x-own": 1, "ui": {}}}, "requierd": ["a"]}
+    flow = load_workflow({"id": "w", "inputs": inputs, "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]})
+    assert sorted(map(str, doubtful_inputs(flow.definition, {"a"}))) == [
+        "inputs/properties/a/minlength: is no keyword of JSON Schema, and checks nothing; did you mean minLength?",
+        "inputs/requierd: is no keyword of JSON Schema, and checks nothing; did you mean required?",
+    ]
+
+
 def test_a_default_that_its_own_schema_refuses_is_told() -> None:
     declared = {
         "a": {"type": "integer", "default": "0"},
