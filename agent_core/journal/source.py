@@ -105,16 +105,17 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     data = read_file(path)
     found = list(lines.read_lines(data))
     runs = list(dict.fromkeys([line.run for line in found if line.row]))
-    texts = data.split(b"\n") if any(line.row is None for line in found) else []
     if run_id is not None and runs and run_id not in runs:
         raise JournalError(_explain_missing(str(path), run_id, runs))
     run = run_id if run_id is not None else next(iter(runs), "")
     tape: Tape = {}
     numbers: dict[str, list[int]] = {}
     faults: list[Fault] = []
+    texts: list[bytes] = []
     strand, rows, places = None, list[Row](), list[int]()
     for line in found:
         if line.row is None:
+            texts = texts or data.split(b"\n")
             why = _explain_line(path, texts[line.number - 1], line.number, is_journal=bool(runs))
             faults.append(Fault(why, line=line.number))
         elif line.run != run:

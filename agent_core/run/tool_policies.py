@@ -111,7 +111,8 @@ def _binding_problems(
         if allowed.args is not None:
             Narrowing(allowed.args, where=f"{where}/args")
     yield from narrowing or _narrowed_in_vain(schema.schema, code, allowed, where)
-    yield from _idle_keywords(schema.schema, allowed, where)
+    if allowed.args:
+        yield from _idle_keywords(schema.schema, allowed.args, where)
     if allowed.rate_limit and registry.get(code).effect == "nested":
         message = "a nested run is no single call: limit the tools that it uses"
         yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
@@ -127,9 +128,9 @@ def _narrowed_in_vain(schema: Json, code: str, allowed: AllowedTool, where: str)
             yield Problem(f"{where}/args/properties/{name}", f"the tool has no such argument; {hint(name, known)}")
 
 
-def _idle_keywords(schema: Json, allowed: AllowedTool, where: str) -> Iterator[Problem]:
+def _idle_keywords(schema: Json, narrowing: Json, where: str) -> Iterator[Problem]:
     """Yield the keys of a narrowing that narrow nothing: arguments beside `properties`, and misspelt keywords."""
-    for pointer, key in find_unknown_keywords(allowed.args or {}):
+    for pointer, key in find_unknown_keywords(narrowing):
         near = near_names(key, sorted(KNOWN))
         if not pointer and (not near or key in schema.get("properties", {})):
             advice = f", and narrows nothing: arguments are below properties, {{properties: {{{key}: …}}}}"
