@@ -64,10 +64,7 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     for key in sorted(definition.inputs.keys() & (_names_read(definition) or set()) - PLAIN):
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
-    for pointer, key in find_unknown_keywords(definition.inputs):
-        if near := near_names(key, sorted(KNOWN)):
-            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
-            yield Problem(f"inputs{pointer}/{key}", message)
+    yield from misspelt_keywords(definition.inputs, "inputs")
     yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
@@ -77,6 +74,14 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         if each.path[0] == "external" and not each.optional and each.path[1] not in given:
             fault = f"{each}: a run without the input {each.path[1]!r} is refused"
             yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
+
+
+def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:
+    """Yield the keys of a schema that check nothing, and were meant to."""
+    for pointer, key in find_unknown_keywords(schema):
+        if near := near_names(key, sorted(KNOWN)):
+            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
+            yield Problem(f"{where}{pointer}/{key}", message)
 
 
 def _wrong_defaults(definition: Definition) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from posixpath import normpath
 from typing import Any
 
 from engine_shim.definition.errors import Problem
+from engine_shim.definition.inputs import misspelt_keywords
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.definition.template import BRACES, is_foreign
@@ -44,6 +45,8 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
                 yield Problem(f"{where}/allowed_tools/{number}", message)
             for loose in _loose_patterns(entry):
                 yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
+        if node.tool == AGENT and isinstance(schema := node.config.get("answer_schema"), dict):
+            yield from misspelt_keywords(schema, f"{where}/answer_schema")
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
 

@@ -684,6 +684,15 @@ def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
     ]
 
 
+def test_a_misspelt_keyword_of_an_answers_type_is_told() -> None:
+    config = {"model": "m", "answer_schema": {"type": "object", "propertys": {"a": {}}}}
+    flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": config}]})
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+        "nodes/0/config/answer_schema/propertys: is no keyword of JSON Schema, and checks nothing; "
+        "did you mean properties?"
+    ]
+
+
 def test_a_default_that_its_own_schema_refuses_is_told() -> None:
     declared = {
         "a": {"type": "integer", "default": "0"},
