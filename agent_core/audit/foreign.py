@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
+from agent_core.audit.taken_over import leave_taken_over
 from agent_core.effects import ToolReply
 from agent_core.errors import DefinitionError
 from agent_core.evidence.public_keys import Signer
@@ -34,10 +35,14 @@ RISKS: Final = {"read": "low", "write": "medium"}
 
 
 def make_statement(run: str, tape: Tape) -> Json:
-    """Return what a run did as an in-toto statement, whose subject is the run's journal by its head."""
+    """Return what a run did as an in-toto statement, whose subject is the run's journal by its head.
+
+    Of a fork it names the run that it was `forked` from, and nothing of what that did.
+    """
     facts = read_tape(tape)
     root, end = _find_root(run, facts), _find_end(facts)
     head, count = head_and_count(signed_strands(tape))
+    facts = leave_taken_over(facts)
     calls = Counter(fact.tool for fact in facts if isinstance(fact, Call))
     decisions = [
         {"strand": fact.strand, "n": fact.n, "decision": fact.decision, "by": fact.by, "at": fact.at}
@@ -47,6 +52,7 @@ def make_statement(run: str, tape: Tape) -> Json:
     predicate = {
         "run": run,
         "workflow": root.name,
+        **({} if root.forked is None else {"forked": root.forked}),
         "began": root.began,
         "ended": None if end is None else end.at,
         "status": None if end is None else end.reason,
@@ -74,7 +80,8 @@ def sign_statement(statement: Mapping[str, Any], signer: Signer) -> Json:
 
 
 def make_receipts(run: str, tape: Tape, signer: Signer, principal: str) -> list[Json]:
-    """Return a signed receipt for each call that a run's tools have answered, each with the hash of the one before.
+    """Return a signed receipt for each call that a run's tools have answered, each with the hash of the one before. A
+    fork has some for its own calls alone.
 
     Args:
         run: The run's id, which is that of the chain of receipts.
@@ -84,7 +91,8 @@ def make_receipts(run: str, tape: Tape, signer: Signer, principal: str) -> list[
     """
     facts = read_tape(tape)
     root, end = _find_root(run, facts), _find_end(facts)
-    answered = [fact for fact in facts if isinstance(fact, Answered) and isinstance(fact.asked, Call)]
+    own = leave_taken_over(facts)
+    answered = [fact for fact in own if isinstance(fact, Answered) and isinstance(fact.asked, Call)]
     answered.sort(key=lambda fact: (fact.answer.at, fact.strand, fact.n))
     receipts: list[Json] = []
     previous: str | None = None

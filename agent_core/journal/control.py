@@ -168,6 +168,17 @@ def untaken_signals(tape: Tape) -> list[Signalled]:
     return [read_signal(row) for row in sent if row.n not in taken]
 
 
+def open_rows(run: str, tape: Tape, encrypt: Encrypt | None = None) -> list[Row]:
+    """Return the messages and signals that nothing in a recorded run has taken, as rows of `run`, which goes on from
+    there."""
+    left = {each.n for each in untaken_signals(tape)} | {each.get("n") for each in unread_messages(tape)}
+    carried: Tape = {CONTROL: []}
+    for row in tape.get(CONTROL, []):
+        if row.n in left:
+            carried[CONTROL].append(_next_row(run, carried, row.record(), encrypt))
+    return carried[CONTROL]
+
+
 def read_signal(row: Row) -> Signalled:
     """Return a signal that was sent to a run, as a node takes it."""
     fact = read_record(row.record())

@@ -1,10 +1,13 @@
 """Where a recorded run is read from: a file, a journal or rows."""
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import orjson
 
 from agent_core.errors import Damaged, JournalError
 from agent_core.journal import jsonl_format as lines
@@ -16,6 +19,10 @@ from agent_core.journal.store import Journal
 
 EXPECTED = 'neither the lines of one, {"run", "strand", "n", "hash", "record"} each, nor an SQLite database'
 """What a file that is no journal lacks."""
+REWRITTEN = (
+    "was written anew, with other line ends, white space or escapes, or a byte order mark, as mail and editors do: "
+    "only the bytes that were exported can be checked"
+)
 Source = str | os.PathLike[str] | Journal | Iterable[Row]
 """The path of a JSONL or SQLite file, a journal, or the rows of one run."""
 
@@ -104,14 +111,12 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
     tape: Tape = {}
     numbers: dict[str, list[int]] = {}
     faults: list[Fault] = []
+    texts: list[bytes] = []
     strand, rows, places = None, list[Row](), list[int]()
     for line in found:
         if line.row is None:
-            why = (
-                f"line {line.number} of {path} is no journal line"
-                if runs
-                else f"{path} is no journal: it holds {EXPECTED}"
-            )
+            texts = texts or data.split(b"\n")
+            why = _explain_line(path, texts[line.number - 1], line.number, is_journal=bool(runs))
             faults.append(Fault(why, line=line.number))
         elif line.run != run:
             why = f"line {line.number} of {path} belongs to another run, {line.run!r}"
@@ -123,6 +128,22 @@ def _read_lines(path: Path, run_id: str | None) -> Contents:
             rows.append(line.row)
             places.append(line.number)
     return Contents(run, tape, numbers, tuple(faults), torn=data[-1:] not in (b"", b"\n"))
+
+
+def _explain_line(path: Path, text: bytes, number: int, *, is_journal: bool) -> str:
+    """Return what is wrong with a line that is not as a journal writes it."""
+    if _is_rewritten(text):
+        return f"line {number} of {path} {REWRITTEN}"
+    return f"line {number} of {path} is no journal line" if is_journal else f"{path} is no journal: it holds {EXPECTED}"
+
+
+def _is_rewritten(line: bytes) -> bool:
+    """Return whether a line says all that one of a journal does, though in other bytes."""
+    try:
+        found = orjson.loads(line.removeprefix(BOM_UTF8))
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and found.keys() >= {"run", "strand", "n", "hash", "record"}
 
 
 def _explain_missing(name: str, run_id: str | None, runs: Sequence[str]) -> str:

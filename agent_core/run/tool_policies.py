@@ -12,10 +12,12 @@ from agent_core.outputs import Json
 from agent_core.policy import binding_of, find_tools, has_wildcard
 from agent_core.tool_policy import ToolPolicy
 from utools.errors import UnknownTool
+from utools.near_names import near_names
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
 from utools.schema.config_schema import ConfigSchema, Narrowing, visible
 from utools.schema.faults import hint
+from utools.schema.shape import KNOWN, find_unknown_keywords
 from utools.tool import Tool
 from utools.words.text import translate_description, translate_descriptions
 
@@ -109,6 +111,8 @@ def _binding_problems(
         if allowed.args is not None:
             Narrowing(allowed.args, where=f"{where}/args")
     yield from narrowing or _narrowed_in_vain(schema.schema, code, allowed, where)
+    if allowed.args:
+        yield from _idle_keywords(schema.schema, allowed.args, where)
     if allowed.rate_limit and registry.get(code).effect == "nested":
         message = "a nested run is no single call: limit the tools that it uses"
         yield Problem(f"{where}/rate_limit", str(DefinitionError(message, value=allowed.rate_limit)))
@@ -122,6 +126,19 @@ def _narrowed_in_vain(schema: Json, code: str, allowed: AllowedTool, where: str)
     for name, bound in narrowed.items():
         if name not in known and bound is not False:
             yield Problem(f"{where}/args/properties/{name}", f"the tool has no such argument; {hint(name, known)}")
+
+
+def _idle_keywords(schema: Json, narrowing: Json, where: str) -> Iterator[Problem]:
+    """Yield the keys of a narrowing that narrow nothing: arguments beside `properties`, and misspelt keywords."""
+    for pointer, key in find_unknown_keywords(narrowing):
+        near = near_names(key, sorted(KNOWN))
+        if not pointer and (not near or key in schema.get("properties", {})):
+            advice = f", and narrows nothing: arguments are below properties, {{properties: {{{key}: …}}}}"
+        elif near:
+            advice = f"; did you mean {near[0]}?"
+        else:
+            continue
+        yield Problem(f"{where}/args{pointer}/{key}", f"is no keyword of JSON Schema{advice}")
 
 
 def _origin_problems(

@@ -12,10 +12,12 @@ from engine_shim.definition.template import Placeholder, look_up, read_placehold
 from engine_shim.definition.uses import ToolUse
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
+from utools.near_names import near_names
 from utools.schema.compiled import compile_schema
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.faults import hint
 from utools.schema.json_value import NotJson, as_json
+from utools.schema.shape import KNOWN, find_unknown_keywords
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
@@ -62,6 +64,8 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     for key in sorted(definition.inputs.keys() & (_names_read(definition) or set()) - PLAIN):
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
+    yield from misspelt_keywords(definition.inputs, "inputs")
+    yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
         each, where = placed.read, placed.where
@@ -70,6 +74,28 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         if each.path[0] == "external" and not each.optional and each.path[1] not in given:
             fault = f"{each}: a run without the input {each.path[1]!r} is refused"
             yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
+
+
+def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:
+    """Yield the keys of a schema that check nothing, and were meant to."""
+    for pointer, key in find_unknown_keywords(schema):
+        if near := near_names(key, sorted(KNOWN)):
+            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
+            yield Problem(f"{where}{pointer}/{key}", message)
+
+
+def _wrong_defaults(definition: Definition) -> Iterator[Problem]:
+    """Yield each default that its own schema refuses."""
+    defaults = _defaults(definition)
+    try:
+        schema = input_schema(definition) if defaults else None
+    except DefinitionError:  # reported as a problem
+        return
+    for fault in schema.faults(defaults) if schema is not None else ():
+        name, slash, inner = fault.pointer[1:].partition("/")
+        if name in defaults:
+            where = f"inputs/properties/{name}/default{slash}{inner}"
+            yield Problem(where, f"{problem_of(fault, where).message}: a run without the input {name!r} is refused")
 
 
 def unread_inputs(definition: Definition, names: Iterable[str]) -> list[str]:

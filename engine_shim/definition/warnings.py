@@ -6,9 +6,10 @@ from posixpath import normpath
 from typing import Any
 
 from engine_shim.definition.errors import Problem
+from engine_shim.definition.inputs import misspelt_keywords
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
-from engine_shim.definition.template import is_foreign
+from engine_shim.definition.template import BRACES, is_foreign
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.net.address import ORIGIN
@@ -33,7 +34,7 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
     `presets` are the host's own, by tool.
     """
     for place, value in definition.templates():
-        yield from _single_braces(value, place)
+        yield from _left_as_they_are(value, place)
     for index, node in enumerate(definition.nodes):
         where = f"nodes/{index}/config"
         if node.tool == NETWORK and HOSTS not in presets.get(NETWORK, {}) and not _names_host(node):
@@ -44,19 +45,23 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
                 yield Problem(f"{where}/allowed_tools/{number}", message)
             for loose in _loose_patterns(entry):
                 yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
+        if node.tool == AGENT and isinstance(schema := node.config.get("answer_schema"), dict):
+            yield from misspelt_keywords(schema, f"{where}/answer_schema")
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
 
 
-def _single_braces(value: Any, where: str) -> Iterator[Problem]:
-    """Yield each text that has a placeholder's path in one pair of braces, which stays as it is."""
+def _left_as_they_are(value: Any, where: str) -> Iterator[Problem]:
+    """Yield each text that has a placeholder's path in one pair of braces, and each key that has a placeholder."""
     if isinstance(value, str):
         for found in SINGLE.finditer(value):
             yield Problem(where, f"{found[0]} stays as it is: a placeholder has two braces, {{{{{found[1]}}}}}")
     elif isinstance(value, Mapping | list):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            if BRACES in str(key):
+                yield Problem(where, f"the key {key!r} stays as it is: placeholders are filled in values alone")
             if not is_foreign(str(key), inner):
-                yield from _single_braces(inner, f"{where}/{key}")
+                yield from _left_as_they_are(inner, f"{where}/{key}")
 
 
 def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:

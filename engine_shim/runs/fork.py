@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_core.audit.fork import fork_rows
 from agent_core.audit.repeats import Place, find_repeats
+from agent_core.journal.control import open_rows
 from agent_core.journal.reader import read_run
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.store import find_encrypter
@@ -53,4 +54,6 @@ def make_fork(
     refuse(HostCheck(grant).recorded_problems(forked, base))
     if not repeat_writes and (repeats := find_repeats(tape, forked)):
         raise WritesRepeated(run, repeats)
+    if retry:  # the failed run takes nothing any more
+        rows += open_rows(new, tape, encrypt)
     return Fork(rows, tape[ROOT][0].record(), base, at)

@@ -110,7 +110,11 @@ class WorkflowCatalog:
         identity, version = checked.definition.id, checked.definition.version
         versions = found.setdefault(identity, {})
         if version in versions:
-            raise DefinitionError(f"another file has version {version!r} of {identity!r} already", where=str(path))
+            document = versions[version].workflow.document
+            other = "another file" if document is None else document.path.name
+            message = f"{other} is version {version!r} of {identity!r} already"
+            message += "; give one of them another version or id, or take it out of the directory"
+            raise DefinitionError(message, where=str(path))
         versions[version] = checked
         found[identity] = dict(sorted(versions.items(), key=lambda each: _order(each[0]), reverse=True))
 

@@ -19,6 +19,7 @@ from agent_core.statuses import ENDED
 from engine_shim.errors import DefinitionError, RunBusy, RunNotFound
 from engine_shim.store.content_keys import SUBJECT, unwrap, wrap
 from engine_shim.store.database import Database, Reader
+from engine_shim.store.forks import find_forks
 from engine_shim.store.ledger import ERASED, Entry, enter_erasure, read_entry, walk_entries, was_deleted
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.calls.store_encrypted import SUBJECT as ANSWERS
@@ -70,6 +71,7 @@ def erase_runs(
     """
     erased = plan_erasure(store, runs)
     remembered = _find_conversations(store.database, erased.runs, subjects)
+    forks = find_forks(store, [*erased.runs, *erased.before])
     if store.contents.is_encrypted:
         erased.left = _destroy_keys(store, [*erased.runs, *subjects], erased.runs, request, keys)
     else:
@@ -80,9 +82,7 @@ def erase_runs(
                 store.forget(run)
         _clear_answers(store)
         erased.left = NOT_PROMISED
-    if remembered:
-        told = f"the conversations {', '.join(remembered)} remember what was said there: --conversation erases it"
-        erased.left = "; ".join(filter(None, (erased.left, told)))
+    erased.left = "; ".join(filter(None, (erased.left, *_name_copies(remembered, forks))))
     return erased
 
 
@@ -149,6 +149,14 @@ def _find_conversations(database: Database, runs: Sequence[str], subjects: Seque
     query = f"SELECT DISTINCT conversation FROM run_turns WHERE run IN {database.dialect.values}"
     found = database.rows("run_turns", query, database.dialect.pack(list(runs)))
     return sorted(name for (name,) in found if name is not None and subject_of(name) not in subjects)
+
+
+def _name_copies(conversations: Sequence[str], forks: Sequence[str]) -> Iterator[str]:
+    """Yield what else holds what was erased, and how it is erased."""
+    if conversations:
+        yield f"the conversations {', '.join(conversations)} remember what was said there: --conversation erases it"
+    if forks:
+        yield f"the runs {', '.join(forks)} were forked from there, and hold what was recorded before: erase them too"
 
 
 def _check_erasable(store: DatabaseRunStore, run: str) -> None:

@@ -43,7 +43,8 @@ _NEWER: Final = "SELECT DISTINCT run FROM (SELECT run FROM rows WHERE seq > ? OR
 """The limit keeps a database from walking through the whole index of runs for it."""
 _UNLISTED: Final = """SELECT value FROM {values} AS each WHERE EXISTS (SELECT 1 FROM rows WHERE run = each.value)
     AND NOT EXISTS (SELECT 1 FROM workflow_runs WHERE run = each.value)"""
-_FIRST: Final = f"SELECT run, strand, n, hash, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
+FIRST: Final = f"SELECT run, strand, n, hash, data FROM rows WHERE run IN {{values}} AND n = 0 AND {ROOT_STRANDS}"
+"""The first record of each of some runs."""
 Place = tuple[int, bytes]
 """A row: its number and its hash."""
 
@@ -70,7 +71,7 @@ class JournalRuns:
         with self._lock:
             runs = self._find_runs(database)
             known = {run: begun for run, begun in self._begun.items() if run in runs}
-            found = read_of(database, _FIRST, sorted(runs - known.keys()))
+            found = read_of(database, FIRST, sorted(runs - known.keys()))
             for run, *row in found:
                 known[run] = _read_begun(run, read_record(open_data(self._store, run, *row)))
             self._begun = known

@@ -10,13 +10,16 @@ import pytest
 
 from agent_core import MemoryJournal, run_agent
 from agent_core.audit.foreign import make_receipts, make_statement, sign_statement
+from agent_core.audit.fork import fork_rows
 from agent_core.evidence.ed25519 import make_key, public_pem
 from agent_core.evidence.key_files import KeyFiles
 from agent_core.evidence.public_keys import Signer
 from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import head_and_count, signed_strands
+from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.models import ScriptedModel
+from agent_core.run.clock import now
 from support.by_hand import Q, action, final
 from support.optional import needs
 from utools import Tool, ToolError, ToolRegistry
@@ -103,3 +106,16 @@ async def test_a_value_that_their_json_cannot_hold_has_no_hash(signer: Signer) -
     receipts = make_receipts("r", await run_one(), signer, "urn:agent-core:caller")
     assert "parameters_hash" in receipts[0]["credentialSubject"]["action"]
     assert "response_hash" not in receipts[0]["credentialSubject"]["outcome"]  # of a number beyond 2**53
+
+
+@needs("cryptography", "rfc8785")
+async def test_a_fork_has_receipts_for_its_own_calls_alone(signer: Signer) -> None:
+    journal, replies = MemoryJournal(), [action("look", q="a"), action("look", q="d"), final()]
+    rows = fork_rows("r", await run_one(), [("agent", 7)], "f", loops=AGENT_LOOPS, at=now())
+    journal.append("f", rows)
+    assert make_receipts("f", journal.load("f"), signer, "urn:agent-core:caller") == []
+    await run_agent(CONFIG, registry=REGISTRY, model=ScriptedModel(replies), journal=journal, run_id="f")
+    tape = journal.load("f")
+    assert len(make_receipts("f", tape, signer, "urn:agent-core:caller")) == 1
+    told = make_statement("f", tape)["predicate"]
+    assert (told["calls"], told["forked"]["run"], told["status"]) == ({"look": 1}, "r", "final")

@@ -1,5 +1,6 @@
 """The facts of the auditor's report, run by run: what is kept is bounded, and policies are told apart."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from agent_core.audit.report.policies import (
     policy_of,
 )
 from agent_core.audit.report.versions import Versions
+from agent_core.audit.taken_over import leave_taken_over
 from agent_core.effects import Failed, ModelReply
-from agent_core.journal.facts import Added, Answered, Question, RecordedRun, Resolved, Sent, Waiting
+from agent_core.journal.facts import Added, Answered, Call, Question, RecordedRun, Resolved, RunStarted, Sent, Waiting
 from agent_core.outputs import Json
 
 SAME = Judged("identical")
@@ -178,3 +180,21 @@ def test_a_late_answer_and_questions_that_were_sent_again_are_incidents() -> Non
         ("asked again", "agent:4", "m: 2 requests"),
         ("late answer", "flow/a.1:2", "pay"),
     ]
+
+
+def test_what_a_fork_took_over_is_told_of_the_run_where_it_happened() -> None:
+    fork = replace(agent({}), at="t1", forked={"run": "r", "strand": "flow/b.1", "n": 0, "at": "t5"})
+    own: list[Any] = [
+        RunStarted("flow", 0, fork, fork),
+        Waiting("flow/b.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None, None),
+        Resolved("flow/b.1", 1, fork, "deny", "ann", "t6", "not now", None, ()),
+        Call("flow/c.1", 0, fork, "c", "look", {}, "read"),
+    ]
+    past = [
+        Waiting("flow/a.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None, None),
+        Resolved("flow/a.1", 1, fork, "approve", "ann", "t3", "", None, ()),
+        Call("flow/a.1", 2, fork, "a", "pay", {}, "write"),
+        Answered("flow/a.1", 3, fork, None, Failed("tool_error", "no answer", "t4", 1.0, 2)),
+    ]
+    assert leave_taken_over([own[0], *past, *own[1:]]) == own
+    assert leave_taken_over(past) == past

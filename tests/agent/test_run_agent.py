@@ -102,6 +102,14 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"allowed_tools": [{"tool": "look", "preset": {"q": 7}}]}, "config/allowed_tools/0/preset/q"),
     ({"allowed_tools": [{"tool": "look", "preset": {"zz": 7}}]}, "config/allowed_tools/0/preset/zz"),
     ({"allowed_tools": [{"tool": "look", "args": {"type": "wrong"}}]}, "config/allowed_tools/0/args"),
+    (
+        {"allowed_tools": [{"tool": "look", "args": {"q": {"maxLength": 1}}}]},
+        "args/q: is no keyword of JSON Schema, and",
+    ),
+    (
+        {"allowed_tools": [{"tool": "look", "args": {"properties": {"q": {"maxlength": 1}}}}]},
+        "args/properties/q/maxlength: is no keyword of JSON Schema; did you mean maxLength",
+    ),
     ({"allowed_tools": [{"tool": "look", "provenance": {"zz": "trusted"}}]}, "config/allowed_tools/0/provenance/zz"),
     ({"allowed_tools": [{"tool": "look", "rate_limit": "1/day"}]}, "config/allowed_tools/0/rate_limit: write a count"),
     ({"mode": "plan", "protocol": "tools"}, "a plan is written as text"),

@@ -218,6 +218,22 @@ def test_bare_rows_need_the_id_of_their_run() -> None:
     assert not verify(finished(), run_id="another").ok
 
 
+REWRITTEN = {
+    "line ends": lambda data: data.replace(b"\n", b"\r\n"),
+    "a byte order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "white space": lambda data: data.replace(b'"n":', b'"n": '),
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITTEN.values(), ids=REWRITTEN)
+def test_a_file_that_was_written_anew_on_its_way_is_told_as_that(rewrite: Any, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "run.jsonl", finished())
+    path.write_bytes(rewrite(path.read_bytes()))
+    found = verify(path)
+    assert not found.ok
+    assert f"line 1 of {path} was written anew, with other line ends" in found.why
+
+
 # ── what was done to it ──────────────────────────────────────────────────────────────────────────
 
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from engine_shim import load_workflow
+from engine_shim.definition import validate
+from engine_shim.errors import DefinitionError
 from engine_shim.service.workflows import WorkflowCatalog
+from utools import default_registry
 
 
 def check(path: Path) -> Any:
@@ -28,3 +32,12 @@ def test_newest_version_is_none_that_comes_before_a_release(tmp_path: Path, vers
     catalog: Any = WorkflowCatalog(tmp_path, check)
     assert list(catalog.list()["desk"]) == versions
     assert catalog.get("desk").definition.version == versions[0]
+
+
+def test_a_copy_of_a_file_is_told_with_the_file_that_it_is_a_copy_of(tmp_path: Path) -> None:
+    nodes = [{"id": "a", "tool": "echo", "config": {"text": "x"}}]
+    for name in ("desk", "desk-old"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"id": "desk", "nodes": nodes}))
+    catalog = WorkflowCatalog(tmp_path, lambda path: validate.check(load_workflow(path), default_registry()))
+    with pytest.raises(DefinitionError, match=r"desk\.json: desk-old\.json is version '1' of 'desk' already; give one"):
+        catalog.load()

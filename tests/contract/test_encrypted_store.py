@@ -399,6 +399,16 @@ def test_conversations_that_remember_what_was_erased_are_named(store: DatabaseRu
     assert erase_runs(store, ["two"], REQUEST, None, [subject_of("anna")]).left == ""
 
 
+def test_forks_that_hold_what_was_erased_are_named(store: DatabaseRunStore) -> None:
+    run_some(store, "one", "other")
+    engine = Engine(store=store, model=model())
+    fork = asyncio.run(engine.fork("one", ("flow/a.1", 0))).run_id
+    second = asyncio.run(engine.fork(fork, ("flow/a.1", 0))).run_id
+    left = erase_runs(store, ["one", fork], REQUEST, None).left
+    assert left == f"the runs {second} were forked from there, and hold what was recorded before: erase them too"
+    assert erase_runs(store, ["one"], REQUEST, None).left == ""  # the fork that named its past is erased
+
+
 def test_what_is_beside_the_records_goes_with_them(store: DatabaseRunStore, key: Path) -> None:
     """Also what the operator's file held before, for whoever reads its disk."""
     run_some(store, "gone", "stays")
@@ -536,8 +546,10 @@ def test_a_plain_store_deletes_keeps_the_head_and_says_what_it_cannot_promise(re
     store = reopen()
     run_some(store, "gone", "stays")
     head = verify(store.journal, run_id="gone").head
+    fork = asyncio.run(Engine(store=store, model=model()).fork("gone", ("flow/a.1", 0))).run_id
     erased = erase_runs(store, ["gone"], REQUEST, signed)
     assert "backups of the store may still have them" in erased.left
+    assert f"the runs {fork} were forked from there" in erased.left
     assert store.journal.load("gone") == {}
     (entry,) = list_erasures(store.database)
     assert (entry["run"], entry["head"], entry["count"] > 0) == ("gone", head, True)

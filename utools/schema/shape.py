@@ -1,11 +1,12 @@
-"""The structure of a JSON Schema: its subschemas and references, and how it is closed to unknown properties. Pure."""
+"""The structure of a JSON Schema: its subschemas, references and keywords, and how it is closed to unknown properties.
+Pure."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from utools.errors import DefinitionError
-from utools.schema.plainly_sound import plain_pointer
+from utools.schema.plainly_sound import KEYWORDS, plain_pointer
 from utools.schema.pointer import escape
 
 Schema = dict[str, Any]
@@ -32,6 +33,17 @@ APPLICATORS = {
     "else": ("one", True),
     "dependentSchemas": ("map", True),
 }
+KNOWN: Final = frozenset(
+    {
+        *KEYWORDS,
+        *APPLICATORS,
+        *("multipleOf", "dependentRequired", "minContains", "maxContains", "dependencies", "additionalItems"),
+        *("contentEncoding", "contentMediaType", "contentSchema", "id"),
+    }
+)
+"""The keywords of all drafts, but for those that begin with `$`."""
+OWN: Final = ("x-", "$")
+"""How the keys begin that are no business of a schema's reader."""
 ORDER = {keyword: place for place, keyword in enumerate(APPLICATORS)}
 REFERENCES = ("$ref", "$dynamicRef")
 
@@ -72,6 +84,14 @@ def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[t
         todo += [(pointer + below, inner) for below, inner, _ in reversed(subschemas(schema))]
         if follow:
             todo += [(schema[key][1:], follow(schema[key])) for key in REFERENCES if key in schema]
+
+
+def find_unknown_keywords(root: Schema) -> Iterator[tuple[str, str]]:
+    """Yield the keys that JSON Schema does not know, and that do nothing, each behind the pointer of its schema."""
+    for pointer, schema in walk(root):
+        for key in schema:
+            if key not in KNOWN and not key.startswith(OWN):
+                yield pointer, key
 
 
 def resolver(root: Schema) -> Callable[[str], Any]:

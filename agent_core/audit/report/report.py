@@ -10,6 +10,7 @@ from agent_core.audit.report.policies import Judged, Policies, read_agents
 from agent_core.audit.report.refused import Refusals, read_refused
 from agent_core.audit.report.versions import Versions, read_versions
 from agent_core.audit.report.written import check_written
+from agent_core.audit.taken_over import leave_taken_over
 from agent_core.audit.totals import Totals
 from agent_core.journal.facts import Fact
 from agent_core.journal.path import CONTROL, SEAL
@@ -70,9 +71,10 @@ class RunReport:
         added."""
         run, tape = listed.run, _leave_seal(tape)
         facts = read_tape(tape, READ)
-        acts, waiting = list(read_acts(run, facts)), list(read_waiting_now(run, tape))
-        refused = list(read_refused(run, facts, lambda strand: _read_start(tape, strand)))
-        incidents, agents = list(read_incidents(run, facts)), list(read_agents(facts))
+        own = leave_taken_over(facts)
+        acts, waiting = list(read_acts(run, own)), list(read_waiting_now(run, tape))
+        refused = list(read_refused(run, own, lambda strand: _read_start(tape, strand)))
+        incidents, agents = list(read_incidents(run, own)), list(read_agents(facts))
         versions = list(read_versions(facts, _read_first(tape)))
         self._count(listed, facts)
         self.people.add(run, acts, waiting, listed.submitter)

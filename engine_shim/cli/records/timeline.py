@@ -3,14 +3,13 @@
 import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from agent_core.journal.path import is_below, last_segment, parent_of, parse_segment, segments
 from agent_core.journal.record import Tape
 from engine_shim.store.entries import parse_time
-
-UNKNOWN = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,17 @@ class TimedRecord:
 
 
 def in_time(tape: Tape) -> list[TimedRecord]:
-    """Return all records by time. Those of a strand keep their order, and a strand comes before what is below it.
+    """Return all records by time. Those of a strand keep their order, and a strand comes before what is below it, also
+    where the clock was set back meanwhile.
 
     A record that closes strands comes after theirs. One that nothing before it dates began when its batch was asked
-    for, else with the first below it. A strand without any time has just begun, and comes last.
+    for, else with the first below it; else it comes before the next one of its strand, and has no time. A strand
+    without any time has just begun, and comes last.
     """
     strands: dict[str, list[TimedRecord]] = {}
     for path in sorted(tape):
-        timed = list(_timed(path, [row.record() for row in tape[path]]))
+        above = strands.get(parent_of(path))
+        timed = list(_timed(path, [row.record() for row in tape[path]], above[0].at if above else None))
         strands[path] = [replace(each, at=each.at or _asked_at(strands, path)) for each in timed]
     for path in reversed(strands):
         strands[path] = list(_after_what_they_close(strands, strands[path]))
@@ -42,7 +44,8 @@ def in_time(tape: Tape) -> list[TimedRecord]:
             strands[path] = [replace(each, at=each.at or below) for each in timed]
     dated = [timed for timed in strands.values() if any(each.at for each in timed)]
     under_way = [each for timed in strands.values() if not any(each.at for each in timed) for each in timed]
-    return [*heapq.merge(*dated, key=_rank), *under_way]
+    merged = heapq.merge(*map(_ranked, dated), key=itemgetter(0))
+    return [*(each for _, each in merged), *under_way]
 
 
 def _asked_at(strands: Mapping[str, list[TimedRecord]], path: str) -> datetime | None:
@@ -61,18 +64,22 @@ def _after_what_they_close(strands: Mapping[str, list[TimedRecord]], timed: list
         yield replace(each, at=last)
 
 
-def _rank(each: TimedRecord) -> tuple[datetime, int]:
-    depth = len(segments(each.strand))
-    return each.at or UNKNOWN, -depth if "closes" in each.record else -(2**20)
+def _ranked(timed: list[TimedRecord]) -> Iterator[tuple[tuple[datetime, int], TimedRecord]]:
+    """Yield a strand's records with their ranks among all; those at its beginning without a time have that of the
+    next."""
+    first = next(each.at for each in timed if each.at)
+    for each in timed:
+        depth = len(segments(each.strand))
+        yield (each.at or first, -depth if "closes" in each.record else -(2**20)), each
 
 
-def _timed(path: str, records: list[dict[str, Any]]) -> Iterator[TimedRecord]:
-    """Yield a strand's records with their times. What was asked began before its answer; else the time before holds
-    on."""
+def _timed(path: str, records: list[dict[str, Any]], above: datetime | None) -> Iterator[TimedRecord]:
+    """Yield a strand's records with their times, none before the strand `above` began. What was asked began before its
+    answer; else the time before holds on."""
     last: datetime | None = None
     for n, record in enumerate(records):
         at = _own_time(record) or _began(records[n + 1 : n + 2])
-        last = max(filter(None, (last, at)), default=None)
+        last = max(filter(None, (last, at, above if at else None)), default=None)
         yield TimedRecord(last, path, n, record)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agent_core.journal.record import Row, encode
 from engine_shim.cli.records.timeline import in_time
 from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
@@ -62,6 +63,30 @@ def test_a_record_that_nothing_dates_stands_before_what_it_began(cli: Cli, write
     lines = shown(cli, "last")
     assert [line["place"] for line in lines][:2] == ["flow:0", "flow/each.1:0"]
     assert all(line["passed"] for line in lines)
+
+
+def test_a_call_that_waited_comes_after_what_was_done_before_it(cli: Cli, write: Write) -> None:
+    nodes = [
+        {"id": "first", "tool": "echo", "config": {"text": "a"}},
+        {"id": "then", "tool": "echo", "approval": "always", "config": {"text": "{{nodes.first}}"}},
+    ]
+    cli("run", str(write("flow.json", {"id": "w", "nodes": nodes})))
+    cli("decide", "last", "approve")
+    with closing(SqliteRunStore(Path("data/agent-core/runs.db"))) as store:
+        tape = store.journal.load(store.entries()[0].run)
+    places = [f"{each.strand}:{each.n}" for each in in_time(tape)]
+    waited = places.index("flow/then.1:0")
+    assert places[:waited] == ["flow:0", "flow/first.1:0", "flow/first.1:1"]
+    assert in_time(tape)[waited].at is None
+
+
+def test_a_clock_that_was_set_back_puts_nothing_before_the_beginning() -> None:
+    times = {"flow": ["2026-12-01T10:00:00Z"], "flow/a.1": [None, "2026-11-30T10:00:00Z"]}
+    tape = {
+        path: [Row(path, n, b"", encode({"at": at} if at else {})) for n, at in enumerate(each)]
+        for path, each in times.items()
+    }
+    assert [(each.strand, each.n) for each in in_time(tape)] == [("flow", 0), ("flow/a.1", 0), ("flow/a.1", 1)]
 
 
 def test_a_strand_that_has_just_begun_comes_last(cli: Cli) -> None:

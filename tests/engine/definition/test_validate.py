@@ -666,6 +666,46 @@ def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
     ]
 
 
+def test_a_placeholder_in_a_key_is_told_to_stay_as_it_is() -> None:
+    config = {"headers": {"{{external.name}}": 1}, "template": "{{ x }}"}
+    flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "set", "config": config}]})
+    (told,) = map(str, find_warnings(flow.definition, lambda *_: True, {}))
+    assert told == (
+        "nodes/0/config/headers: the key '{{external.name}}' stays as it is: placeholders are filled in values alone"
+    )
+
+
+def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
+    inputs = {"properties": {"a": {"type": "string", "minlength": 1, "x-own": 1, "ui": {}}}, "requierd": ["a"]}
+    flow = load_workflow({"id": "w", "inputs": inputs, "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]})
+    assert sorted(map(str, doubtful_inputs(flow.definition, {"a"}))) == [
+        "inputs/properties/a/minlength: is no keyword of JSON Schema, and checks nothing; did you mean minLength?",
+        "inputs/requierd: is no keyword of JSON Schema, and checks nothing; did you mean required?",
+    ]
+
+
+def test_a_misspelt_keyword_of_an_answers_type_is_told() -> None:
+    config = {"model": "m", "answer_schema": {"type": "object", "propertys": {"a": {}}}}
+    flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": config}]})
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+        "nodes/0/config/answer_schema/propertys: is no keyword of JSON Schema, and checks nothing; "
+        "did you mean properties?"
+    ]
+
+
+def test_a_default_that_its_own_schema_refuses_is_told() -> None:
+    declared = {
+        "a": {"type": "integer", "default": "0"},
+        "b": {"type": "array", "items": {"type": "string"}, "default": [1]},
+    }
+    inputs = {"type": "object", "properties": {**declared, "c": {"type": "string"}}, "required": ["c"]}
+    flow = load_workflow({"id": "w", "inputs": inputs, "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]})
+    assert [str(each) for each in doubtful_inputs(flow.definition, {"a"})] == [
+        "inputs/properties/a/default: must be an integer, got \"0\": a run without the input 'a' is refused",
+        "inputs/properties/b/default/0: must be a string, got 1: a run without the input 'b' is refused",
+    ]
+
+
 def test_an_input_that_is_not_below_properties_is_told_where_it_belongs() -> None:
     nodes = [{"id": "a", "tool": "echo", "config": {"text": "{{external.message}}"}}]
     flow = load_workflow({"id": "w", "inputs": {"message": {"type": "string"}}, "nodes": nodes})

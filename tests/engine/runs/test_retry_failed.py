@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from agent_core import Approve, DecisionError, DefinitionError, replay, verify
+from agent_core.journal.control import unread_messages, untaken_signals
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, RunResult, SqliteRunStore, load_workflow
 from engine_shim.errors import WritesRepeated
 from engine_shim.runs.loops import LOOPS
 from support.by_hand import Q, action, final
 from support.command import Cli, Write
-from utools import Tool, ToolError, ToolRegistry
+from utools import Tool, ToolError, ToolRegistry, default_registry
 
 AGENT = "flow/agent_core.1"
 WRITING = {"tool": "write_file", "preset": {"root": "out"}}
@@ -40,7 +41,7 @@ class World:
     def engine(self, script: Any = ()) -> Engine:
         tools = [self._tool("pay", "write"), self._tool("look", "read"), self._tool("see", "read")]
         model = ScriptedModel(script if isinstance(script, dict) else list(script))
-        return Engine(ToolRegistry(tools), store=self.store, model=model)
+        return Engine(ToolRegistry([*tools, default_registry().get("wait")]), store=self.store, model=model)
 
     def run(self, nodes: list[Any], script: Any = (), **definition: Any) -> RunResult:
         return self.engine(script).run_sync(load_workflow({"id": "w", "nodes": nodes, **definition}), run_id="r")
@@ -245,3 +246,27 @@ def test_calls_that_were_approved_together_are_not_forked_apart(world: World) ->
     fork = asyncio.run(world.engine(script).fork("r", (AGENT, first), repeat_writes=True))
     assert (fork.status, len(fork.waiting), world.did) == ("waiting", 2, ["pay", "pay"])
     assert resolved < first
+
+
+def test_messages_and_signals_that_nobody_had_taken_are_taken_by_the_new_run(world: World) -> None:
+    """They were sent to the run that failed, and their senders know no other."""
+    waits = [{"id": name, "tool": "wait", "config": {"signal": name}} for name in ("start", "paid")]
+    nodes = [waits[0], _plain("look"), waits[1], {"tool": "agent_core", "config": CONFIG}]
+    edges = [{"from": "start", "to": "look"}, {"from": "look", "to": "paid"}, {"from": "paid", "to": "agent_core"}]
+    world.broken.add("look")
+    engine = world.engine()
+    assert world.run(nodes, edges=edges).status == "waiting"
+    engine.send_signal("r", "paid", {"amount": 5}, by="bank")
+    engine.add_message("r", "In German.", by="ann")
+    engine.send_signal("r", "start", by="ann")
+    assert asyncio.run(engine.resume("r")).status == "failed"
+    world.broken.clear()
+    done = world.retry([final("Bezahlt.")])
+    assert (done.status, done.outputs["paid"]["data"], done.outputs["paid"]["by"]) == (
+        "completed",
+        {"amount": 5},
+        "bank",
+    )
+    tape = world.store.journal.load("again")
+    assert (untaken_signals(tape), unread_messages(tape)) == ([], [])
+    assert [row.record()["kind"] for row in tape["control"]] == ["signal", "message"]
