@@ -248,6 +248,10 @@ class Tool:
             raise DefinitionError(message, where=f"{where}.output_schema")
         if self.check is not None and not callable(self.check):
             raise DefinitionError("must be a function of the arguments", where=f"{where}.check", value=self.check)
+        if not isinstance(self.idempotent, bool):
+            raise DefinitionError("must be True or False", where=f"{where}.idempotent", value=self.idempotent)
+        if not isinstance(self.examples, list | tuple):
+            raise DefinitionError("must be a list of examples", where=f"{where}.examples", value=self.examples)
         for index, example in enumerate(self.examples):
             _check_example(example, where=f"{where}.examples/{index}")
 

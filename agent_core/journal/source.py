@@ -74,6 +74,8 @@ def open_source(source: Source, run_id: str | None = None, identity: StoreIdenti
             if run_id is None:
                 raise JournalError("rows do not tell which run they belong to: give run_id")
             return Contents(run_id, by_path(source))
+        case _ if not hasattr(source, "runs"):
+            raise JournalError(f"a source is a journal, the path of its file, or the rows of a run, not {source!r}")
         case _:
             return _read_journal(source, "the journal", run_id, identity)
 

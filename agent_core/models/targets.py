@@ -56,6 +56,8 @@ class Targets:
     def split(self, model: str) -> tuple[str, str]:
         """Return what stands before the first colon of a model's name, and behind it. DefinitionError for what is
         neither a provider nor an endpoint."""
+        if not isinstance(model, str):
+            raise DefinitionError("must be a text, such as openai:gpt-4o-mini", where="model", value=model)
         provider, colon, name = model.partition(":")
         if not colon:
             provider, name = self.default_provider, model

@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from agent_core.audit.refusals import Refusal
 from agent_core.outputs import FinishReason
+from agent_core.statuses import SETTLED, STOPPED
 from agent_core.testing.calls import UNKNOWN, MadeCall, Run, RunCalls, read_calls
 
 LONGEST: Final = 300
 """Characters of a value that a failure quotes."""
 ANYTHING: Final = object()
+REASONS: Final[tuple[str, ...]] = get_args(FinishReason)
+ENDINGS: Final = tuple(dict.fromkeys((*REASONS, *SETTLED)))
+RESTING: Final = ("awaiting_approval", "awaiting_event", "in_doubt", *STOPPED)
 
 
 def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None, times: int | None = None) -> None:
@@ -42,6 +46,7 @@ def assert_refused(run: Run, tool: str, *, args: Mapping[str, Any] | None = None
 
     Only a journal has the reason of each refusal; an output has it of the calls that wait.
     """
+    _check_known("refusal", reason, REASONS)
     found = read_calls(run)
     near = [each for each in found.refused if _is_call(MadeCall(each.tool, each.args), tool, args)]
     if any(reason in (None, each.reason) for each in near):
@@ -56,16 +61,31 @@ def assert_finish(
     run: Run, reason: "FinishReason | str" = "final", *, answer: Any = ANYTHING, error: str | None = None
 ) -> None:
     """Fail unless a run ended by this finish reason, or a workflow with this status; with this `answer`, and with an
-    `error` that has this text, where they are given."""
+    `error` that has this text, where they are given. One that waits or is paused has a reason or status as well.
+
+    ValueError for a reason or status that there is not.
+    """
+    _check_known("end", reason, ENDINGS)
     found = read_calls(run)
     if found.ending != reason:
-        ending = "it has not ended" if found.ending is None else f"it ended by {found.ending}"
+        ending = _describe_ending(found.ending)
         message = f": {found.error}" if found.error else ""
         raise AssertionError(f"expected the run to end by {reason}, and {ending}{message}; {_tell(found)}")
     if answer is not ANYTHING and found.answer != answer:
         raise AssertionError(f"expected the answer {_quote(answer)}, and it is {_quote(found.answer)}; {_tell(found)}")
     if error is not None and error not in (found.error or ""):
         raise AssertionError(f"expected an error with {_quote(error)}, and it is {_quote(found.error)}")
+
+
+def _describe_ending(ending: str | None) -> str:
+    if ending is None:
+        return "it has not ended"
+    return f"it has not ended: it is {ending}" if ending in RESTING else f"it ended by {ending}"
+
+
+def _check_known(what: str, reason: str | None, known: Sequence[str]) -> None:
+    if reason is not None and reason not in known:
+        raise ValueError(f"no run has the {what} {_quote(reason)}; there are {', '.join(known)}")
 
 
 def _is_call(made: MadeCall, tool: str, args: Mapping[str, Any] | None) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from agent_core.audit.refusals import Refusal, find_refused
-from agent_core.journal.facts import Call, RunFinished
+from agent_core.journal.control import last_control, waiting_calls
+from agent_core.journal.facts import Call, Fact, RunFinished, RunStarted
 from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
 from agent_core.journal.source import Source, load_run
@@ -30,7 +31,7 @@ class MadeCall(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class RunCalls:
     """`made` are the calls in their order, `refused` those that were refused or wait for a person. `ending` is how the
-    run ended: an agent's finish reason, a workflow's status, or None if it has not ended."""
+    run ended, or what it waits for: an agent's finish reason, a workflow's status; None for a run in between."""
 
     made: Sequence[MadeCall]
     refused: Sequence[Refusal]
@@ -59,10 +60,21 @@ def _of_tape(tape: Tape) -> RunCalls:
     ends = [fact for fact in facts if isinstance(fact, RunFinished)]
     roots = [end for end in ends if "/" not in end.strand]
     if not roots:
-        return RunCalls(made, find_refused(facts), None)
+        return RunCalls(made, find_refused(facts), _find_rest(tape, facts))
     last = roots[-1]
     error = last.error["message"] if last.error else None
     return RunCalls(made, find_refused(facts), last.reason, last.answer, error)
+
+
+def _find_rest(tape: Tape, facts: Sequence[Fact]) -> str | None:
+    """Return why a run rests that has not ended, as its output says it."""
+    if last_control(tape) == "pause":
+        return "paused"
+    waiting = waiting_calls(tape)
+    if not waiting:
+        return None
+    is_workflow = any(isinstance(each, RunStarted) and each.begun.definition for each in facts)
+    return "waiting" if is_workflow else waiting[0]["reason"]
 
 
 def _of_output(output: AgentOutput) -> RunCalls:

@@ -67,7 +67,7 @@ class AgentBuilder:
         self._nodes: list[LLMNode] = []
         self._edges: list[tuple[str, str, str | None]] = []
         self._entries: list[str] = []
-        self._ends: list[str] | None = None
+        self._ends: Sequence[str] | None = None
 
     def set_description(self, description: str) -> Self:
         """Set what the graph is for.
@@ -118,7 +118,7 @@ class AgentBuilder:
             retry: {max_attempts, delay, backoff}, as in a definition.
             config: Other keys of an agent's config, such as `max_steps`.
         """
-        self._nodes.append(LLMNode(key, description, model, tuple(tools), system_prompt, retry, config))
+        self._nodes.append(LLMNode(key, description, model, _as_tuple(tools), system_prompt, retry, config))
         return self
 
     def add_edge(self, source: str, target: str) -> Self:
@@ -160,7 +160,7 @@ class AgentBuilder:
         Args:
             keys: The nodes' ids.
         """
-        self._ends = list(keys)
+        self._ends = _as_tuple(keys)
         return self
 
     @overload
@@ -200,22 +200,23 @@ class AgentBuilder:
         for node in self._nodes:
             with gathering(problems):
                 nodes.append(node.to_definition())
-        if not self._name.strip():
+        if isinstance(self._name, str) and not self._name.strip():
             problems.append(Problem("name", "the graph has no name; AgentBuilder takes one, such as 'support-desk'"))
         if not self._entries:
             problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
+        timeout = self._timeout_ms / 1000 if isinstance(self._timeout_ms, int | float) else self._timeout_ms
         whole = {
-            "id": _id_of(self._name),
+            "id": _id_of(str(self._name)),
             "name": self._name,
             "description": self._description or None,
             "inputs": INPUTS,
             "nodes": nodes,
             "edges": [self._edge(*edge) for edge in self._edges],
             "entry": list(dict.fromkeys(self._entries)) or None,
-            "ends": self._ends,
+            "ends": list(self._ends) if isinstance(self._ends, tuple) else self._ends,
             "max_iterations": self._max_iterations,
             "max_visits": self._max_iterations,
-            "timeout": self._timeout_ms / 1000,
+            "timeout": timeout,
         }
         return {key: value for key, value in whole.items() if value is not None}
 
@@ -225,6 +226,11 @@ class AgentBuilder:
             return edge
         models = [node.model for node in self._nodes if node.key == source]
         return {**edge, "ask": sentence, **({"model": models[0]} if models else {})}
+
+
+def _as_tuple(given: Any) -> Any:
+    """Return a list as it is by now; what is none, such as a text, stays, and `build` refuses it."""
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
 
 
 def _id_of(name: str) -> str:

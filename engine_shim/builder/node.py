@@ -97,6 +97,9 @@ class LLMNode:
         if not isinstance(self.model, str):
             message = "must be a name such as openai:gpt-4o-mini; Engine(model=…) takes a client"
             raise DefinitionError(message, where=f"{self._place}/model", value=type(self.model).__name__)
+        if not isinstance(self.tools, Sequence) or isinstance(self.tools, str):
+            message = "must be a list of codes, globs or objects"
+            raise DefinitionError(message, where=f"{self._place}/tools", value=self.tools)
         prompt = {"system_prompt": self.system_prompt} if self.system_prompt else {}
         usual = {
             "max_steps": MAX_STEPS,

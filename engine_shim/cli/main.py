@@ -29,6 +29,8 @@ def main(args: "Sequence[str] | None" = None) -> None:
 
 
 def _main(args: "Sequence[str] | None") -> int:
+    if args is None:
+        _open_closed()
     try:
         from engine_shim import _open_menu
 
@@ -49,6 +51,19 @@ def _main(args: "Sequence[str] | None") -> int:
     else:
         terminal.release()  # the caller goes on
     return code
+
+
+def _open_closed() -> None:
+    """Open the standard streams that the process was started without, as by `>&-`: the next file to be opened, such as
+    a store, would take the place of one. stdin is empty; stdout cannot be written, which a command tells like any other
+    loss."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            descriptor = os.open(
+                os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            )  # the lowest that is free
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w"))  # noqa: SIM115 - to the end
 
 
 def _tell_lost(fault: OSError) -> int:
@@ -86,7 +101,7 @@ def _run(words: list[str]) -> int:
         code = make_app(choose_commands(words))(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
-        if isinstance(error, terminal.OutputLost):
+        if isinstance(error, OSError) and terminal.is_of_stdout(error):
             terminal.flush()  # what is left of it goes nowhere
             return _tell_lost(error)
         from engine_shim.cli.failures import report

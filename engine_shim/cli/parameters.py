@@ -37,11 +37,18 @@ def take_address(context: typer.Context, value: str | None) -> StoreAddress | No
 
 
 def read_option(text: str, where: str) -> StoreAddress:
-    """Return the address of a store that an option or an argument gives; BadParameter for what is none."""
+    """Return the address of a store that an option or an argument gives; BadParameter for what is none, and for another
+    program's file: it would be mixed up with what is kept here."""
     try:
-        return read_address(text, where=where)
+        address = read_address(text, where=where)
     except DefinitionError as error:
         raise typer.BadParameter(str(error)) from None
+    from utools.databases.sqlite_file import find_foreign, list_tables
+
+    if isinstance(address, Path) and (tables := find_foreign(address)):
+        why = f"it has {list_tables(tables)}, and none of ours; name another file"
+        raise typer.BadParameter(f"{address} is another program's: {why}")
+    return address
 
 
 def check_store(context: typer.Context, value: str | None) -> StoreAddress | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any, Final, ParamSpec, TextIO, TypeVar, cast
 
 from utools.lazy_pattern import lazy_compile
@@ -134,32 +134,33 @@ def _take_over(stdout: TextIO) -> TextIO:
         os.dup2(2, 1)
     except (OSError, ValueError):  # no file, or stderr is closed
         return stdout
-    raw = open(own, "wb")  # noqa: SIM115 - the process has it to its end
-    return _Results(raw, encoding=stdout.encoding, errors="replace", line_buffering=stdout.isatty())
+    return TextIOWrapper(open_stdout(own), encoding=stdout.encoding, errors="replace", line_buffering=stdout.isatty())
 
 
 class OutputLost(OSError):
     """What a command gives cannot be written to its stdout."""
 
 
-class _Results(TextIOWrapper):
-    """The stdout of a command. OutputLost where it cannot be written."""
+def is_of_stdout(error: OSError) -> bool:
+    """Return whether stdout could not be written. Before a command begins, help and version alone are written."""
+    return isinstance(error, OutputLost) or (_STREAMS.get() is None and error.filename is None)
 
-    def write(self, text: str) -> int:
+
+class _Stdout(FileIO):
+    """The stdout of a command. OutputLost where it cannot be written; BrokenPipeError where its reader has gone."""
+
+    def write(self, data: Any) -> int:
         try:
-            return super().write(text)
+            return super().write(data)
         except BrokenPipeError:  # the reader has what it wants
             raise
         except OSError as error:
             raise OutputLost(error.errno, error.strerror) from None
 
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputLost(error.errno, error.strerror) from None
+
+def open_stdout(descriptor: int) -> BufferedWriter:
+    """Return what writes to this descriptor, which is a command's stdout; OutputLost where that is not possible."""
+    return BufferedWriter(_Stdout(descriptor, "wb"))
 
 
 class QuietStream:

@@ -59,6 +59,8 @@ class CallbackSender(EventSender):
     A URL comes from a caller: it is checked anew at each attempt, and so is each address that is connected to.
     """
 
+    at_once = 100  # they have receivers of their own, some of which may hang
+
     def __init__(self, config: CallbackConfig, where: str, source: Source, *, timeout: float = TIMEOUT_S) -> None:
         super().__init__(source, HOOK, read_secret(config.secret_env, where), timeout)
         self._has_links, self._guard = config.decision_links, config.open_guard()

@@ -14,7 +14,7 @@ CLAIM_S: Final = 60.0
 """How long an attempt is this server's alone."""
 COLLECTED: Final = 100
 AT_ONCE: Final = 10
-"""How many events are taken up, and how many are told, together."""
+"""How many events are taken up, and how many are told to one receiver, together."""
 TABLES: Final = ("run_events", "webhook_cursors", "webhook_deliveries")
 
 
@@ -59,10 +59,10 @@ class Deliveries:
                 db.execute(move, (found[-1][0], self.hook, found[-1][0]))
         return len(found)
 
-    def claim(self) -> list[Delivery]:
-        """Return the deliveries that are due, of each run the first one; they are this server's for a while. Receivers
-        that took nothing before come last."""
-        return list(self._claim_due())
+    def claim(self, most: int = AT_ONCE) -> list[Delivery]:
+        """Return deliveries that are due, of each run the first one; they are this server's for a while. Receivers that
+        took nothing before come last."""
+        return list(self._claim_due(most))
 
     def finish(self, delivery: Delivery) -> None:
         """Note that an event was delivered, or is given up; unless it is to be told anew since this attempt began."""
@@ -85,14 +85,14 @@ class Deliveries:
             query = "DELETE FROM webhook_deliveries WHERE hook = ? AND event = ? AND attempts >= ?"
             db.execute(query, (self.hook, event, attempt))
 
-    def _claim_due(self) -> Iterator[Delivery]:
+    def _claim_due(self, most: int) -> Iterator[Delivery]:
         now = self.clock()
         query = """SELECT d.event, d.run, e.status, e.at, d.attempts FROM webhook_deliveries d
             LEFT JOIN run_events e ON e.seq = d.event
             WHERE d.hook = ? AND d.due <= ? AND NOT EXISTS
                 (SELECT 1 FROM webhook_deliveries b WHERE b.hook = d.hook AND b.run = d.run AND b.event < d.event)
             ORDER BY d.attempts, d.event LIMIT ?"""
-        for event, run, status, at, attempts in self.database.rows(TABLES[2], query, self.hook, now, AT_ONCE):
+        for event, run, status, at, attempts in self.database.rows(TABLES[2], query, self.hook, now, most):
             with self.database.writing() as db:
                 take = """UPDATE webhook_deliveries SET attempts = attempts + 1, due = ?
                     WHERE hook = ? AND event = ? AND due <= ?"""

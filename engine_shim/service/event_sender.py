@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from asyncio import TaskGroup
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +14,13 @@ import httpx2
 import orjson
 from standardwebhooks import Webhook
 
+from agent_core.errors import JournalError
 from agent_core.outputs import Json
 from agent_core.run.blocking import run_blocking
 from engine_shim.errors import RunNotFound
 from engine_shim.intervals import WEBHOOK_INTERVAL_S
 from engine_shim.service.decision_links import DecisionLinks
-from engine_shim.service.deliveries import Deliveries, Delivery
+from engine_shim.service.deliveries import AT_ONCE, Deliveries, Delivery
 from engine_shim.service.run_view import RunView
 from engine_shim.store.database import Database
 from engine_shim.store.run_store import DatabaseRunStore
@@ -48,30 +50,41 @@ class Source:
 
 
 class EventSender(ABC):
-    """Sends the deliveries of one hook. `outcomes` counts the attempts by what came of them."""
+    """Sends the deliveries of one hook, up to `at_once` together. `outcomes` counts the attempts by what came of
+    them."""
+
+    at_once = AT_ONCE
 
     def __init__(self, source: Source, hook: str, secret: bytes, timeout: float) -> None:
         self._source, self._timeout, self._signer = source, timeout, Webhook(secret)
         self.outcomes = Counter({"delivered": 0, "postponed": 0, "given_up": 0})
         self._deliveries = Deliveries(source.database, hook, source.clock)
+        self._under_way = 0
 
     async def run_forever(self) -> None:
         """Send due deliveries until cancelled."""
         await run_blocking(self._source.database, self._begin)
-        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client, TaskGroup() as sending:
             while True:
-                if not await self.send_due(client):
+                if not await self.send_due(client, sending):
                     await asyncio.sleep(WEBHOOK_INTERVAL_S)
 
-    async def send_due(self, client: httpx2.AsyncClient) -> int:
-        """Tell what is due; gives how much that was."""
+    async def send_due(self, client: httpx2.AsyncClient, sending: TaskGroup) -> int:
+        """Begin to tell what is due, while no more than `at_once` are under way; gives how much that was. None waits
+        for another one, whose receiver may hang."""
         has_more = True
         while has_more:
             has_more = await run_blocking(self._source.database, self._collect)
             await asyncio.sleep(0)
-        due = await run_blocking(self._source.database, self._deliveries.claim)
-        await asyncio.gather(*(self._send(client, delivery) for delivery in due))
+        room = self.at_once - self._under_way
+        due = await run_blocking(self._source.database, self._deliveries.claim, room) if room else []
+        for delivery in due:
+            self._under_way += 1
+            sending.create_task(self._send(client, delivery)).add_done_callback(self._count_end)
         return len(due)
+
+    def _count_end(self, sent: object) -> None:
+        self._under_way -= 1
 
     @abstractmethod
     def _begin(self) -> None:
@@ -96,6 +109,14 @@ class EventSender(ABC):
         """Return who is told, for the log."""
 
     async def _send(self, client: httpx2.AsyncClient, delivery: Delivery) -> None:
+        try:
+            await self._send_and_note(client, delivery)
+        except JournalError as error:  # it stays claimed for a while, and is due again
+            log.warning(
+                "%s: what became of run %s's delivery is not noted: %s", self._name(delivery), delivery.run, error
+            )
+
+    async def _send_and_note(self, client: httpx2.AsyncClient, delivery: Delivery) -> None:
         try:
             problem = await self._try(client, delivery)
         except RunNotFound:

@@ -76,9 +76,9 @@ class Trigger(BaseModel):
         return self
 
     @property
-    def times(self) -> tuple[str | None, str]:
-        """What says at which times the clock starts it."""
-        return self.cron, self.timezone
+    def times(self) -> str:
+        """What says at which times the clock starts it, as the lines of a crontab do; empty where none does."""
+        return "" if self.cron is None else f"CRON_TZ={self.timezone} {self.cron}"
 
     def next_time(self, after: datetime) -> datetime:
         """Return when the clock starts it next, after a time with a zone.

@@ -99,6 +99,8 @@ class Triggers:
         self._by_name: dict[str, Trigger] = {}
         self._anew: set[str] = set()
         """Those whose times have changed: as of a new one, no time before counts as missed."""
+        self._unseen: set[str] = set()
+        """Those whose times may have changed since a server of before noted them."""
         self.outcomes = Counter({"started": 0, "skipped": 0, "failed": 0})
 
     def load(self) -> None:
@@ -120,6 +122,7 @@ class Triggers:
         refuse(problems)
         known = self._by_name
         self._anew |= {name for name, each in found.items() if name in known and each.times != known[name].times}
+        self._unseen |= found.keys() - known.keys()
         self._by_name = found
 
     async def describe(self) -> list[Json]:
@@ -157,16 +160,18 @@ class Triggers:
         is_raw = trigger.inputs is None  # its sender may put more into a body
         key = headers["webhook-id"]
         run = await self._submit(name, self._workflow(trigger), external, key, takes_unlisted=is_raw)
-        await self._save(name, _Last(self._clock(), run))
+        await self._save(name, trigger, _Last(self._clock(), run))
         return run
 
     async def _start_if_due(self, name: str, trigger: Trigger) -> None:
         now, last = self._clock(), await run_blocking(self._database, self._last, name)
-        if last is None or last.at > now + SET_BACK or name in self._anew:
+        if last is None or last.at > now + SET_BACK or await self._has_other_times(name, trigger):
             known = last.run if last else None
-            await self._save(name, _Last(now, known))  # it begins now: nothing before counts as missed
+            await self._save(name, trigger, _Last(now, known))  # it begins now: nothing before counts as missed
             self._anew.discard(name)
+            self._unseen.discard(name)
             return
+        self._unseen.discard(name)
         planned = trigger.last_time(now)
         if planned <= last.at:
             return
@@ -174,7 +179,7 @@ class Triggers:
         if reason is not None:
             self.outcomes["skipped"] += 1
             log.warning("trigger %s skips the run of %s: %s", name, planned.isoformat(), reason)
-            await self._save(name, _Last(planned, last.run))
+            await self._save(name, trigger, _Last(planned, last.run))
             return
         run, moment = last.run, planned.astimezone(UTC).isoformat()
         try:
@@ -185,7 +190,15 @@ class Triggers:
         except (DefinitionError, EngineError) as error:
             self.outcomes["failed"] += 1
             log.error("trigger %s cannot start the run of %s: %s", name, planned.isoformat(), error)
-        await self._save(name, _Last(planned, run))
+        await self._save(name, trigger, _Last(planned, run))
+
+    async def _has_other_times(self, name: str, trigger: Trigger) -> bool:
+        """Return whether other times than those of today are noted of a trigger. Releases of before noted none."""
+        if name in self._anew or name not in self._unseen:
+            return name in self._anew
+        query = "SELECT cron FROM trigger_crons WHERE name = ?"
+        noted = await run_blocking(self._database, self._database.rows, "trigger_crons", query, name)
+        return bool(noted) and noted[0][0] != trigger.times
 
     async def _submit(
         self,
@@ -232,14 +245,17 @@ class Triggers:
         found = self._database.rows("trigger_times", "SELECT at, run FROM trigger_times WHERE name = ?", name)
         return _Last(datetime.fromisoformat(found[0][0]), found[0][1]) if found else None
 
-    async def _save(self, name: str, last: _Last) -> None:
-        await run_blocking(self._database, self._write, name, last)
+    async def _save(self, name: str, trigger: Trigger, last: _Last) -> None:
+        await run_blocking(self._database, self._write, name, trigger.times, last)
 
-    def _write(self, name: str, last: _Last) -> None:
+    def _write(self, name: str, times: str, last: _Last) -> None:
         with self._database.writing() as db:
             query = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
                 ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run"""
             db.execute(query, (name, last.at.isoformat(), last.run))
+            query = """INSERT INTO trigger_crons (name, cron) VALUES (?, ?)
+                ON CONFLICT (name) DO UPDATE SET cron = excluded.cron"""
+            db.execute(query, (name, times))
 
 
 def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:

@@ -7,6 +7,8 @@ from engine_shim.store.database import Database
 _TIMES: Final = "SELECT name, at, run FROM trigger_times"
 _SET_TIME: Final = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
     ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run WHERE excluded.at > trigger_times.at"""
+_CRONS: Final = "SELECT name, cron FROM trigger_crons"
+_SET_CRON: Final = "INSERT INTO trigger_crons (name, cron) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 _LEFT: Final = {
     "webhook_deliveries": "{} of webhooks that are still due: let a server on the old store make them first",
     "kept_answers": "{} of tools: their calls are made anew",
@@ -16,10 +18,11 @@ _WORDS: Final = {"webhook_deliveries": ("delivery", "deliveries"), "kept_answers
 
 def copy_trigger_times(source: Database, target: Database) -> None:
     """Note in the target when each trigger of the source started its newest run, so that none starts twice there."""
-    times = source.rows("trigger_times", _TIMES)
+    times, crons = source.rows("trigger_times", _TIMES), source.rows("trigger_crons", _CRONS)
     if times:
         with target.writing() as db:
             db.executemany(_SET_TIME, [tuple(each) for each in times])
+            db.executemany(_SET_CRON, [tuple(each) for each in crons])
 
 
 def list_left_behind(source: Database) -> list[str]:

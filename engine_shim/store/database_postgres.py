@@ -82,9 +82,10 @@ _LEDGER_NODES: Final = """
 _CONTENT_KEYS: Final = """
     CREATE TABLE store_keys (n BIGINT PRIMARY KEY, wrapped BYTEA NOT NULL);
     CREATE TABLE content_keys (subject TEXT COLLATE "C" PRIMARY KEY, store_key BIGINT NOT NULL, wrapped BYTEA)"""
+_TRIGGER_CRONS: Final = 'CREATE TABLE trigger_crons (name TEXT COLLATE "C" PRIMARY KEY, cron TEXT NOT NULL)'
 _FIRST_STEPS: Final = (_RUNS, _SERVED, _FOR_MANY, _TAKEOVERS, _TURNS, _TIMERS)
 _LATER_STEPS: Final = (_LEDGER_START, _KEPT_LEDGERS, _PASSING, _CALLBACKS, _FOR_MORE, _LEDGER_NODES, _CONTENT_KEYS)
-LAYOUT: Final = PostgresLayout("runs", (*_FIRST_STEPS, *_LATER_STEPS))
+LAYOUT: Final = PostgresLayout("runs", (*_FIRST_STEPS, *_LATER_STEPS, _TRIGGER_CRONS))
 LAYOUTS: Final = (JOURNAL, LAYOUT, CONVERSATIONS, CALLS)
 _NOW: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

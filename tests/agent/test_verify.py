@@ -186,6 +186,8 @@ def test_a_strand_that_is_not_there_is_not_ok() -> None:
 
 @pytest.mark.parametrize("ask", [verify, load_run], ids=["verify", "load"])
 def test_a_missing_source_is_an_error(ask: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="a source is a journal, the path of its file, or the rows of a run, not 5"):
+        verify(5)  # type: ignore[arg-type]
     with pytest.raises(JournalError, match=f"there is no journal {tmp_path}/run.jsonl"):
         ask(tmp_path / "run.jsonl")
     assert list(tmp_path.iterdir()) == []

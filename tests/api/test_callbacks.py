@@ -1,6 +1,8 @@
 """Callbacks: the caller of a run is told at the URL that it named, which can be none of an inner host."""
 
+import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +11,14 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from engine_shim.service.deliveries import BACKOFF_S
-from engine_shim.store.callbacks import HOOK, RunCallback, read_callback
+from engine_shim.host.notifications import CallbackConfig
+from engine_shim.service.callbacks import CallbackSender
+from engine_shim.service.deliveries import AT_ONCE, BACKOFF_S
+from engine_shim.service.event_sender import Source
+from engine_shim.service.run_view import RunView
+from engine_shim.store.callbacks import HOOK, RunCallback, read_callback, save_callback
 from engine_shim.store.copy import copy_runs
+from engine_shim.store.entries import RunEntry
 from engine_shim.store.run_store import SqliteRunStore
 from support.served_host import Served, served, write_host
 from support.temporal_project import until
@@ -223,3 +230,28 @@ def test_log_names_no_url_of_a_callback(receiver: Receiver, tmp_path: Path, capl
     told = [record.getMessage() for record in caplog.records if record.name == "engine_shim"]
     assert any("the callback answered 404" in line for line in told)
     assert not any("signature=abc" in line for line in told)
+
+
+async def test_receivers_that_hang_keep_nobody_else_from_being_told(receiver: Receiver, tmp_path: Path) -> None:
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the sender leaves
+        writer.close()
+
+    store = SqliteRunStore(tmp_path / "runs.db")
+    source = Source(store, lambda run: RunView(run, "completed"), time.time)
+    sender = CallbackSender(CallbackConfig.model_validate(LOCAL), "callbacks", source, timeout=60)
+    async with await asyncio.start_server(hang, "127.0.0.1", 0) as hanging:
+        port = hanging.sockets[0].getsockname()[1]
+        for number in range(AT_ONCE + 1):
+            url = receiver.url if number == AT_ONCE else f"http://127.0.0.1:{port}/hook"
+            save_callback(store.contents, f"r{number}", RunCallback(url, False))
+            store.save(RunEntry(f"r{number}", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
+        sending = asyncio.create_task(sender.run_forever())
+        try:
+            async with asyncio.timeout(10):
+                while not receiver.received:
+                    await asyncio.sleep(0.01)
+        finally:
+            sending.cancel()
+            await asyncio.wait({sending})
+    assert told_to(receiver)[0]["data"]["run_id"] == f"r{AT_ONCE}"

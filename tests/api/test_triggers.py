@@ -108,6 +108,17 @@ def test_restart_starts_nothing_twice_and_makes_up_for_what_was_missed_once(tmp_
     assert office.runs() == ["count completed"] * 2
 
 
+@pytest.mark.parametrize("keys", [{"cron": "0 8 * * *"}, {"cron": "0 6 * * *", "timezone": "America/New_York"}])
+def test_times_that_change_while_no_server_runs_make_up_for_none_of_before(tmp_path: Path, keys: Any) -> None:
+    write_trigger(tmp_path, "sum", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
+    play(Clocked(tmp_path), times=[at(5, 30)])
+    write_trigger(tmp_path, "sum", workflow="count", inputs={"sum": "1 + 1"}, **keys)
+    office, begun = Clocked(tmp_path), list[int]()
+    after = lambda office: begun.append(len(office.runs()))  # noqa: E731
+    play(office, times=[at(13, 30), at(12, day=3)], after=after)
+    assert begun == [0, 1]
+
+
 def test_what_was_missed_falls_out_where_the_trigger_says_so(tmp_path: Path) -> None:
     write_trigger(tmp_path, "sum", workflow="count", cron="0 * * * *", inputs={"sum": "1 + 1"}, missed="skip")
     play(Clocked(tmp_path), times=[at(5, 30)])

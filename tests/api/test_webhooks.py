@@ -60,8 +60,8 @@ class Office:
 
     def send(self, *, at: int = 0) -> int:
         async def send() -> int:
-            async with httpx2.AsyncClient() as client:
-                return await self.senders[at].send_due(client)
+            async with httpx2.AsyncClient() as client, asyncio.TaskGroup() as sending:
+                return await self.senders[at].send_due(client, sending)
 
         return asyncio.run(send())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.errors import JournalError
 from agent_core.journal.record import chain_row, genesis
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.sqlite_layout import LAYOUT as JOURNAL
@@ -155,6 +156,20 @@ def test_file_of_another_program_may_hold_our_tables_as_well(tmp_path: Path, sta
             db.execute("INSERT INTO things VALUES ('cup')")
         assert file.select("things", "SELECT * FROM things") == [("cup",)]
     assert set(before) <= set(dump(path))
+
+
+def test_the_version_of_another_program_is_none_of_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in OTHERS["the version of another program"]:
+            db.execute(statement)
+    before = dump(path)
+    with (
+        closing(SqliteJournal(path)) as journal,
+        pytest.raises(JournalError, match=r"other.db is another program's: it has the table songs; name another"),
+    ):
+        journal.runs()
+    assert dump(path) == before
 
 
 def test_torn_migration_is_rolled_back(old: Path) -> None:

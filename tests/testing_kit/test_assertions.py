@@ -109,9 +109,17 @@ def test_a_call_that_waits_counts_as_refused_and_not_as_made() -> None:
     for each in (output, (journal, "r")):
         assert_refused(each, "pay", args={"amount": 3.5}, reason="awaiting_approval")
         assert_not_called(each, "pay")
-    assert_finish(output, "awaiting_approval")
-    with pytest.raises(AssertionError, match="it has not ended"):
-        assert_finish((journal, "r"), "final")
+        assert_finish(each, "awaiting_approval")
+        with pytest.raises(AssertionError, match="by final, and it has not ended: it is awaiting_approval"):
+            assert_finish(each)
+
+
+@pytest.mark.parametrize("reason", ["max_step", "running", "Final"])
+def test_a_reason_that_there_is_not_is_no_failure_of_the_run(done: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=f'the end "{reason}"; there are final, max_steps, .*waiting'):
+        assert_finish(done, reason)
+    with pytest.raises(ValueError, match=f'the refusal "{reason}"; there are final, .*policy_denied'):
+        assert_refused(done, "order", reason=reason)
 
 
 def test_a_call_that_failed_was_made_where_the_output_tells() -> None:

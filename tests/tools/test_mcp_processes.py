@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.mcp_servers import FAULTY
+from support.mcp_servers.faulty import LETTER
 from support.optional import needs
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
@@ -28,6 +29,7 @@ HELPED = 'sleep 600 & echo $! >> "$1/started"; exec "$0" "$2" "$1"'
 WRAPPED = 'exec 3<&0; "$0" "$2" "$1" <&3 & echo $! >> "$1/started"; exec 3<&-; wait'
 STUBBORN = '(trap \'\' TERM HUP; exec sleep 600) & echo $! >> "$1/started"; exec "$0" "$2" "$1"'
 QUIET = 'sleep 600 >/dev/null 2>&1 </dev/null & echo $! >> "$1/started"; exec "$0" "$2" "$1"'
+DETACHED = 'setsid sleep 5 & exec "$0" "$2" "$1"'
 FAMILIES = {"helped": HELPED, "wrapped": WRAPPED, "stubborn": STUBBORN, "quiet": QUIET}
 
 
@@ -92,6 +94,25 @@ async def test_a_server_that_dies_is_noticed_and_takes_along_what_it_started(
     assert "its last words: out of memory" in str(died.error)
     assert (await called(registry, "echo", text="back")).output == "back"
     await until(lambda: not any(map(alive, before)))
+
+
+async def test_what_follows_the_end_of_a_server_is_asked_of_the_next_one(tmp_path: Path) -> None:
+    """What the server started holds its output open, so that the host has not been told of the end yet."""
+    servers = McpServers({"own": config(tmp_path, DETACHED)}, lock=tmp_path / "lock.json", base=tmp_path)
+    registry, read = ToolRegistry(await asyncio.to_thread(servers.tools)), servers.readers()["own"]
+
+    async def kill() -> None:
+        server = processes(tmp_path)[-1]
+        os.kill(server, signal.SIGKILL)
+        await until(lambda: not alive(server))
+
+    try:
+        await kill()
+        assert (await called(registry, "echo", text="made")).output == "made"
+        await kill()
+        assert await read({"uri": "doc:letter"}) == LETTER
+    finally:
+        await asyncio.to_thread(servers.close)
 
 
 HOST = """

@@ -128,6 +128,21 @@ async def test_call_that_met_an_expired_session_is_made_in_a_new_one(connected: 
     assert server.asked.count("initialize") == 2
 
 
+async def test_a_document_that_met_an_expired_session_is_read_in_a_new_one(tmp_path: Path) -> None:
+    async with scripted(well) as server:
+        config = {"own": McpServer(url=server.url)}
+        servers = McpServers(config, lock=tmp_path / "lock.json", base=tmp_path)
+        read = servers.readers()["own"]
+        try:
+            before = await read({"uri": "doc:a"})
+            server.forget()
+            after = await read({"uri": "doc:a"})
+        finally:
+            await asyncio.to_thread(servers.close)
+    assert before == after == "the text of doc:a"
+    assert server.asked.count("initialize") == 2
+
+
 async def test_after_a_refused_secret_the_next_call_sends_the_secret_as_it_is_by_then(tmp_path: Path) -> None:
     """Tokens live for an hour, a session as long as the server; the call that is refused is not made again."""
     tokens = {"T": "old"}

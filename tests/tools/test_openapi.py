@@ -302,6 +302,28 @@ async def test_secrets_come_from_the_host_or_the_author(tmp_path: Path) -> None:
     assert server.requests[0].headers["x-api-key"] == f"A={TOKEN}"
 
 
+@pytest.mark.parametrize(
+    ("security", "is_told"), [([{"k": []}], True), ([{"k": []}, {"h": []}], False), ([], False), ("k", False)]
+)
+async def test_a_key_that_belongs_into_the_query_is_told_where_the_api_refuses_the_call(
+    tmp_path: Path, security: Any, is_told: bool
+) -> None:
+    schemes = {"k": {"type": "apiKey", "in": "query", "name": "appid"}, "h": {"type": "http", "scheme": "bearer"}}
+    document = {
+        "openapi": "3.1.0",
+        "components": {"securitySchemes": schemes},
+        "paths": {"/now": {"get": {"operationId": "now", "security": security}}},
+    }
+    (tmp_path / "weather.json").write_text(json.dumps(document))
+    async with serving(http(401, {"message": "no key"})) as server:
+        config = OpenApi(file="weather.json", server=server.url, allow_cidrs=["127.0.0.1/32"])
+        result = await ToolRegistry(openapi_tools("w", config, tmp_path)).execute("w.now", {}, ToolContext())
+    assert "no key" in str(result.error)
+    assert (
+        "the API wants its key as 'appid' in the query, and secrets are sent in headers" in str(result.error)
+    ) == is_told
+
+
 async def test_a_redirect_to_another_host_gets_no_secret(tmp_path: Path) -> None:
     host: dict[str, Any] = {"token_env": "T", "secret_headers": {"X-Api-Key": "K"}}
     async with serving(http(200, {"ok": True})) as other:

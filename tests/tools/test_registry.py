@@ -74,6 +74,19 @@ def test_texts_that_no_journal_holds_are_refused_at_registration(texts: dict[str
         ToolRegistry([Tool(**{"code": "x", "description": "d", "config_schema": ANY, "execute": print, **texts})])
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Tool("x", "d", ANY, print, examples=5), r"tools\.x\.examples: must be a list of examples"),  # type: ignore[arg-type]
+        (lambda: Tool("x", "d", ANY, print, idempotent="no"), r"tools\.x\.idempotent: must be True or False"),  # type: ignore[arg-type]
+    ],
+    ids=["examples", "idempotent"],
+)
+def test_a_wrong_type_is_told_with_its_place(make: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        make()
+
+
 def test_example_may_hold_what_its_json_tells() -> None:
     example = {**EXAMPLE, "output": [{"day": date(2026, 1, 1)}, UUID(int=1)]}
     assert ToolRegistry([Tool("x", "d", ANY, print, examples=[example])]).get("x").examples == [example]

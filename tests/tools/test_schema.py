@@ -82,6 +82,8 @@ def test_unsound_schema_is_refused_with_its_place(schema: Any, where: str, forei
         ({"description": "\ud800"}, "/properties/n/description holds a lone surrogate"),
         ({"x-of": {1: 2}}, "/properties/n/x-of has a key of type int"),
         ({"maximum": math.inf}, "/properties/n/maximum is not a finite number"),
+        ({"enum": [1, math.nan]}, "/properties/n/enum/1 is not a finite number"),
+        ({"const": math.nan}, "/properties/n/const is not a finite number"),
     ],
 )
 @pytest.mark.parametrize("foreign", [False, True])

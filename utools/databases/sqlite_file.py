@@ -8,7 +8,7 @@ by the file's `user_version`, where older files have the version of a journal.
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,9 @@ from utools.files.protected_paths import protect_store
 from utools.forks import close_before_forks
 from utools.lazy_pattern import lazy_compile
 
+TABLES_NAMED: Final = 5
+OURS: Final = frozenset({"layouts", "rows", "workflow_runs", "turns"})
+"""Each file of ours has one of these at least, those of older releases as well."""
 BUSY_RETRY_S: Final = 0.005
 FORK_S: Final = 1.0
 """How long a fork waits for a thread that uses the file."""
@@ -30,7 +33,7 @@ Statements = tuple[str, ...]
 
 
 class LayoutError(sqlite3.DatabaseError):
-    """The file is of a newer version; the message says which, and what to do."""
+    """The file is of a newer version, or another program's; the message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,17 +213,36 @@ class SqliteFile:
 
 
 def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
-    """Return how many steps of the layout were taken. LayoutError for a newer file."""
+    """Return how many steps of the layout were taken. LayoutError for a newer file, and for another program's."""
     tables = _tables(db)  # at each look: it makes SQLite see what another process has migrated just now
     version = _written_version(db, layout) if "layouts" in tables else None
     if version is None:
         version = 1 if tables & layout.tables else 0
     if layout.in_header:
-        version = max(version, int(db.execute("PRAGMA user_version").fetchone()[0]))
+        header = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if header and tables and not version:  # that number is the other program's
+            raise LayoutError(f"{path} is another program's: it has {list_tables(tables)}; name another file")
+        version = max(version, header)
     if version > layout.version:
         message = f"{path} has layout {version}, this agent_core knows {layout.version}"
         raise LayoutError(f"{message}: use a newer version")
     return version
+
+
+def find_foreign(path: Path) -> set[str]:
+    """Return the tables of a file in which there are no tables of ours; nothing for any other file."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            tables = _tables(db)
+    except (sqlite3.Error, OSError):  # who opens it says why that is not possible
+        return set()
+    return tables if not tables & OURS else set()
+
+
+def list_tables(tables: set[str]) -> str:
+    """Return the names of tables in words, of many the first."""
+    more = ", …" if len(tables) > TABLES_NAMED else ""
+    return f"the {'table' if len(tables) == 1 else 'tables'} {', '.join(sorted(tables)[:TABLES_NAMED])}{more}"
 
 
 def _written_version(db: sqlite3.Connection, layout: Layout) -> int | None:

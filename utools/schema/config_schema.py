@@ -6,6 +6,7 @@
 import json
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from utools.schema.faults import Fault, faults
 from utools.schema.json_value import NotJson, as_json
 from utools.schema.linear_pattern import find_slow_pattern
 from utools.schema.plainly_sound import is_plainly_sound
-from utools.schema.pointer import pointer_of
+from utools.schema.pointer import escape, pointer_of
 from utools.schema.shape import check_author_marks, check_references, close, is_marked, resolver
 from utools.schema.validation import Reading, Validate, validation
 from utools.words.catalogue import ENGLISH, Words
@@ -23,6 +24,7 @@ from utools.words.catalogue import ENGLISH, Words
 __all__ = ["ConfigSchema", "Fault", "Narrowing", "author_keys", "visible"]
 
 Schema = dict[str, Any]
+ANNOTATIONS = ("default", "examples", "example")
 
 
 class ConfigSchema:
@@ -123,12 +125,31 @@ def _checked_copy(schema: Schema, where: str, is_recorded: bool) -> Schema:
     if not is_plainly_sound(schema) and (fault := _find_fault(schema)) is not None:
         raise DefinitionError(f"not a valid JSON Schema: {fault[1]}", where=where + fault[0])
     own = _copy_unshared(schema, where)
-    if own != schema and (fault := _find_fault(own)) is not None:  # a bound became null
-        raise DefinitionError(str(NotJson("number", fault[0])), where=where)
+    if own != schema and (at := _find_not_finite(schema)) is not None:  # it became null
+        raise DefinitionError(str(NotJson("number", at)), where=where)
     check_references(own, where=where)
     if not is_recorded and (slow := find_slow_pattern(own)) is not None:
         raise DefinitionError(slow[1], where=where + slow[0])
     return own
+
+
+def _find_not_finite(value: Any, at: str = "") -> str | None:
+    """Return where a number stands that JSON does not have: NaN, or an infinity. One that only says something about a
+    value, such as a default, may be null as well."""
+    match value:
+        case float():
+            return None if isfinite(value) else at
+        case dict():
+            inner = (
+                _find_not_finite(each, f"{at}/{escape(name)}")
+                for name, each in value.items()
+                if name not in ANNOTATIONS
+            )
+        case list() | tuple():
+            inner = (_find_not_finite(each, f"{at}/{index}") for index, each in enumerate(value))
+        case _:
+            return None
+    return next((each for each in inner if each is not None), None)
 
 
 def _find_fault(schema: Schema) -> tuple[str, str] | None:

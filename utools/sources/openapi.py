@@ -26,7 +26,9 @@ from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
 from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
+from utools.words.text import Text
 
+REFUSED = (401, 403)
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 NOT_IN_CODES = lazy_compile(r"[^A-Za-z0-9_.:\-]+")
 AUTHOR_PROPERTIES: dict[str, Any] = {
@@ -172,7 +174,9 @@ def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: 
         code=code,
         description="\n\n".join(dict.fromkeys(each.strip() for each in texts if each)) or f"{method.upper()} {path}",
         config_schema=schema,
-        execute=_make_execute(operation, config, _find_server(config, document, item, fields)),
+        execute=_make_execute(
+            operation, config, _find_server(config, document, item, fields), _find_unsent_key(document.data, fields)
+        ),
         effect="read" if operation.method in READS else "write",
         foreign=True,
     )
@@ -202,14 +206,45 @@ def _find_server(config: OpenApi, document: Document, item: dict[str, Any], fiel
     return url.rstrip("/")
 
 
-def _make_execute(operation: Operation, config: OpenApi, server: str) -> Execute:
+def _find_unsent_key(data: Any, fields: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the part of the request and the name of the API key that an operation wants, if it takes no call without
+    one in a query or a cookie, where no secret is sent. What cannot be read of this is passed over."""
+    components, wanted = data.get("components"), fields.get("security", data.get("security"))
+    schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+    if not isinstance(schemes, dict) or not isinstance(wanted, list):
+        return None
+    unsent = [_find_place(each, schemes) for each in wanted]
+    return unsent[0] if unsent and None not in unsent else None
+
+
+def _find_place(requirement: Any, schemes: dict[str, Any]) -> tuple[str, str] | None:
+    for name in requirement if isinstance(requirement, dict) else ():
+        scheme = schemes.get(name)
+        if isinstance(scheme, dict) and scheme.get("type") == "apiKey" and scheme.get("in") in ("query", "cookie"):
+            return scheme["in"], str(scheme.get("name"))
+    return None
+
+
+def _make_execute(operation: Operation, config: OpenApi, server: str, unsent_key: tuple[str, str] | None) -> Execute:
     async def execute(args: Args, context: ToolContext) -> ToolResult:
         request = operation.request(server, args)
         request = replace(request, headers={**config.headers, **request.headers})
         response = await send(request, _policy(config, args), context)
-        return read_response(response, reads=operation.method in READS)
+        result = read_response(response, reads=operation.method in READS)
+        return result if unsent_key is None or response.status not in REFUSED else _explain_key(result, *unsent_key)
 
     return execute
+
+
+def _explain_key(result: ToolResult, part: str, name: str) -> ToolResult:
+    error = Text(
+        "{error}; the API wants its key as {name!r} in the {part}, and secrets are sent in headers alone (token_env, "
+        "secret_headers)",
+        error=result.error,
+        name=name,
+        part=part,
+    )
+    return replace(result, error=error)
 
 
 def _policy(config: OpenApi, args: Args) -> HttpPolicy:

@@ -22,7 +22,7 @@ from utools.databases.store_address import StoreAddress, describe_address
 def show_report(
     wanted: RunFilter, path: StoreAddress | None, key: Path | None, to: str | None, *, as_html: bool, as_json: bool
 ) -> int:
-    """Write the report of these runs of the store."""
+    """Write the report of these runs of the store; AUDIT where something in it does not verify."""
     keys = keys_of(find_host_config(), key)
     commands = Commands(
         None if path is None else describe_address(path),
@@ -33,20 +33,20 @@ def show_report(
     with closing(open_named_store(path)) as store:
         report = build_report(store, wanted, keys=keys, commands=commands)
     if as_html:
-        return _write_page(report, to)
-    if as_json:
+        _write_page(report, to)
+    elif as_json:
         output.document(asdict(report))
-        return output.OK
-    for line in _write_lines(report):
-        output.line(line)
-    return output.OK
+    else:
+        for line in _write_lines(report):
+            output.line(line)
+    return output.AUDIT if report.damaged or report.faults.rows or report.ledger_faults.rows else output.OK
 
 
-def _write_page(report: Report, to: str | None) -> int:
+def _write_page(report: Report, to: str | None) -> None:
     from engine_shim.web.report_page import write_report_page
 
     usual = f"report-{datetime.now(UTC).date().isoformat()}.html"
-    return output.write_file(write_report_page(report), to or usual, as_json=False)
+    output.write_file(write_report_page(report), to or usual, as_json=False)
 
 
 def _write_lines(report: Report) -> Iterator[str]:

@@ -6,6 +6,7 @@ crash       the process is killed once a tool has written: the run continues, an
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Final, Literal
 
 from agent_core.run.events import Event
 from engine_shim.definition.load import load_workflow
+from engine_shim.errors import EngineError
 from engine_shim.runs.engine import Engine
 from engine_shim.store.open import VARIABLE
 from utools.context.store_sqlite import SqliteContextStore
@@ -95,13 +97,15 @@ def make_registry(story: Story, directory: Path, memory: Path) -> ToolRegistry:
 def begin_and_be_killed(run: str, directory: Path, memory: Path, store: StoreAddress | None) -> None:
     """Begin a run in a process that is killed as soon as its tool has written.
 
-    RuntimeError for a process that ended otherwise.
+    EngineError for a process that ended otherwise, with the reason that it gives.
     """
     program = [sys.executable, "-P", "-m", __name__, run, str(directory), str(memory)]
     environment = {**os.environ, **({} if store is None else {VARIABLE: str(store)})}
     ended = subprocess.run(program, env=environment, capture_output=True, text=True)
     if ended.returncode != -signal.SIGKILL:
-        raise RuntimeError(f"the process that was to be killed ended with {ended.returncode}: {ended.stderr}")
+        last = (ended.stderr.strip().splitlines() or [f"with {ended.returncode}"])[-1]
+        why = re.sub(r"^[\w.]+(Error|Damaged): ", "", last)
+        raise EngineError(f"the process that was to be killed ended before: {why}")
 
 
 def count_bookings(memory: Path) -> str:

@@ -16,7 +16,7 @@ def serve_streams(model: str | None, options: Options) -> int:
     """Serve the client at stdin and stdout: it is a program of this user, and may do whatever this user may."""
     store = find_address(options.store, options.config)
     service = Service.of_host(load_host_config(options.config), store, model=model, is_open=True)
-    with os.fdopen(os.dup(terminal.out().fileno()), "wb") as stdout:
+    with terminal.open_stdout(os.dup(terminal.out().fileno())) as stdout:
         asyncio.run(serve_stdio(service, take_stdin(), stdout))
     return output.OK
 

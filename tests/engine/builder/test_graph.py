@@ -143,6 +143,18 @@ FAULTS: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
         lambda b: b.add_llm_node("a", "", object()).set_entry_point("a"),  # type: ignore[arg-type]
         "nodes/a/model: must be a name such as openai:gpt-4o-mini",
     ),
+    "a text in place of tools": (
+        lambda b: b.add_llm_node("a", "", "m", "echo").set_entry_point("a"),
+        "nodes/a/tools: must be a list of codes, globs or objects",
+    ),
+    "a number in place of ends": (
+        lambda b: node(b, "a").set_entry_point("a").set_end_points(5),  # type: ignore[arg-type]
+        "ends",
+    ),
+    "a text in place of a time": (
+        lambda b: node(b, "a").set_entry_point("a").set_timeout("1s"),  # type: ignore[arg-type]
+        "timeout: must be a number",
+    ),
     "a tool that is no name": (
         lambda b: b.add_llm_node("a", "", "m", [print]).set_entry_point("a"),  # type: ignore[list-item]
         "nodes/a/tools/0: must be the code of a tool",

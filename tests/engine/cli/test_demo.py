@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from engine_shim.cli.host.demo_stories import STORIES
+from engine_shim.cli.host.demo_stories import STORIES, begin_and_be_killed
 from engine_shim.cli.host.init import read_files
 from engine_shim.cli.output import Options
+from engine_shim.errors import EngineError
 from support.by_hand import final
 from support.command import Cli, Write
 
@@ -33,6 +34,13 @@ def test_process_that_is_killed_after_a_write_is_gone_on_with_and_writes_nothing
     assert (ran.code, "verified: ok" in ran.out, "replayed: identical" in ran.out) == (0, True, True)
     assert "was killed after 1 booking" in ran.err
     assert "at the end there is 1 booking" in ran.err
+
+
+def test_a_process_that_ends_before_it_is_killed_says_why(tmp_path: Path) -> None:
+    """The directory has no workflow."""
+    with pytest.raises(EngineError, match=r"was to be killed ended before: .*the definition cannot be read") as ended:
+        begin_and_be_killed("r", tmp_path, tmp_path, tmp_path / "runs.db")
+    assert "Traceback" not in str(ended.value)
 
 
 def test_process_that_is_to_be_killed_takes_no_model(cli: Cli) -> None:

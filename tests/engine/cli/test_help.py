@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -128,3 +129,12 @@ def test_help_explains_words_and_names_a_near_topic(cli: Cli) -> None:
 
 def test_help_of_a_command_is_what_the_command_says(cli: Cli) -> None:
     assert cli("help", "chat").out.split() == cli("chat", "--help").out.split()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_told(word: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ran = cli(word)
+    assert (ran.code, ran.err) == (1, "agent-core: stdout cannot be written: No space left on device\n")

@@ -1,6 +1,8 @@
 """Runs as a person names and lists them: a beginning of the id, `last`, filters, and stores that do not exist."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,3 +195,14 @@ def test_a_store_that_does_not_exist_is_told_and_not_made(cli: Cli, home: Path, 
 def test_a_store_of_the_environment_may_be_made_later(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_CORE_STORE", "later.db")
     assert (cli("runs").code, list(home.iterdir())) == (0, [])
+
+
+@pytest.mark.parametrize("words", ["runs", "run w.json", "context", "chat"])
+def test_the_file_of_another_program_is_no_store(words: str, cli: Cli, home: Path) -> None:
+    with closing(sqlite3.connect(home / "songs.db")) as db, db:
+        db.execute("CREATE TABLE songs (name TEXT)")
+    ran = cli(*words.split(), "--store", "songs.db")
+    assert ran.code == 2
+    assert "songs.db is another program's: it has the table songs, and none of ours; name another file" in ran.err
+    with closing(sqlite3.connect(home / "songs.db")) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]

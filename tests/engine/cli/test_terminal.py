@@ -13,6 +13,7 @@ import pytest
 from engine_shim.cli.terminal import visible, visible_json
 from support.by_hand import action, final
 from support.command import Cli, Write
+from support.mcp_servers import FAULTY
 
 pytestmark = pytest.mark.exhaustive
 
@@ -307,6 +308,35 @@ def test_a_run_does_not_end_over_what_cannot_be_written(write: Write) -> None:
     assert "Traceback" not in lost.stderr
     assert lost.stderr.splitlines()[-1] == "agent-core: stdout cannot be written: No space left on device"
     assert (long.returncode, long.stderr) == (1, "agent-core: stdout cannot be written: No space left on device\n")
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+@pytest.mark.parametrize("words", ["--help", "tools --json", "mcp"])
+@pytest.mark.parametrize(
+    ("redirection", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+@pytest.mark.usefixtures("home")
+def test_stdout_that_cannot_be_written_is_told(words: str, redirection: str, why: str) -> None:
+    command = f'exec "{COMMAND}" {words} {redirection}'
+    sent = json.dumps(INITIALIZE) + "\n"
+    done = subprocess.run(["sh", "-c", command], input=sent, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"agent-core: stdout cannot be written: {why}\n")
+
+
+@pytest.mark.parametrize("words", ["--version", "tools approve"])
+@pytest.mark.usefixtures("home")
+def test_a_command_without_any_standard_stream_ends_as_ever(words: str, write: Write) -> None:
+    write("agent-core.yaml", {"mcp_servers": {"own": {"command": [sys.executable, FAULTY, "."]}}})
+    code = {"--version": 1}.get(words, 2)
+    ended = subprocess.run(["sh", "-c", f'exec "{COMMAND}" {words} <&- >&- 2>&-'], check=False, timeout=60)
+    assert ended.returncode == code
 
 
 # ── tools that end the program ───────────────────────────────────────────────────────────────────

@@ -64,10 +64,18 @@ class ScriptedMcp:
         elif method == "initialize":
             version = message["params"]["protocolVersion"]
             info = {"name": "scripted", "version": "1"}
-            result: Any = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+            result: Any = {
+                "protocolVersion": version,
+                "capabilities": {"tools": {}, "resources": {}},
+                "serverInfo": info,
+            }
             writer.write(http(200, reply(message, result), connection="close", mcp_session_id=self.session))
         elif method == "tools/list":
             writer.write(http(200, reply(message, {"tools": self.tools}), connection="close"))
+        elif method == "resources/read":
+            uri = message["params"]["uri"]
+            result = {"contents": [{"uri": uri, "text": f"the text of {uri}"}]}
+            writer.write(http(200, reply(message, result), connection="close"))
         else:
             writer.write(http(202 if method.startswith("notifications/") else 405, connection="close"))
 

@@ -38,8 +38,9 @@ SETTLING = 1.0
 Progress = Callable[[float, float | None, str | None], None]
 
 
-class _ForgottenError(ToolError):
-    """The server knows nothing of this session, since it was started anew: what was asked has not been done."""
+class _UndoneError(ToolError):
+    """What was asked has surely not been done: the server had ended before, or knows nothing of this session, since it
+    was started anew."""
 
 
 class McpConnection:
@@ -76,29 +77,23 @@ class McpConnection:
         ready_by = None if within is None else asyncio.get_running_loop().time() + within * READY_PART
         try:
             return await self._call_once(approved, dict(args), seconds, ready_by, report)
-        except _ForgottenError:
+        except _UndoneError:
             return await self._call_once(approved, dict(args), seconds, ready_by, report)
 
     async def read(self, document: Mapping[str, Any], *, seconds: float) -> str:
         """Return what a resource ({uri}) or a prompt ({name, arguments}) of the server says, in so many seconds.
 
-        ToolError if the server refuses or cannot be reached, or if it is no text; TimeoutError if it takes too long.
+        ToolError if the server refuses or cannot be reached, or if it is no text; ConnectionError if it ends meanwhile,
+        TimeoutError if it takes too long.
         """
-        from mcp.shared.exceptions import MCPError
-
         try:
             async with asyncio.timeout(seconds):
-                session = await self._ready_session()
-                session.calls += 1
                 try:
-                    return await read_document(session.client, document)
-                finally:
-                    session.finish_call()
+                    return await self._read_once(document)
+                except (_UndoneError, ConnectionResetError):  # reading changes nothing
+                    return await self._read_once(document)
         except TimeoutError:
             raise self._too_late(seconds) from None
-        except (MCPError, RuntimeError, ValueError) as error:
-            text = error_words(error)[:SHOWN]
-            raise ToolError("the MCP server {name} refused: {text}", name=self._name, text=text) from None
 
     async def close(self) -> None:
         """End the connection for good, and the server if it was started."""
@@ -121,6 +116,22 @@ class McpConnection:
             raise self._too_late(seconds) from None
         finally:
             session.finish_call()
+
+    async def _read_once(self, document: Mapping[str, Any]) -> str:
+        from mcp.shared.exceptions import MCPError
+
+        session = await self._ready_session()
+        session.calls += 1
+        with record_exchange() as exchange:
+            try:
+                return await read_document(session.client, document)
+            except MCPError as error:
+                raise await self._explain(session, error, exchange) from None
+            except (RuntimeError, ValueError) as error:
+                text = error_words(error)[:SHOWN]
+                raise ToolError("the MCP server {name} refused: {text}", name=self._name, text=text) from None
+            finally:
+                session.finish_call()
 
     def _too_late(self, seconds: float) -> TimeoutError:
         return TimeoutError(
@@ -151,9 +162,11 @@ class McpConnection:
 
     async def _explain(self, session: McpSession, error: "MCPError", exchange: HttpExchange) -> Exception:
         """Return the exception that an error of the library stands for."""
+        if not exchange.begun:
+            return _UndoneError("the MCP server {name} ended before the call was sent", name=self._name, transient=True)
         if exchange.unknown_session and await _is_forgotten(session):
             text = error.message[:SHOWN]
-            return _ForgottenError("the MCP server {name} refused: {text}", name=self._name, text=text)
+            return _UndoneError("the MCP server {name} refused: {text}", name=self._name, text=text)
         if exchange.status == UNAUTHORIZED:  # the next session reads the secrets as they are by then
             session.forget()
         elif exchange.status >= FAILED or NO_SESSION.search(error.message):

@@ -40,7 +40,7 @@ class ConnectionMonitor:
     """Watches one connection. `reason` says why we ended it, if we did.
 
     `asked` are the methods of our requests that have no answer yet. `overdue` is one that is to be refused in the
-    server's stead, and `wake` makes a waiting reader see that.
+    server's stead, and `wake` makes a waiting reader see that. `has_exited` says whether its process has ended.
     """
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class ConnectionMonitor:
         self.asked: dict[int | str, str] = {}
         self.overdue: int | str | None = None
         self.wake: Callable[[], object] | None = None
+        self.has_exited: Callable[[], bool] = lambda: False
         self._bucket = TokenBucket()
         self._unanswered = 0
         self._stderr = bytearray()

@@ -1,4 +1,4 @@
-"""What became of one request over HTTP: filled in by the transport, read by the caller. Pure."""
+"""What became of one request: filled in by the transport, read by the caller. Pure."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +10,12 @@ from dataclasses import dataclass
 class HttpExchange:
     """One request of the protocol.
 
-    `posts`: how many HTTP requests were made of it; `unsent`: no connection for the first of them; `status`: that of
-    the last answer; `unknown_session`: the first was answered as one whose session the server does not know.
+    `begun`: a transport was given it; where none was, nothing of it has left. `posts`: how many HTTP requests were
+    made of it; `unsent`: no connection for the first of them; `status`: that of the last answer; `unknown_session`: the
+    first was answered as one whose session the server does not know.
     """
 
+    begun: bool = False
     posts: int = 0
     unsent: bool = False
     status: int = 0

@@ -57,6 +57,15 @@ class _Process(SubprocessStreamProtocol):
         self.transport = cast(asyncio.SubprocessTransport, transport)  # that of uvloop is no instance of it
         super().connection_made(transport)
 
+    def has_exited(self) -> bool:
+        """Return whether the program has ended, even if the event loop has not been told yet."""
+        if self.exited.is_set() or not hasattr(os, "waitid"):
+            return self.exited.is_set()
+        try:
+            return os.waitid(os.P_PID, self.transport.get_pid(), os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # the loop's watcher has taken the news
+            return True
+
     def process_exited(self) -> None:
         self.exited.set()
         super().process_exited()
@@ -76,6 +85,7 @@ async def open_pipes(
     _, process = await asyncio.get_running_loop().subprocess_exec(
         _Process, program, *command[1:], env=variables, cwd=cwd, start_new_session=True
     )
+    monitor.has_exited = process.has_exited
     incoming, reads = create_memory_object_stream[Any](0)
     writes, outgoing = create_memory_object_stream[Any](0)
     pipes = _Pipes(process, incoming, monitor)

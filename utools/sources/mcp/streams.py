@@ -7,12 +7,13 @@ import asyncio
 import logging
 from typing import Any
 
-from anyio import CancelScope, EndOfStream
+from anyio import CancelScope, ClosedResourceError, EndOfStream
 from mcp.shared.message import SessionMessage
 from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.failure import UNREADABLE, UNREADABLE_CODE
+from utools.sources.mcp.http_exchange import EXCHANGE
 from utools.sources.mcp.limits import result_fault
 from utools.sources.mcp.raw_results import wrap_result
 
@@ -89,6 +90,11 @@ class MonitoredWrites(_Wrapped):
     async def send(self, item: Any) -> None:
         message = item.message
         if isinstance(message, JSONRPCRequest):
+            if self._monitor.has_exited():  # before its output has ended, which what it started may hold open
+                self._monitor.end()
+                raise ClosedResourceError
+            if exchange := EXCHANGE.get():
+                exchange.begun = True
             self._monitor.asked[message.id] = message.method
             if message.method == PROBE:
                 asyncio.get_running_loop().call_later(PROBE_SECONDS, self._monitor.give_up, message.id)
