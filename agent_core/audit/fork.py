@@ -22,6 +22,7 @@ from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, by_path
 from agent_core.journal.recorder import record_run
 from agent_core.journal.signature import head_and_count, split_own_strands
+from agent_core.journal.started import loop_of
 from agent_core.journal.strand import Loops, Run
 from agent_core.outputs import Json
 from agent_core.records import RunOrigin, encode_asked
@@ -250,8 +251,7 @@ def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int)
 
 def _is_flow(tape: Tape, path: str) -> bool:
     """Return whether the strands below are visits, not what the strand's records asked for."""
-    first = read_record(tape[path][0].record())
-    return isinstance(first, RunStarted) and not first.begun.is_agent
+    return loop_of(tape[path][0]) == "flow"
 
 
 def _visits_after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:

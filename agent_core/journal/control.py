@@ -10,10 +10,10 @@ from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.facts import Received, Resolved, Sent, Waiting
 from agent_core.journal.operations import Slot
-from agent_core.journal.path import CONTROL, parent_of, root_of
+from agent_core.journal.path import CONTROL, root_of
 from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
-from agent_core.journal.started import read_started
+from agent_core.journal.started import read_started, run_strand
 from agent_core.outputs import WaitingCall
 from agent_core.records import AddedMessage, Started
 from utools.schema.json_value import NotJson, as_json
@@ -121,9 +121,7 @@ def _describe_waiting(row: Row, waiting: Waiting) -> WaitingCall:
 
 def start_of(tape: Tape, strand: str) -> Started:
     """Return how the run began that a strand belongs to."""
-    while strand not in tape or tape[strand][0].kind != "run_started":
-        strand = parent_of(strand)
-    return cast(Started, read_started(tape[strand][0]))
+    return cast(Started, read_started(tape[run_strand(tape, strand)][0]))
 
 
 def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:

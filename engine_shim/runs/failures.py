@@ -8,7 +8,7 @@ from agent_core.effects import Failed
 from agent_core.errors import DecisionError, Divergence
 from agent_core.journal.facts import Answered, Batch, BatchAnswer, Call, Fact, Question, RunFinished, RunStarted
 from agent_core.journal.operations import Operation, Spec, walk
-from agent_core.journal.path import attempt, child, last_segment, parent_of, parse_segment
+from agent_core.journal.path import child, last_attempt, last_segment, parent_of, parse_segment
 from agent_core.journal.reader import read_strands
 from agent_core.journal.record import Tape
 from agent_core.journal.recorder import Ended, record_run
@@ -48,7 +48,7 @@ class _Failures:
         match self.facts[path][0]:
             case RunStarted(begun=begun) if begun.definition:
                 for node, n in self._outcome_of(path).failed:
-                    yield from self.of_strand(self._last_attempt(child(path, node, n)))
+                    yield from self.of_strand(last_attempt(child(path, node, n), self.tape))
             case RunStarted():
                 yield from self._of_agent(path)
             case Answered():  # a nested run that could not begin
@@ -61,12 +61,6 @@ class _Failures:
         assert isinstance(ended, Ended)
         assert isinstance(ended.outcome, FlowOutcome)
         return ended.outcome
-
-    def _last_attempt(self, path: str) -> str:
-        k = 0
-        while attempt(path, k + 1) in self.tape:
-            k += 1
-        return attempt(path, k)
 
     def _of_agent(self, path: str) -> Iterator[Place]:
         facts = self.facts[path]
