@@ -44,7 +44,7 @@ class OperatorKey(Protocol):
         ...
 
 
-def read_operator_key(given: str, store: str, where: str = VARIABLE) -> OperatorKey:
+def read_operator_key(given: str, store: str, where: str) -> OperatorKey:
     """Return the operator's key of the store with an id: the path of its file, keys in Base64 with commas between them,
     or `command:` and a program with its arguments. DefinitionError for any other text, and for a file that cannot be
     used."""

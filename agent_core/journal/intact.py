@@ -11,8 +11,8 @@ from agent_core.journal.signature import VARIABLE, Keys, signature_fault, split_
 def check_intact(
     run: str,
     tape: Tape,
-    keys: Keys | None = None,
-    identity: StoreIdentity | None = None,
+    keys: Keys | None,
+    identity: StoreIdentity | None,
     *,
     at_rest: bool | None = None,
 ) -> Tape:

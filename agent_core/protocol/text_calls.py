@@ -97,7 +97,7 @@ def is_call(text: str, names: Collection[str], rules: int = CURRENT["replies"]) 
     return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names, rules))
 
 
-def has_mark(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
+def has_mark(text: str, names: Collection[str], rules: int) -> bool:
     """Return whether a text has the mark of a call anywhere, or begins as one: it may be a call that was cut."""
     bare = _bare(text, rules)
     head = _HEAD.match(bare)
