@@ -1,4 +1,4 @@
-"""parse_json(): the value of a JSON text, in which each key is said once. Pure."""
+"""JSON texts: the value of one in which each key is said once, and a value as a text. Pure."""
 
 import json
 from typing import Any
@@ -19,3 +19,8 @@ def refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
     return found
+
+
+def to_text(value: Any) -> str:
+    """Return a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
