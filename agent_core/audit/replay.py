@@ -10,10 +10,10 @@ from agent_core.effects import Classify
 from agent_core.errors import DefinitionError, Divergence, JournalError
 from agent_core.journal.chain import check_chains
 from agent_core.journal.kinds import beginning
-from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, walk
 from agent_core.journal.path import is_below
 from agent_core.journal.record import Tape
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.source import Source, load_run
 from agent_core.journal.started import loop_of
 from agent_core.journal.strand import Loops, Run
@@ -158,7 +158,7 @@ def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
 
 
 def _replay_run(run: Run, path: str) -> Any:
-    ended = walk(record_run(run, path, Spec("", {})), _refuse)
+    ended = walk(continue_run(run, path), _refuse)
     if not isinstance(ended, Ended):
         raise _TapeEnded(path)
     for strand in run.strands.values():

@@ -7,11 +7,11 @@ from agent_core.audit.repeats import Place
 from agent_core.effects import Failed
 from agent_core.errors import DecisionError, Divergence
 from agent_core.journal.facts import Answered, Batch, BatchAnswer, Call, Fact, Question, RunFinished, RunStarted
-from agent_core.journal.operations import Operation, Spec, walk
+from agent_core.journal.operations import Operation, walk
 from agent_core.journal.path import child, last_attempt, last_segment, parent_of, parse_segment
 from agent_core.journal.reader import read_strands
 from agent_core.journal.record import Tape
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.strand import Run
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
@@ -57,7 +57,7 @@ class _Failures:
                 yield from self._of_call(path, len(self.facts[path]) - 1)
 
     def _outcome_of(self, path: str) -> FlowOutcome:
-        ended = walk(record_run(Run(self.run, self.tape, LOOPS), path, Spec("", {})), _perform_nothing)
+        ended = walk(continue_run(Run(self.run, self.tape, LOOPS), path), _perform_nothing)
         assert isinstance(ended, Ended)
         assert isinstance(ended.outcome, FlowOutcome)
         return ended.outcome
