@@ -61,17 +61,9 @@ class _Found:
         return "paths", self.path, self.method
 
 
-def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
-    """Return a tool for each operation that is taken. DefinitionError, which names the document, the line and the
-    operation, for the first that cannot be used."""
-    loaded = load_openapi(name, config, base)
-    for each in loaded.left_out:
-        raise DefinitionError(each.why, where=each.where)
-    return loaded.tools
-
-
 def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
-    """Return the same without what cannot be used: single operations, or all of the document."""
+    """Return a tool for each operation that is taken, without what cannot be used: single operations, or all of the
+    document. Each names the document, the line and the operation."""
     try:
         return _load_document(name, config, base)
     except DefinitionError as error:

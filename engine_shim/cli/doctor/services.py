@@ -42,7 +42,7 @@ def check_redis(store: StoreAddress, *, seconds: float = ANSWER_S) -> Finding:
     try:
         asyncio.run(_ping(server, seconds))
     except TimeoutError:
-        why = f"no answer within {seconds:g} seconds"
+        why = f"no answer within {ANSWER_S:g} seconds"
     except (ToolError, OSError) as error:
         why = reason_of(error)
     else:
@@ -51,14 +51,14 @@ def check_redis(store: StoreAddress, *, seconds: float = ANSWER_S) -> Finding:
 
 
 async def _ping(server: RedisServer, seconds: float) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(ANSWER_S):
         try:
             await server.ask("PING")
         finally:
             await server.close()
 
 
-def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
+def check_temporal(config: HostConfig) -> Finding:
     """Return whether the Temporal server is there, where this host's runs are driven by workers, or it names a
     server."""
     engine, address = os.environ.get(ENGINE) or config.engine, os.environ.get(ADDRESS) or config.temporal.address
@@ -74,18 +74,18 @@ def check_temporal(config: HostConfig, *, seconds: float = ANSWER_S) -> Finding:
     except ValidationError:
         return Finding("Temporal", "problem", f"{ADDRESS} is {address!r}", "write HOST:PORT")
     try:
-        asyncio.run(_reach(address, seconds))
+        asyncio.run(_reach(address))
     except (OSError, TimeoutError) as error:
-        why = f" within {seconds:g} seconds" if isinstance(error, TimeoutError) else f": {reason_of(error)}"
+        why = f" within {ANSWER_S:g} seconds" if isinstance(error, TimeoutError) else f": {reason_of(error)}"
         advice = "start it (`temporal server start-dev`), or name another in temporal.address"
         return Finding("Temporal", "problem", f"no server answers at {address}{why}", advice)
     return Finding("Temporal", "ok", f"a server is there at {address}")
 
 
-async def _reach(address: str, seconds: float) -> None:
+async def _reach(address: str) -> None:
     """Connect and leave: a client of Temporal would leave threads behind that outlive a command so short."""
     host, _, port = address.rpartition(":")
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(ANSWER_S):
         _, writer = await asyncio.open_connection(host, int(port))
     writer.close()
 
