@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agent_core.journal.chain import find_chain_faults, has_closed, is_finished
-from agent_core.journal.intact import find_root
-from agent_core.journal.path import is_within
+from agent_core.journal.path import find_root, is_within
 from agent_core.journal.record import ERASED, Tape
 from agent_core.journal.signature import (
     Keys,

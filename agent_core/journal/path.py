@@ -79,6 +79,11 @@ def root_of(path: str) -> str:
     return path.partition("/")[0]
 
 
+def find_root(own: Iterable[str]) -> str:
+    """Return the root strand among a run's own strands; empty when it is missing."""
+    return next((path for path in own if "/" not in path), "")
+
+
 def parent_of(path: str) -> str:
     """Return the path without its last segment; empty for a root."""
     return path.rpartition("/")[0]

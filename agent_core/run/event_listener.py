@@ -58,7 +58,7 @@ def events_of(fact: Fact) -> Iterator[Event]:
 
 def check_callback(on_event: Any) -> None:
     """DefinitionError for what cannot be called with each event, or would have to be awaited."""
-    if on_event is None or (callable(on_event) and not iscoroutinefunction(on_event)):
+    if callable(on_event) and not iscoroutinefunction(on_event):
         return
     is_async = "; the stream functions give events to async code" if callable(on_event) else ""
     message = f"must be a function that takes an event, and is not async{is_async}"

@@ -73,7 +73,8 @@ class Driving:
         """NoEventLoop outside an event loop; DefinitionError for an `on_event` that is none, and for `deps` that do not
         reach who drives the runs."""
         require_asyncio()
-        check_callback(on_event)
+        if on_event is not None:
+            check_callback(on_event)
         if deps is not None and self._has_workers:
             message = "workers drive the runs of this engine, and no object of this process reaches them; leave it out"
             raise DefinitionError(message, where="deps")

@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.audit.replay import Replay, replay_tape
 from agent_core.errors import Damaged, DefinitionError, Unreadable
 from agent_core.journal.chain import is_finished
-from agent_core.journal.intact import find_root
+from agent_core.journal.path import find_root
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json

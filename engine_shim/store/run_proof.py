@@ -3,8 +3,7 @@
 from agent_core.evidence.excerpts import root_of_records
 from agent_core.evidence.notes import read_base64
 from agent_core.journal.chain import has_closed
-from agent_core.journal.intact import find_root
-from agent_core.journal.path import CONTROL, SEAL
+from agent_core.journal.path import CONTROL, SEAL, find_root
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import is_encrypted, is_sealed, records_of, split_own_strands
 from agent_core.statuses import ENDED, ListedStatus, read_ended_status
