@@ -107,14 +107,10 @@ class AgentCatalog:
 
     def _servers_away(self, agent: AgentDefinition) -> Iterator[Problem]:
         """Yield the servers that a policy names and this host has to do without."""
-        policy = agent.mcp_policy
-        named = [(f"servers/{index}", name) for index, name in enumerate(policy.servers or ())]
-        named += [(f"resources/{index}/server", each.server) for index, each in enumerate(policy.resources)]
-        named += [(f"prompts/{index}/server", each.server) for index, each in enumerate(policy.prompts)]
         for each in self._registry._left_out if self._registry is not None else ():
             yield from (
                 Problem(f"mcp_policy/{where}", f"{each.name} cannot be used: {each.why}")
-                for where, name in named
+                for where, name, _ in _named_servers(agent.mcp_policy)
                 if each.name == f"mcp.{name}"
             )
 
@@ -164,14 +160,18 @@ def _servers_of(codes: Sequence[str]) -> frozenset[str]:
 def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | None) -> Iterator[Problem]:
     """Yield the servers of a policy that the host does not have; without `readers` it is unknown which can be read
     from."""
-    named = [(f"servers/{index}", name, servers) for index, name in enumerate(policy.servers or ())]
-    if readers is not None:
-        named += [(f"resources/{index}/server", each.server, readers) for index, each in enumerate(policy.resources)]
-        named += [(f"prompts/{index}/server", each.server, readers) for index, each in enumerate(policy.prompts)]
-    for where, name, known in named:
-        if name not in known:
+    for where, name, is_read in _named_servers(policy):
+        known = readers if is_read else servers
+        if known is not None and name not in known:
             what = f"this host has no such MCP server; {hint(name, sorted(known))}"
             yield Problem(f"mcp_policy/{where}", str(DefinitionError(what, value=name)))
+
+
+def _named_servers(policy: McpPolicy) -> Iterator[tuple[str, str, bool]]:
+    """Yield the servers that a policy names, each with its place, and whether something is read from it."""
+    yield from ((f"servers/{index}", name, False) for index, name in enumerate(policy.servers or ()))
+    yield from ((f"resources/{index}/server", each.server, True) for index, each in enumerate(policy.resources))
+    yield from ((f"prompts/{index}/server", each.server, True) for index, each in enumerate(policy.prompts))
 
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:
