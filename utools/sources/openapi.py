@@ -15,6 +15,7 @@ from utools.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.left_out import LeftOut
 from utools.net.header_names import is_of_connection
+from utools.problems import message_of
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
 from utools.schema.model_faults import Position
@@ -67,8 +68,7 @@ def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
     try:
         return _load_document(name, config, base)
     except DefinitionError as error:
-        why = str(error).removeprefix(f"{error.where}: ")
-        return Loaded(left_out=[LeftOut(name, error.where or f"openapi/{name}", why)])
+        return Loaded(left_out=[LeftOut(name, error.where or f"openapi/{name}", message_of(error))])
 
 
 def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
@@ -110,7 +110,7 @@ def _plain_id(name: str) -> str:
 
 
 def _leave_out(code: str, error: DefinitionError) -> LeftOut:
-    return LeftOut(code, error.where, str(error).removeprefix(f"{error.where}: "))
+    return LeftOut(code, error.where, message_of(error))
 
 
 def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document) -> Tool:
