@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
 from agent_core.records import AgentNote
-from utools.document import Document, read_document
+from utools.document import read_document
 from utools.problems import Problem, gathering, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.schema.faults import hint
@@ -99,7 +98,7 @@ class AgentCatalog:
         try:
             self.register(document.data)
         except DefinitionError as error:
-            problems = tuple(_in_file(each, document) for each in problems_in(error))
+            problems = tuple(map(document.locate, problems_in(error)))
             if self._registry is None or not all(map(self._registry._is_due_to_left_out, map(_message, problems))):
                 yield from problems
             else:
@@ -178,8 +177,3 @@ def _needs_author(registry: ToolRegistry, code: str) -> bool:
     """Return whether a tool has a required argument that no model can set."""
     schema = registry._schema(code)
     return any(name in schema.author_keys for name in schema.schema.get("required", ()))
-
-
-def _in_file(problem: Problem, document: Document) -> Problem:
-    line = document.line(document.position(problem.where))
-    return replace(problem, file=str(document.path), line=line)
