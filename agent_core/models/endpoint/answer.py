@@ -91,7 +91,7 @@ def read_answer(answer: HttpAnswer, now: float, read_reply: ReadReply) -> Comple
 def read_success(
     reply: Any, answer: HttpAnswer, now: float, error: Any, read: Callable[[Any, int], Completion | Refusal]
 ) -> Completion | Refusal:
-    """Return what an API reads in the JSON value of an answer with a status of success; its error, if it has one."""
+    """Return what an API reads in the JSON value of an answer with a status of success; an `error` in it refuses."""
     if error:
         return read_refusal(answer, error, now)
     try:
