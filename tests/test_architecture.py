@@ -145,10 +145,10 @@ def test_no_pattern_is_compiled_that_a_command_may_not_use() -> None:
     compiled = {
         module
         for module, path in modules()
-        for node in tree(path).body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        and isinstance(node.value, ast.Call)
-        and ast.unparse(node.value.func) == "re.compile"
+        for statement in tree(path).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
+        for node in ast.walk(statement.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
     }
     assert compiled == {"agent_core.evidence.verify_evidence"}  # which has nothing of ours, and is a program of its own
 

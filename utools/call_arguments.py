@@ -1,10 +1,11 @@
-"""The arguments of a call as its tool gets them: a copy of its own, integers as integers. Pure."""
+"""The arguments of a call as its tool gets them: a copy of its own, integers as integers; what an `op` takes. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import orjson
 
+from utools.errors import ToolError
 from utools.schema.json_value import LEAVES, NotJson, as_json
 from utools.schema.shape import resolver
 from utools.tool import Args
@@ -12,6 +13,8 @@ from utools.tool import Args
 IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
 DEEPEST: Final = 64
 Follow = Callable[[str], Any]
+Operations = Mapping[str, tuple[frozenset[str], frozenset[str]]]
+"""The arguments that each operation of a tool needs, and those that it may have, too."""
 
 
 def own_arguments(args: Args, schema: dict[str, Any]) -> Args:
@@ -26,6 +29,16 @@ def own_arguments(args: Args, schema: dict[str, Any]) -> Args:
     except NotJson:  # a program's own call
         return args
     return _settle(own, schema, resolver(schema), 0) if b".0" in orjson.dumps(own) else own
+
+
+def check_operation(args: Args, operations: Operations, always: frozenset[str]) -> None:
+    """ToolError for a call that lacks what its `op` needs, or gives what it does not take; each takes `always`."""
+    needed, allowed = operations[args["op"]]
+    names = args.keys() - always
+    if missing := sorted(needed - names):
+        raise ToolError("{op} needs {names}", op=args["op"], names=", ".join(missing))
+    if extra := sorted(names - needed - allowed):
+        raise ToolError("{op} takes no {names}", op=args["op"], names=", ".join(extra))
 
 
 def _settle(value: Any, schema: Any, follow: Follow, depth: int) -> Any:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.json_text import parse_json
 from utools.lazy_pattern import lazy_compile
+from utools.problems import Problem
 from utools.schema.json_value import NotJson, as_json, round_integers
 from utools.schema.model_faults import KnownKeys, Position, find_model_faults
 
@@ -73,6 +74,10 @@ class Document:
             else:
                 break
         return tuple(position)
+
+    def locate(self, problem: Problem) -> Problem:
+        """Return a problem of these values with the file, and the line."""
+        return replace(problem, file=str(self.path), line=self.line(self.position(problem.where)))
 
     def error(self, message: str, position: Position = (), **value: Any) -> DefinitionError:
         """Return what is wrong at a position in this file."""

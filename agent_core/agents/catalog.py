@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from agent_core.agents.errors import AgentNotFound
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
 from agent_core.records import AgentNote
-from utools.document import Document, read_document
+from utools.document import read_document
 from utools.problems import Problem, gathering, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.schema.faults import hint
@@ -99,7 +98,7 @@ class AgentCatalog:
         try:
             self.register(document.data)
         except DefinitionError as error:
-            problems = tuple(_in_file(each, document) for each in problems_in(error))
+            problems = tuple(map(document.locate, problems_in(error)))
             if self._registry is None or not all(map(self._registry._is_due_to_left_out, map(_message, problems))):
                 yield from problems
             else:
@@ -107,14 +106,10 @@ class AgentCatalog:
 
     def _servers_away(self, agent: AgentDefinition) -> Iterator[Problem]:
         """Yield the servers that a policy names and this host has to do without."""
-        policy = agent.mcp_policy
-        named = [(f"servers/{index}", name) for index, name in enumerate(policy.servers or ())]
-        named += [(f"resources/{index}/server", each.server) for index, each in enumerate(policy.resources)]
-        named += [(f"prompts/{index}/server", each.server) for index, each in enumerate(policy.prompts)]
         for each in self._registry._left_out if self._registry is not None else ():
             yield from (
                 Problem(f"mcp_policy/{where}", f"{each.name} cannot be used: {each.why}")
-                for where, name in named
+                for where, name, _ in _named_servers(agent.mcp_policy)
                 if each.name == f"mcp.{name}"
             )
 
@@ -164,22 +159,21 @@ def _servers_of(codes: Sequence[str]) -> frozenset[str]:
 def _unknown_servers(policy: McpPolicy, servers: Set[str], readers: Set[str] | None) -> Iterator[Problem]:
     """Yield the servers of a policy that the host does not have; without `readers` it is unknown which can be read
     from."""
-    named = [(f"servers/{index}", name, servers) for index, name in enumerate(policy.servers or ())]
-    if readers is not None:
-        named += [(f"resources/{index}/server", each.server, readers) for index, each in enumerate(policy.resources)]
-        named += [(f"prompts/{index}/server", each.server, readers) for index, each in enumerate(policy.prompts)]
-    for where, name, known in named:
-        if name not in known:
+    for where, name, is_read in _named_servers(policy):
+        known = readers if is_read else servers
+        if known is not None and name not in known:
             what = f"this host has no such MCP server; {hint(name, sorted(known))}"
             yield Problem(f"mcp_policy/{where}", str(DefinitionError(what, value=name)))
+
+
+def _named_servers(policy: McpPolicy) -> Iterator[tuple[str, str, bool]]:
+    """Yield the servers that a policy names, each with its place, and whether something is read from it."""
+    yield from ((f"servers/{index}", name, False) for index, name in enumerate(policy.servers or ()))
+    yield from ((f"resources/{index}/server", each.server, True) for index, each in enumerate(policy.resources))
+    yield from ((f"prompts/{index}/server", each.server, True) for index, each in enumerate(policy.prompts))
 
 
 def _needs_author(registry: ToolRegistry, code: str) -> bool:
     """Return whether a tool has a required argument that no model can set."""
     schema = registry._schema(code)
     return any(name in schema.author_keys for name in schema.schema.get("required", ()))
-
-
-def _in_file(problem: Problem, document: Document) -> Problem:
-    line = document.line(document.position(problem.where))
-    return replace(problem, file=str(document.path), line=line)

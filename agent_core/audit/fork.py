@@ -16,12 +16,13 @@ from agent_core.errors import DefinitionError, Divergence
 from agent_core.journal.chain import is_finished
 from agent_core.journal.facts import Answered, Call, Cancelled, Decided, Fact, Question, Resolved, RunStarted, Waiting
 from agent_core.journal.facts import Received as ReceivedFact
-from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Slot, Spec, started_body, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Slot, started_body, walk
 from agent_core.journal.path import is_below, is_within, parent_of, parse_segment, root_of, segments
 from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, by_path
-from agent_core.journal.recorder import record_run
+from agent_core.journal.recorder import continue_run
 from agent_core.journal.signature import head_and_count, split_own_strands
+from agent_core.journal.started import loop_of
 from agent_core.journal.strand import Loops, Run
 from agent_core.outputs import Json
 from agent_core.records import RunOrigin, encode_asked
@@ -94,7 +95,7 @@ class _Past:
         """Walk as far as possible; where only a person's decision is missing, take it from the source."""
         while True:
             run = Run(self.new, self.tape, self.loops, encrypt=self.encrypt)
-            walk(record_run(run, root, Spec("", {})), self._perform)
+            walk(continue_run(run, root), self._perform)
             decisions = list(self._missing_decisions())
             if not decisions:
                 return run
@@ -250,8 +251,7 @@ def _cut(tape: Tape, causes: Mapping[str, tuple[str, ...]], strand: str, n: int)
 
 def _is_flow(tape: Tape, path: str) -> bool:
     """Return whether the strands below are visits, not what the strand's records asked for."""
-    first = read_record(tape[path][0].record())
-    return isinstance(first, RunStarted) and not first.begun.is_agent
+    return loop_of(tape[path][0]) == "flow"
 
 
 def _visits_after(causes: Mapping[str, tuple[str, ...]], visit: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from agent_core.journal.path import is_below, name_of, parse_segment, root_of, segments
 from agent_core.journal.record import Tape
+from agent_core.journal.started import loop_of
 
 SortKey = tuple[int, ...]
 
@@ -32,7 +33,7 @@ class Order:
 
 
 def _is_flow(tape: Tape, path: str) -> bool:
-    return path in tape and tape[path][0].record().get("loop") == "flow"
+    return path in tape and loop_of(tape[path][0]) == "flow"
 
 
 def _visits_in_order(tape: Tape, root: str) -> list[str]:

@@ -9,13 +9,13 @@ from agent_core.audit.whatif import WhatIf, has_outlived
 from agent_core.effects import Classify
 from agent_core.errors import DefinitionError, Divergence, JournalError
 from agent_core.journal.chain import check_chains
-from agent_core.journal.kinds import LOOP_OF_START, beginning
-from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
+from agent_core.journal.kinds import beginning
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, walk
 from agent_core.journal.path import is_below
-from agent_core.journal.record import Row, Tape
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.record import Tape
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.source import Source, load_run
-from agent_core.journal.started import read_started
+from agent_core.journal.started import loop_of
 from agent_core.journal.strand import Loops, Run
 from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.outputs import Json, PolicyDecision
@@ -105,7 +105,7 @@ def replay_tape(
 ) -> Replay:
     """Return the same of a run that was loaded."""
     check_chains(run, tape)
-    agents = [] if strand is None else [path for path in sorted(tape) if _loop_of(tape[path][0]) == "agent"]
+    agents = [] if strand is None else [path for path in sorted(tape) if loop_of(tape[path][0]) == "agent"]
     if strand is not None and strand not in agents:
         raise DefinitionError(f"no agent ran in this strand; {hint(strand, agents)}", where="strand", value=strand)
     whatif = None if policy is None else WhatIf(policy, strand)
@@ -150,21 +150,15 @@ def _outermost_runs(tape: Tape, loops: Loops) -> list[str]:
     """Return the strands of the outermost runs that can be replayed."""
     runs: list[str] = []
     for path in sorted(tape):
-        if not any(is_below(path, run) for run in runs) and _loop_of(tape[path][0]) in loops:
+        if not any(is_below(path, run) for run in runs) and loop_of(tape[path][0]) in loops:
             runs.append(path)
     if not runs:
         raise JournalError("there is no run here that can be replayed")
     return runs
 
 
-def _loop_of(first: Row) -> str | None:
-    usual = LOOP_OF_START.match(first.data)
-    loop: str | None = usual[1].decode() if usual else read_started(first).get("loop")
-    return loop
-
-
 def _replay_run(run: Run, path: str) -> Any:
-    ended = walk(record_run(run, path, Spec("", {})), _refuse)
+    ended = walk(continue_run(run, path), _refuse)
     if not isinstance(ended, Ended):
         raise _TapeEnded(path)
     for strand in run.strands.values():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agent_core.journal.chain import find_chain_faults, has_closed, is_finished
-from agent_core.journal.path import is_within
+from agent_core.journal.path import find_root, is_within
 from agent_core.journal.record import ERASED, Tape
 from agent_core.journal.signature import (
     Keys,
@@ -106,7 +106,7 @@ def verify_contents(
     """Return the same of a run that was opened."""
     Keys.check(keys)
     own, others = split_own_strands(contents.tape)
-    root = strand if strand is not None else next((path for path in own if "/" not in path), "")
+    root = strand if strand is not None else find_root(own)
     tape = {path: rows for path, rows in own.items() if strand is None or is_within(path, root)}
     finished = is_finished(tape, root)
     ends = _ends(tape, root, finished)[:: 1 if strand is None else -1]

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, Protocol
 
 from agent_core.encryption.record_cipher import KEY_BYTES, check_installed, decrypt, encrypt
 from agent_core.errors import DefinitionError, JournalError
-from agent_core.evidence.key_files import COMMAND, call_command, replace_text
+from agent_core.evidence.key_files import COMMAND, call_command, replace_text, write_new
 from utools.files.atomic import locked
 
 VARIABLE: Final = "AGENT_CORE_ENCRYPTION_KEY"
@@ -44,7 +44,7 @@ class OperatorKey(Protocol):
         ...
 
 
-def read_operator_key(given: str, store: str, where: str = VARIABLE) -> OperatorKey:
+def read_operator_key(given: str, store: str, where: str) -> OperatorKey:
     """Return the operator's key of the store with an id: the path of its file, keys in Base64 with commas between them,
     or `command:` and a program with its arguments. DefinitionError for any other text, and for a file that cannot be
     used."""
@@ -70,10 +70,7 @@ def make_operator_file(path: Path) -> str:
     """Write a new key into a file that is not there yet, for its owner alone, and return its id. FileExistsError if it
     is."""
     text = make_key_text()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ME_ALONE), "w") as file:
-        file.write(f"{text}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(path, f"{text}\n")
     return _id_of(base64.b64decode(text)).hex()
 
 

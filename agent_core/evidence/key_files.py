@@ -54,7 +54,7 @@ class KeyFiles:
             return _command(self.key)
         if self.key.lstrip().startswith("-----BEGIN"):
             return _read_signer(self.key.replace("\\n", "\n"), KEY_VARIABLE)
-        return _read_file(Path(self.key), _read_own, KEY_VARIABLE if self.is_environment else "")
+        return _read_file(Path(self.key), _read_signer, KEY_VARIABLE if self.is_environment else "")
 
     def check(self) -> None:
         """DefinitionError for what cannot be used: a key, a file, or the URL of an authority."""
@@ -105,24 +105,30 @@ def public_file(key: Path) -> Path:
 def make_key_file(path: Path) -> PublicKey:
     """Write a new private key into a file that is not there yet, for its owner alone. FileExistsError if it is."""
     pem = make_key()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ME_ALONE), "w") as file:
-        file.write(pem)
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(path, pem)
     return PublicKey(_read_signer(pem, str(path)).public)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, for its owner alone. FileExistsError if it is."""
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ME_ALONE), text)
 
 
 def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a file anew; whoever reads it meanwhile finds the old text or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), text)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _write(descriptor: int, text: str) -> None:
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 _READ: dict[tuple[Path, str], tuple[tuple[int, ...], object]] = {}
@@ -138,7 +144,7 @@ def _read_file(path: Path, read: Callable[[str, str], T], variable: str) -> T:
         seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
         known = _READ.get((path, read.__name__))
         if known is None or known[0] != seen:
-            if read is _read_own and os.name == "posix" and found.st_mode & 0o077:
+            if read is _read_signer and os.name == "posix" and found.st_mode & 0o077:
                 message = f"others than its owner may read this private key: chmod 600 {path}"
                 raise DefinitionError(message, where=where, value=oct(found.st_mode & 0o777))
             known = seen, read(path.read_text("utf-8"), where)
@@ -148,10 +154,6 @@ def _read_file(path: Path, read: Callable[[str, str], T], variable: str) -> T:
     except UnicodeDecodeError:
         raise DefinitionError("is no text, and no key in PEM", where=where) from None
     return known[1]  # type: ignore[return-value]  # as `read` gave it
-
-
-def _read_own(text: str, where: str) -> Signer:
-    return _read_signer(text, where)
 
 
 def _read_public(text: str, where: str) -> PublicKeys:

@@ -1,7 +1,7 @@
 """causes_of(): the strands from whose ends a visit of a workflow follows. Pure."""
 
 from agent_core.effects import Visit
-from agent_core.journal.path import attempt, child
+from agent_core.journal.path import attempt, child, last_attempt
 from agent_core.journal.strand import Strand
 
 
@@ -11,11 +11,4 @@ def causes_of(strand: Strand, visit: Visit) -> tuple[str, ...]:
     if visit.attempt:
         return (attempt(own, visit.attempt - 1),)
     earlier = [child(strand.path, node, n) for node, n in visit.after]
-    return tuple(_last_attempt(strand, path) for path in earlier)
-
-
-def _last_attempt(strand: Strand, path: str) -> str:
-    k = 0
-    while attempt(path, k + 1) in strand.run.strands:
-        k += 1
-    return attempt(path, k)
+    return tuple(last_attempt(path, strand.run.strands) for path in earlier)

@@ -10,10 +10,10 @@ from agent_core.errors import DecisionError, DecisionTaken
 from agent_core.journal.chain import is_closed, is_finished
 from agent_core.journal.facts import Received, Resolved, Sent, Waiting
 from agent_core.journal.operations import Slot
-from agent_core.journal.path import CONTROL, parent_of, root_of
+from agent_core.journal.path import CONTROL, root_of
 from agent_core.journal.reader import read_record
 from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
-from agent_core.journal.started import read_started
+from agent_core.journal.started import read_started, run_strand
 from agent_core.outputs import WaitingCall
 from agent_core.records import AddedMessage, Started
 from utools.schema.json_value import NotJson, as_json
@@ -33,7 +33,7 @@ def decision_rows(
     by: str,
     at: str,
     redactor: Redactor | None = None,
-    encrypt: Encrypt | None = None,
+    encrypt: Encrypt | None,
 ) -> list[Row]:
     """Return the `resolved` rows for these decisions; DecisionError for one that fits nothing that waits."""
     rows: list[Row] = []
@@ -121,22 +121,20 @@ def _describe_waiting(row: Row, waiting: Waiting) -> WaitingCall:
 
 def start_of(tape: Tape, strand: str) -> Started:
     """Return how the run began that a strand belongs to."""
-    while strand not in tape or tape[strand][0].kind != "run_started":
-        strand = parent_of(strand)
-    return cast(Started, read_started(tape[strand][0]))
+    return cast(Started, read_started(tape[run_strand(tape, strand)][0]))
 
 
-def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
+def control_row(run: str, tape: Tape, word: Control, *, by: str, at: str, encrypt: Encrypt | None) -> Row:
     """Return the row that says who stops a run, or lets it continue."""
     return _next_row(run, tape, {"kind": "resolved", "decision": word, "by": by, "at": at}, encrypt)
 
 
-def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
+def message_row(run: str, tape: Tape, message: Record, *, by: str, at: str, encrypt: Encrypt | None) -> Row:
     """Return the row of a message, {role, content}, that somebody adds to a run."""
     return _next_row(run, tape, {"kind": "message", **message, "by": by, "at": at}, encrypt)
 
 
-def signal_row(run: str, tape: Tape, name: str, data: Any, *, by: str, at: str, encrypt: Encrypt | None = None) -> Row:
+def signal_row(run: str, tape: Tape, name: str, data: Any, *, by: str, at: str, encrypt: Encrypt | None) -> Row:
     """Return the row of a signal that somebody sends to a run."""
     return _next_row(run, tape, {"kind": "signal", "name": name, "data": data, "by": by, "at": at}, encrypt)
 
@@ -198,7 +196,7 @@ def read_message(row: Row) -> ReadMessage:
     return {"role": record["role"], "content": record["content"], "by": record["by"], "n": row.n}
 
 
-def cancel_rows(tape: Tape, *, at: str, encrypt: Encrypt | None = None) -> list[Row]:
+def cancel_rows(tape: Tape, *, at: str, encrypt: Encrypt | None) -> list[Row]:
     """Return the rows that end all waiting, since the run is to be cancelled."""
     ends = [tape[entry["strand"]][-1] for entry in waiting_calls(tape)]
     return [Slot(row.path, row.n + 1, row.hash, encrypt).row({"kind": "cancelled", "at": at}) for row in ends]

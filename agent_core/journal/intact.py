@@ -3,7 +3,7 @@
 from agent_core.errors import Damaged, DefinitionError
 from agent_core.journal.chain import check_chains, find_chain_faults, is_finished
 from agent_core.journal.identity import StoreIdentity
-from agent_core.journal.path import SEAL, child, item
+from agent_core.journal.path import SEAL, child, find_root, item
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.signature import VARIABLE, Keys, signature_fault, split_own_strands
 
@@ -11,8 +11,8 @@ from agent_core.journal.signature import VARIABLE, Keys, signature_fault, split_
 def check_intact(
     run: str,
     tape: Tape,
-    keys: Keys | None = None,
-    identity: StoreIdentity | None = None,
+    keys: Keys | None,
+    identity: StoreIdentity | None,
     *,
     at_rest: bool | None = None,
 ) -> Tape:
@@ -42,11 +42,6 @@ def check_signer(tape: Tape, keys: Keys | None) -> None:
     if not can_sign and SEAL in tape and not is_finished(tape, find_root(split_own_strands(tape)[0])):
         message = "the run is sealed, and this process has no key to seal what it adds; set the keys of its host"
         raise DefinitionError(message, where=VARIABLE)
-
-
-def find_root(own: Tape) -> str:
-    """Return the root strand of a run's own strands; empty when it is missing."""
-    return next((path for path in own if "/" not in path), "")
 
 
 def is_settled(own: Tape) -> bool:

@@ -11,6 +11,7 @@ A place is one record of a strand, written STRAND:N, as in `flow/agent_core.1:4`
 """
 
 import re
+from collections.abc import Container, Iterable
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -52,6 +53,14 @@ def attempt(path: str, k: int) -> str:
     return f"{path}~{k}" if k else path
 
 
+def last_attempt(path: str, known: Container[str]) -> str:
+    """Return the strand of a visit's last attempt among the known strands; the visit's own strand without another."""
+    k = 0
+    while attempt(path, k + 1) in known:
+        k += 1
+    return attempt(path, k)
+
+
 def encode_name(name: str) -> str:
     """Return a node's or tool's code as part of a path: all but letters, digits, `_` and `-` is percent-encoded."""
     return quote(name, safe="").replace(".", "%2E").replace("~", "%7E")
@@ -70,6 +79,11 @@ def root_of(path: str) -> str:
     return path.partition("/")[0]
 
 
+def find_root(own: Iterable[str]) -> str:
+    """Return the root strand among a run's own strands; empty when it is missing."""
+    return next((path for path in own if "/" not in path), "")
+
+
 def parent_of(path: str) -> str:
     """Return the path without its last segment; empty for a root."""
     return path.rpartition("/")[0]
@@ -83,6 +97,11 @@ def is_within(path: str, ancestor: str) -> bool:
 def is_below(path: str, ancestor: str) -> bool:
     """Return whether a strand lies below `ancestor`."""
     return path.startswith(ancestor + "/")
+
+
+def outermost_first(paths: Iterable[str]) -> list[str]:
+    """Return strands in order, each after those that it lies below."""
+    return sorted(paths, key=lambda path: path.count("/"))
 
 
 def segments(path: str, ancestor: str = "") -> list[str]:

@@ -24,9 +24,9 @@ from agent_core.journal.facts import (
     Sent,
     Waiting,
 )
-from agent_core.journal.path import is_below, name_of, parent_of
+from agent_core.journal.path import is_below, name_of, outermost_first, parent_of
 from agent_core.journal.record import Record, Row, Tape
-from agent_core.journal.started import read_started
+from agent_core.journal.started import read_started, run_strand
 from agent_core.outputs import Json
 from agent_core.records import (
     Kind,
@@ -96,8 +96,10 @@ def read_strands(tape: Tape, kinds: Collection[Kind] | None = None) -> dict[str,
     With `kinds`, the rows of other kinds are not decoded, and a strand may have no facts.
     """
     reader = Reader()
-    paths = sorted(tape, key=lambda path: path.count("/"))
-    return {path: [reader.read(row) for row in tape[path] if kinds is None or row.kind in kinds] for path in paths}
+    return {
+        path: [reader.read(row) for row in tape[path] if kinds is None or row.kind in kinds]
+        for path in outermost_first(tape)
+    }
 
 
 def read_tape(tape: Tape, kinds: Collection[Kind] | None = None) -> list[Fact]:
@@ -108,7 +110,7 @@ def read_tape(tape: Tape, kinds: Collection[Kind] | None = None) -> list[Fact]:
 def read_runs(tape: Tape) -> dict[str, RecordedRun]:
     """Return the runs of a tape by their strands."""
     reader = Reader()
-    for path in sorted(tape, key=lambda path: path.count("/")):
+    for path in outermost_first(tape):
         if tape[path][0].kind == "run_started":
             reader.read(tape[path][0])
     return reader.runs
@@ -116,8 +118,7 @@ def read_runs(tape: Tape) -> dict[str, RecordedRun]:
 
 def read_run(tape: Tape, strand: str) -> RecordedRun:
     """Return the innermost run that a strand of a tape belongs to."""
-    while strand not in tape or tape[strand][0].kind != "run_started":
-        strand = parent_of(strand)
+    strand = run_strand(tape, strand)
     reader, paths = Reader(), [strand]
     while strand := parent_of(strand):
         paths.append(strand)

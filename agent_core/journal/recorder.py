@@ -75,6 +75,11 @@ def record_run(run: Run, path: str, spec: Spec) -> RunEnd:
     return ended
 
 
+def continue_run(run: Run, path: str) -> RunEnd:
+    """Return the same of a run whose beginning is recorded, so that nothing is prepared for it."""
+    return record_run(run, path, Spec("", {}))
+
+
 def _record_run(run: Run, path: str, spec: Spec, pending: list[Row]) -> RunEnd:
     strand = run.open(path, pending)
     started = strand.take("run_started", "cancelled", "answered")
@@ -208,7 +213,7 @@ def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, 
             return reply_of(refused)
     spec = Spec(call.tool, call.config, call.inherited, language=call.language)
     ended = yield from _record_run(run, path, spec, strand.pending)
-    reply = _reply_of_nested(ended, call.language)
+    reply = _reply_of_outcome(ended.outcome, call.language) if isinstance(ended, Ended) else ended
     if isinstance(reply, Suspended):
         return reply
     record: CancelledRecord | Answered
@@ -221,10 +226,6 @@ def _record_nested(strand: Strand, call: ToolCall) -> Generator[Operation, Any, 
         record = answered
     strand.write(record)
     return reply
-
-
-def _reply_of_nested(ended: Ended | NotStarted, language: str) -> CallReply:
-    return _reply_of_outcome(ended.outcome, language) if isinstance(ended, Ended) else ended
 
 
 def _reply_of_outcome(outcome: Outcome, language: str) -> CallReply:

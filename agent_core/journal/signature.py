@@ -268,7 +268,7 @@ def can_check(tape: Tape) -> bool:
     return not seals or "sig" not in seals[-1].record() or is_installed()
 
 
-def describe_seal(tape: Tape, keys: Keys | None, fault: str | None, identity: StoreIdentity | None = None) -> str:
+def describe_seal(tape: Tape, keys: Keys | None, fault: str | None, identity: StoreIdentity | None) -> str:
     """By which key a run is sealed, and whether that was checked; `fault` is what `signature_fault` found."""
     seals = tape.get(SEAL, [])
     if not seals:

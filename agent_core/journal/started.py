@@ -12,8 +12,9 @@ from typing import Final
 
 import orjson
 
-from agent_core.journal.kinds import beginning
-from agent_core.journal.record import Record, Row
+from agent_core.journal.kinds import LOOP_OF_START, beginning
+from agent_core.journal.path import parent_of
+from agent_core.journal.record import Record, Row, Tape
 
 STARTED: Final = beginning("run_started")
 _AGENT: Final = beginning("run_started", loop="agent")
@@ -72,6 +73,20 @@ def read_started(row: Row, *, is_brief: bool = False) -> Record:
     return started
 
 
+def loop_of(first: Row) -> str | None:
+    """Return the loop of the run that a strand's first record begins; None where it begins none."""
+    usual = LOOP_OF_START.match(first.data)
+    loop: str | None = usual[1].decode() if usual else read_started(first).get("loop")
+    return loop
+
+
+def run_strand(tape: Tape, strand: str) -> str:
+    """Return the strand of the innermost run that a strand belongs to."""
+    while strand not in tape or tape[strand][0].kind != "run_started":
+        strand = parent_of(strand)
+    return strand
+
+
 def share_alike(started: Record) -> Record:
     """Return a first record that is to be written, with what other runs have alike from those that began before."""
     if started["loop"] != "agent":  # a workflow keeps nothing of it
@@ -96,12 +111,9 @@ def _cut(data: bytes) -> list[tuple[bytes, bool]]:
     return [*parts, (data[start:-1], is_shared)]
 
 
-@lru_cache(MOST)
-def _decode_shared(part: bytes) -> Record:
-    decoded: Record = orjson.loads(b"{" + part[1:] + b"}")
-    return decoded
-
-
 def _decode(part: bytes) -> Record:
     decoded: Record = orjson.loads(b"{" + part[1:] + b"}")
     return decoded
+
+
+_decode_shared = lru_cache(MOST)(_decode)

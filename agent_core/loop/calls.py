@@ -18,7 +18,7 @@ from agent_core.effects import (
     ToolReply,
     Wait,
 )
-from agent_core.loop.judge import RUN, Verdict, judge, with_schema
+from agent_core.loop.judge import RUN, Verdict, denied_by_person, judge, with_schema
 from agent_core.loop.outcome import CallResult
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import Json
@@ -103,8 +103,7 @@ def _apply_decision(
         case None:
             return call, verdict
         case Deny(message):
-            refusal = state.words.refused_by_person_because if message else state.words.refused_by_person
-            return call, Verdict("refuse", "policy_denied", refusal.format(tool=call.tool, why=message))
+            return call, denied_by_person(call.tool, message, state.words)
         case Edit(args, schema=schema):
             state.proof.add_edit(args, call.args)
             effect, action = effect_of(state.tools.get(call.tool), args) or "write", Action(call.tool, args)

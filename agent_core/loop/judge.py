@@ -12,7 +12,7 @@ import orjson
 
 from agent_core.config import AfterUntrusted
 from agent_core.effects import VerdictKind
-from agent_core.loop.masked import NO_MARKS, Marks
+from agent_core.loop.masked import Marks
 from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.outputs import FinishReason, Json
 from agent_core.policy import arguments_of
@@ -52,7 +52,7 @@ def judge(
     proof: Proof,
     edited: bool = False,
     after_untrusted: AfterUntrusted = "run",
-    marks: Marks = NO_MARKS,
+    marks: Marks,
     words: Words = ENGLISH,
 ) -> Verdict:
     """Return the verdict on one call.
@@ -90,6 +90,12 @@ def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
     offered = words.offered.format(tools=", ".join(tools)) if tools else words.no_tools
     message = words.unknown_tool.format(tool=repr(clip(tool, MAX_SHOWN, words)), offered=offered)
     return Verdict("refuse", "policy_denied", message)
+
+
+def denied_by_person(tool: str, why: str, words: Words) -> Verdict:
+    """Return the refusal of what a person denied, a call of a tool or a plan."""
+    refusal = words.refused_by_person_because if why else words.refused_by_person
+    return Verdict("refuse", "policy_denied", refusal.format(tool=tool, why=why))
 
 
 def refuse_count(tool: str, most: int, words: Words) -> str:

@@ -40,12 +40,9 @@ class Marks:
         return Fault(pointer, expected, got, words.fault.format(at=pointer, problem=problem, got=got))
 
 
-NO_MARKS = Marks()
-
-
 def marks_of(started: Mapping[str, Any]) -> Marks:
     """Return the marks of a run, from its `run_started` record; none before such calls were refused."""
-    return marks_in(started.get("redaction") or ()) if rules_of(started)["masking"] > 1 else NO_MARKS
+    return marks_in(started.get("redaction") or ()) if rules_of(started)["masking"] > 1 else Marks()
 
 
 def marks_in(redaction: Sequence[Json]) -> Marks:

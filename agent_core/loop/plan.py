@@ -10,11 +10,11 @@ from typing import Any, cast
 from agent_core.decisions import Deny, Edit
 from agent_core.effects import Decided, Effect, Loop, ModelReply, Stop, Wait
 from agent_core.loop.calls import CallOutcomes, ask_person, judge_calls, record_calls, run_calls
-from agent_core.loop.judge import Verdict
+from agent_core.loop.judge import Verdict, denied_by_person
 from agent_core.loop.observe import observe_step
 from agent_core.loop.outcome import AgentOutcome, CallResult, explain_failure, has_succeeded, output_of
 from agent_core.loop.plan_check import PLAN, judge_plan, read_steps
-from agent_core.loop.react import ask, check_answer, end_at_limit, handle_unreadable, stop_run, weigh_failures
+from agent_core.loop.react import ask, check_answer, end_at_limit, finish, refuse_reply, stop_run, weigh_failures
 from agent_core.loop.references import MissingValue, fill_references
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import Json
@@ -66,9 +66,9 @@ def _ask_for_plan(state: RunState) -> Generator[Effect, Any, Planned | AgentOutc
             return reply
         step = _read(state, reply, (Plan, Final))
         if isinstance(step, Final):
-            return (yield from _finish(state, reply, step))
+            return (yield from finish(state, reply, step))
         if isinstance(step, ProtocolError):
-            found: Planned | AgentOutcome | None = yield from _refuse_reply(state, reply, step)
+            found: Planned | AgentOutcome | None = yield from refuse_reply(state, reply, step)
         else:
             found = yield from _settle_plan(state, reply, step)
         if found is not None:
@@ -125,8 +125,7 @@ def _confirm(
         return stop_run(state, decisions, reply, None, [call])
     match decisions[0]:
         case Deny(message):
-            refusal = state.words.refused_by_person_because if message else state.words.refused_by_person
-            return steps, Verdict("refuse", "policy_denied", refusal.format(tool=PLAN, why=message))
+            return steps, denied_by_person(PLAN, message, state.words)
         case Edit(args):
             return (yield from _read_edited(state, args, call.args))
         case _:
@@ -264,20 +263,10 @@ def _summarize(state: RunState, planned: Planned) -> Generator[Effect, Any, Agen
             return reply
         step = _read(state, reply, (Final,))
         if isinstance(step, Final):
-            return (yield from _finish(state, reply, step))
-        outcome = yield from _refuse_reply(state, reply, step)
+            return (yield from finish(state, reply, step))
+        outcome = yield from refuse_reply(state, reply, step)
         if outcome is not None:
             return outcome
-
-
-def _finish(state: RunState, reply: ModelReply, step: Final) -> Generator[Effect, Any, AgentOutcome]:
-    record: DecidedBody = {"step": state.budget.steps}
-    if step.thought is not None:
-        record["thought"] = step.thought
-    if step.stripped:
-        record["stripped"] = list(step.stripped)
-    yield Decided({**record, "final": True})
-    return state.finish(reply, step)
 
 
 def _read(state: RunState, reply: ModelReply, wanted: tuple[type, ...]) -> Any:
@@ -295,10 +284,3 @@ def _read(state: RunState, reply: ModelReply, wanted: tuple[type, ...]) -> Any:
     if not isinstance(step, wanted):
         return ProtocolError("unknown_type", state.words.plan_wanted if Plan in wanted else state.words.answer_wanted)
     return check_answer(state, step) if isinstance(step, Final) else step
-
-
-def _refuse_reply(
-    state: RunState, reply: ModelReply, error: ProtocolError
-) -> Generator[Effect, Any, AgentOutcome | None]:
-    yield Decided({"step": state.budget.steps, "unreadable": {"kind": error.kind, "message": error.message}})
-    return handle_unreadable(state, reply, error)

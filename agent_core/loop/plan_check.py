@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from agent_core.loop.judge import Verdict, judge, refuse_arguments
-from agent_core.loop.masked import NO_MARKS, Marks
+from agent_core.loop.masked import Marks
 from agent_core.loop.references import EXAMPLE, Grammar, find_lookalikes, find_references
 from agent_core.origins.sources import Proof
 from agent_core.outputs import FinishReason, Json
@@ -36,7 +36,7 @@ def judge_plan(
     grammar: Grammar,
     calls_left: int | None,
     edited: bool,
-    marks: Marks = NO_MARKS,
+    marks: Marks,
 ) -> Verdict | None:
     """Return the refusal of a plan with all its faults, under the reason of the first; None when it may begin.
 

@@ -32,11 +32,9 @@ def react(started: Json) -> Loop:
         step = _read(state, reply)
         match step:
             case Final():
-                yield Decided(_record_step(state, step))
-                return state.finish(reply, step)
-            case ProtocolError(kind, message):
-                yield Decided({"step": state.budget.steps, "unreadable": {"kind": kind, "message": message}})
-                outcome = handle_unreadable(state, reply, step)
+                return (yield from finish(state, reply, step))
+            case ProtocolError():
+                outcome = yield from refuse_reply(state, reply, step)
             case _:
                 outcome = yield from _act(state, reply, step)
         if outcome is not None:
@@ -150,8 +148,9 @@ def _handle_failed_question(state: RunState, reply: Failed) -> AgentOutcome | No
     return state.end("content_filter" if reply.reason == "content_filter" else "model_error", reply.message)
 
 
-def handle_unreadable(state: RunState, reply: ModelReply, error: ProtocolError) -> AgentOutcome | None:
-    """Send the reply back with what is wrong with it, or end the run."""
+def refuse_reply(state: RunState, reply: ModelReply, error: ProtocolError) -> Step:
+    """Send an unreadable reply back with what is wrong with it, or end the run."""
+    yield Decided({"step": state.budget.steps, "unreadable": {"kind": error.kind, "message": error.message}})
     state.trace.add(state.budget.steps, at=reply.at, seconds=reply.seconds, error=error.message)
     outcome = _count_failure(state, "protocol_error", error.message)
     if outcome is None:
@@ -183,6 +182,12 @@ def _count_failure(state: RunState, reason: FinishReason, message: str) -> Agent
 
 
 # ── endings ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def finish(state: RunState, reply: ModelReply, step: Final) -> Generator[Effect, Any, AgentOutcome]:
+    """Return the outcome of a run that has answered."""
+    yield Decided(_record_step(state, step))
+    return state.finish(reply, step)
 
 
 def end_at_limit(

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from agent_core.outputs import Json, JsonValue
 from agent_core.protocol.clip import as_text
 from agent_core.words.catalogue import Words
+from utools.lazy_pattern import lazy_compile
 from utools.schema.pointer import pointer_of
 from utools.schema.value_shape import ANYTHING, Shape
 
@@ -29,14 +30,12 @@ _STEP = r"steps(?:\.(?=\d+[^\d\]])|\[(?=\d+\]))(\d{1,6})\]?"
 
 def _grammar(step: str, key: str, lookalike: str) -> Grammar:
     reference = rf"\{{\{{\s*{step}((?:{key})*)\s*\}}\}}"
-    return Grammar(re.compile(reference), re.compile(key), re.compile(lookalike))
+    return Grammar(lazy_compile(reference), lazy_compile(key), lazy_compile(lookalike))
 
 
 GRAMMARS: Final[Mapping[int, Grammar]] = {
     1: _grammar(r"steps\.(\d{1,6})", _DOTTED, "(?!)"),
-    2: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
-    3: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
-    4: _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}"),
+    **dict.fromkeys((2, 3, 4), _grammar(_STEP, _KEY, r"\{\{\s*steps?\b[^{}]*\}\}")),
 }
 """By the version of the rules for plans (agent_core/rules.py)."""
 EXAMPLE: Final = "{{steps.1.name}}"

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -134,10 +133,10 @@ class NamedEndpoint(BaseModel):
             message = f"the endpoint {name} is not asked for this model, only for {', '.join(self.models)}"
             raise DefinitionError(message, where="model", value=f"{name}:{model}")
 
-    def open_route(self, base: Path, where: str, environment: Mapping[str, str] = os.environ) -> Route:
+    def open_route(self, base: Path, where: str) -> Route:
         """Return the way to it. Paths start from `base`; `where` is its place. DefinitionError for files that cannot
         be used, and a proxy that cannot be."""
-        given = ((header, environment.get(name, "")) for header, name in self.secret_headers.items())
+        given = ((header, os.environ.get(name, "")) for header, name in self.secret_headers.items())
         place = f"{where}/secret_headers"
         secret: Pairs = tuple((header, check_header(header, value.strip(), place)) for header, value in given if value)
         files = {name: base / path for name in ("ca", "client_cert", "client_key") if (path := getattr(self, name))}

@@ -71,7 +71,7 @@ def lower(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
-def find_whole(needle: str, text: str, folded: str | None = None) -> Iterator[int]:
+def find_whole(needle: str, text: str, folded: str | None) -> Iterator[int]:
     """Yield where `needle` stands in `text` whole, of the first MOST_TRIED places. Both are composed.
 
     `folded` is the text in small letters, in which the needle is looked for instead.

@@ -29,9 +29,7 @@ WrittenExamples = Mapping[str, Sequence[Mapping[str, Any]]]
 """What the authors of tools wrote, by tool code, as `Tool.examples` has it."""
 
 
-def examples_of_tools(
-    tools: Policies, written: WrittenExamples, language: str = "en", *, as_turns: bool = False
-) -> list[Example]:
+def examples_of_tools(tools: Policies, written: WrittenExamples, language: str, *, as_turns: bool) -> list[Example]:
     """Return the first examples that the tools' authors wrote, those of tools that only read first.
 
     One that judge would refuse, or that shows what the workflow's author sets, is left out. A second one of a tool has
@@ -66,7 +64,7 @@ def write_turns(examples: Iterable[Example]) -> list[Json]:
     return messages
 
 
-def show_turns(messages: Sequence[Json], texts: Json, words: Words, *, as_plans: bool = False) -> str:
+def show_turns(messages: Sequence[Json], texts: Json, words: Words, *, as_plans: bool) -> str:
     """Messages as a text, in the words of the loop."""
     dialect = (PlanDialect if as_plans else JsonDialect)(Feedback(texts, words))
     entries = dialect.open_conversation(messages)

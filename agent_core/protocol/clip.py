@@ -82,17 +82,6 @@ def clip_args(args: dict[str, Any], limit: int | None, words: Words = ENGLISH) -
     text = as_text(args)
     if not limit or len(text) <= limit:
         return args
-    clipped: dict[str, Any] = _clip_leaves(args, max(16, limit // 4), words)
+    every_item = len(text)
+    clipped: dict[str, Any] = _shorten(args, max(16, limit // 4), every_item, words)
     return clipped if len(as_text(clipped)) <= limit else {"clipped": clip(text, limit, words)}
-
-
-def _clip_leaves(value: JsonValue, limit: int, words: Words) -> Any:
-    match value:
-        case str():
-            return clip(value, limit, words)
-        case dict():
-            return {key: _clip_leaves(item, limit, words) for key, item in value.items()}
-        case list():
-            return [_clip_leaves(item, limit, words) for item in value]
-        case _:
-            return value

@@ -73,7 +73,7 @@ _EDGE = (
     r"(?:<\|(?:im_end|eot_id|eom_id|eom|end|endoftext|end_of_text|eot|call|return|observation|user|assistant)\|>"
     r"|<\|im_start\|>(?:assistant)?|<\|start_header_id\|>\w*<\|end_header_id\|>|</?s>|<end_of_turn>|<eos>|\s)+"
 )
-_OPENING, _ENDING = re.compile(_EDGE), re.compile(_EDGE + "$")
+_OPENING, _ENDING = lazy_compile(_EDGE), lazy_compile(_EDGE + "$")
 """Tokens that begin or end a turn, where a server left those in the text as well."""
 LONGEST_END: Final = 400
 """Characters at the end of a text in which tokens are looked for."""
@@ -97,7 +97,7 @@ def is_call(text: str, names: Collection[str], rules: int = CURRENT["replies"]) 
     return bool(bare) and (_is_whole_call(bare, names) or _ends_in_call(bare, names, rules))
 
 
-def has_mark(text: str, names: Collection[str], rules: int = CURRENT["replies"]) -> bool:
+def has_mark(text: str, names: Collection[str], rules: int) -> bool:
     """Return whether a text has the mark of a call anywhere, or begins as one: it may be a call that was cut."""
     bare = _bare(text, rules)
     head = _HEAD.match(bare)

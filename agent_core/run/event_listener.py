@@ -19,7 +19,7 @@ from agent_core.journal.facts import (
     RunFinished,
     Waiting,
 )
-from agent_core.journal.path import name_of
+from agent_core.journal.path import name_of, outermost_first
 from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
 from agent_core.outputs import FinishReason
@@ -58,7 +58,7 @@ def events_of(fact: Fact) -> Iterator[Event]:
 
 def check_callback(on_event: Any) -> None:
     """DefinitionError for what cannot be called with each event, or would have to be awaited."""
-    if on_event is None or (callable(on_event) and not iscoroutinefunction(on_event)):
+    if callable(on_event) and not iscoroutinefunction(on_event):
         return
     is_async = "; the stream functions give events to async code" if callable(on_event) else ""
     message = f"must be a function that takes an event, and is not async{is_async}"
@@ -159,7 +159,7 @@ class EventListener:
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without telling of them again."""
         self.reader = Reader(is_brief=True)
-        for path in sorted(tape, key=lambda path: path.count("/")):
+        for path in outermost_first(tape):
             self.reader.read(tape[path][0])
             self.reader.read(tape[path][-1])
 

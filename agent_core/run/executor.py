@@ -1,4 +1,4 @@
-"""The executor: the one door to the outside backend. Deadlines, retries and redaction are here, then model or tool."""
+"""The executor: the one door to the outside world. Deadlines, retries and redaction are here, then model or tool."""
 
 import asyncio
 import os

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agent_core.effects import Failed, ModelReply, ToolReply
 from agent_core.journal.facts import Answered, Call, Decided, Question, RecordedRun, RunFinished, RunStarted, Waiting
+from agent_core.journal.path import outermost_first
 from agent_core.journal.reader import Reader
 from agent_core.journal.record import Row, Tape
 from agent_core.outputs import Json
@@ -38,7 +39,7 @@ class LogListener:
     def resume_from(self, tape: Tape) -> None:
         """Know the runs of a tape without logging them again; a run that has only begun was begun for this driver."""
         self.reader = Reader(is_brief=True)
-        for path in sorted(tape, key=lambda path: path.count("/")):
+        for path in outermost_first(tape):
             for row in tape[path]:
                 self.reader.read(row)
         runs = self.reader.runs

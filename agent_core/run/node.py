@@ -129,7 +129,8 @@ async def run_agent(
         assert output.used_tools["stock"]["count"] == 1
         ```
     """
-    check_callback(on_event)
+    if on_event is not None:
+        check_callback(on_event)
     reader = AnswerReader.of(answer_schema)
     with open_journal(journal) as opened:
         output = await in_own_task(

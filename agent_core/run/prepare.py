@@ -184,7 +184,7 @@ def _secret_presets(tools: Policies, clean: Redactor) -> Iterator[Problem]:
             yield Problem(f"allowed_tools/{code}/preset", message)
 
 
-def to_journal(value: Any, where: str = "config") -> Any:
+def to_journal(value: Any) -> Any:
     """Return the value as plain JSON; DefinitionError for what no journal can hold: NaN, huge integers, lone
     surrogates."""
     if isinstance(value, BaseModel):
@@ -192,20 +192,20 @@ def to_journal(value: Any, where: str = "config") -> Any:
     try:
         return as_json(dict(value) if isinstance(value, Mapping) else value)
     except NotJson as error:
-        _explain_not_json(value, where)
-        raise DefinitionError(str(error), where=where) from None
+        _explain_not_json(value)
+        raise DefinitionError(str(error), where="config") from None
 
 
-def _explain_not_json(config: Any, where: str) -> None:
+def _explain_not_json(config: Any) -> None:
     """DefinitionError for what belongs elsewhere: the type of an answer, a tool in place of its code."""
     if isinstance(config, Mapping) and isinstance(config.get("answer_schema"), type):
         message = "is a type; give it to the call, as answer_schema=, which then gives an object"
-        raise DefinitionError(message, where=f"{where}/answer_schema", value=config["answer_schema"].__name__)
+        raise DefinitionError(message, where="config/answer_schema", value=config["answer_schema"].__name__)
     allowed = config.get("allowed_tools") if isinstance(config, Mapping) else None
     for index, each in enumerate(allowed if isinstance(allowed, list | tuple) else ()):
         if isinstance(each, Tool):
             message = f"is a Tool; write its code, {each.code!r}, and give the Tool in registry="
-            raise DefinitionError(message, where=f"{where}/allowed_tools/{index}")
+            raise DefinitionError(message, where=f"config/allowed_tools/{index}")
 
 
 def _read_conversation(config: AgentConfig) -> list[Json]:

@@ -63,10 +63,10 @@ def _compare(tape: Tape, key: Any, decision: Decision, registry: ToolRegistry) -
     change, tool = _change_for(tape, key[0], waiting, decision, registry), str(waiting.tool)
     if change is None:
         return decision
-    if isinstance(decision, Edit) and _has(registry, tool):
+    if isinstance(decision, Edit) and tool in registry:
         return replace(decision, schema=registry._schema(tool).schema)
     way = "edit its arguments: they are then judged by the tool as it is now"
-    if not _has(registry, tool) and tool != PLAN:
+    if tool not in registry and tool != PLAN:
         way = "approve it where the tool is there"
     raise DecisionError(f"nothing was decided. {change}: deny the call, or {way}")
 
@@ -101,17 +101,13 @@ def _change_of(tools: Tools, tool: str, registry: ToolRegistry) -> str | None:
     shown = tools.get(tool)
     if shown is None or shown["effect"] == "nested":  # a run of its own is shown as a run
         return None
-    if not _has(registry, tool):
+    if tool not in registry:
         return f"The tool {tool!r} is gone from this host"
     before, now = _shown(shown["schema"]), _shown(registry._schema(tool).schema)
     if before == now:
         return None
     changes = "; ".join(_differences(before, now)) or "other rules for its arguments"
     return f"The tool {tool!r} has changed since this call was shown ({changes})"
-
-
-def _has(registry: ToolRegistry, tool: str) -> bool:
-    return tool in registry
 
 
 def _shown(schema: Any) -> Any:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from agent_core.decisions import WITHOUT_FIELDS, Decision, Deny
 from agent_core.outputs import FinishReason, Json
 from engine_shim.api.models import RequestBody, Text, read_whole
-from engine_shim.api.run_models import At
+from engine_shim.api.run_models import At, only_with
 from engine_shim.host.notifications import DAY_S
 from engine_shim.service.linked_calls import ByLink
 
@@ -56,9 +56,7 @@ class LinkDecision(RequestBody):
     @field_validator("message")
     @classmethod
     def _check_message(cls, message: str | None, info: ValidationInfo) -> str | None:
-        if message is not None and info.data.get("decision") not in ("deny", None):
-            raise ValueError("belongs to the decision deny, and to no other")
-        return message
+        return only_with("deny", message, info)
 
     def read(self) -> Decision:
         """Return the decision."""

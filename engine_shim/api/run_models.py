@@ -1,7 +1,7 @@
 """What goes in and out of the routes about runs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -12,6 +12,8 @@ from agent_core.journal.path import PLACE, read_place
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
 from agent_core.statuses import ListedStatus, RunStatus
 from engine_shim.api.models import Name, RequestBody, Text, Whole
+
+T = TypeVar("T")
 
 
 class RunRequest(RequestBody):
@@ -129,13 +131,20 @@ At = Annotated[RecordRef | None, BeforeValidator(_read_place, json_schema_input_
 """A record, also as the command line writes it: STRAND:N."""
 
 
-def _only_with(decision: str, key: str, schema: Json) -> Json:
+def _schema_only_with(decision: str, key: str, schema: Json) -> Json:
     """Return what JSON Schema says of a key that one decision alone may have."""
     return {
         "if": {"properties": {"decision": {"const": decision}}},
         "then": schema,
         "else": {"properties": {key: {"type": "null"}}},
     }
+
+
+def only_with(decision: str, value: T, info: ValidationInfo) -> T:
+    """Return the value of a key that one decision alone may have; ValueError where it is given with another one."""
+    if value is not None and info.data.get("decision") not in (decision, None):
+        raise ValueError(f"belongs to the decision {decision}, and to no other")
+    return value
 
 
 class DecideRequest(RequestBody):
@@ -145,9 +154,9 @@ class DecideRequest(RequestBody):
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                _only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
-                _only_with("deny", "message", {}),
-                _only_with("done", "output", {}),
+                _schema_only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
+                _schema_only_with("deny", "message", {}),
+                _schema_only_with("done", "output", {}),
             ],
             "examples": [
                 {"decision": "approve"},
@@ -167,26 +176,19 @@ class DecideRequest(RequestBody):
     @field_validator("args")
     @classmethod
     def _check_args(cls, args: Json | None, info: ValidationInfo) -> Json | None:
-        decision = info.data.get("decision")
-        if decision == "edit" and args is None:
+        if info.data.get("decision") == "edit" and args is None:
             raise PydanticCustomError("value_not_shown", "the decision edit needs the arguments of the call, an object")
-        if decision not in ("edit", None) and args is not None:
-            raise ValueError("belongs to the decision edit, and to no other")
-        return args
+        return only_with("edit", args, info)
 
     @field_validator("message")
     @classmethod
     def _check_message(cls, message: str | None, info: ValidationInfo) -> str | None:
-        if message is not None and info.data.get("decision") not in ("deny", None):
-            raise ValueError("belongs to the decision deny, and to no other")
-        return message
+        return only_with("deny", message, info)
 
     @field_validator("output")
     @classmethod
     def _check_output(cls, output: Any, info: ValidationInfo) -> Any:
-        if output is not None and info.data.get("decision") not in ("done", None):
-            raise ValueError("belongs to the decision done, and to no other")
-        return output
+        return only_with("done", output, info)
 
     def read(self) -> Decision:
         """Return the decision. DefinitionError for one that no call can have."""

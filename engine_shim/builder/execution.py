@@ -48,14 +48,14 @@ class Execution(Generic[Answer]):
         nodes: tuple[str, ...],
         send_chunk: Callable[[Chunk], None] | None,
         *,
-        ends: Collection[str] = (),
-        answer: AnswerReader | None = None,
-        deps: object = None,
-        on_event: OnEvent = None,
+        ends: Collection[str],
+        answer: AnswerReader,
+        deps: object,
+        on_event: OnEvent,
     ) -> None:
         self.id = run_id
         self._engine, self._nodes, self._send_chunk, self._on_event = engine, nodes, send_chunk, on_event
-        self._ends, self._answer, self._deps = ends, answer or AnswerReader(), deps
+        self._ends, self._answer, self._deps = ends, answer, deps
         self._begun, self._resumed = asyncio.Event(), asyncio.Event()
         self._decisions: Decisions | None = None
         self._work = asyncio.create_task(self._drive())

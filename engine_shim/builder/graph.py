@@ -22,7 +22,6 @@ from engine_shim.definition.model import read_definition
 from engine_shim.definition.validate import validate
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import OnEvent
-from engine_shim.runs.driving import check_reachable
 from engine_shim.runs.engine import Engine
 from utools.schema.faults import hint
 
@@ -107,9 +106,7 @@ class AgentGraph(Generic[Answer]):
                 await execution.abort()
 
     def _begin(self, entry: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
-        require_asyncio()
-        if deps is not None:
-            check_reachable(has_workers=self.engine._has_workers)
+        self.engine._check_caller(on_event, deps)
         external = {"history": _finished_turns(state.history), "context": list(state.context)}
         if not (external["history"] or external["context"]):
             raise DefinitionError("has no message to answer", where="state/context")

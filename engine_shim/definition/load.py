@@ -125,5 +125,4 @@ def _locate(problem: Problem, document: Document) -> Problem:
     position = document.position(problem.where)
     node = document.data["nodes"][position[1]] if position[:1] == ("nodes",) and len(position) > 1 else None
     name = (node.get("id") or node.get("tool")) if isinstance(node, Mapping) else None
-    line = document.line(position)
-    return replace(problem, file=str(document.path), line=line, node=name if isinstance(name, str) else "")
+    return replace(document.locate(problem), node=name if isinstance(name, str) else "")

@@ -191,18 +191,17 @@ class Definition(_Strict):
         return frozenset(entry.name for entry in self.env if isinstance(entry, EnvName) and entry.plain)
 
 
-def read_definition(data: Mapping[str, Any], where: str = "") -> Definition:
-    """Return the definition in a JSON object. DefinitionErrors names each place at fault; `where` is the file, if
-    any."""
-    definition, problems = read_parts(data, where)
+def read_definition(data: Mapping[str, Any]) -> Definition:
+    """Return the definition in a JSON object. DefinitionErrors names each place at fault."""
+    definition, problems = read_parts(data)
     refuse(problems)
     assert definition is not None  # nothing is wrong with it
     return definition
 
 
 def read_parts(data: Mapping[str, Any], where: str = "") -> tuple[Definition | None, list[Problem]]:
-    """Return the definition without its parts of a wrong form, and what is wrong; None where too little is left of
-    it."""
+    """Return the definition without its parts of a wrong form, and what is wrong; None where too little is left of it.
+    `where` is the file, if any."""
     problems: list[Problem] = []
     try:
         value = as_json(dict(data))

@@ -2,22 +2,28 @@
 
 from agent_core.errors import DefinitionError
 from agent_core.journal.facts import RunFinished
-from agent_core.journal.reader import read_run, read_strands
+from agent_core.journal.reader import find_agents, leave_nested, read_run, read_strands
 from agent_core.journal.record import Tape
 from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.outputs import Json
 from agent_core.protocol.clip import as_text, clip
-from engine_shim.evals.from_run import find_agent, find_question
+from engine_shim.evals.from_run import find_question
 from engine_shim.evals.recorded import find_calls
 
 LONGEST = 500
 """Characters of an output that an example shows whole."""
 
 
-def example_of_run(tape: Tape, strand: str | None = None) -> Json:
-    """Return an entry of an agent's `examples`. DefinitionError for a run that did not end with an answer."""
-    path = find_agent(tape, strand)
+def example_of_run(tape: Tape) -> Json:
+    """Return an entry of an agent's `examples`. DefinitionError for a run that did not end with an answer, and for one
+    of several agents, or of none."""
     strands = read_strands(tape)
+    agents = leave_nested(find_agents(strands))
+    if len(agents) != 1:
+        fault = f"an example is made of the run of one agent, and there are {', '.join(agents)}"
+        fault = fault if agents else "no agent ran in this run, and an example shows what one did"
+        raise DefinitionError(fault, where="run")
+    (path,) = agents
     end = strands[path][-1]
     if not (isinstance(end, RunFinished) and end.reason == "final"):
         why = f"ended by {end.reason}" if isinstance(end, RunFinished) else "has not ended"

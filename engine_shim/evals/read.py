@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from engine_shim.definition.errors import Problem, problems_of
 from engine_shim.evals.cases import CASE_NAME, USUAL_CATEGORY, CaseFile, name_of
@@ -44,7 +44,7 @@ class WrittenCases:
 def read_cases(document: Document) -> WrittenCases:
     """Return the cases of a document. The file has no case where a fault is not in one of them."""
     data, labels = document.data or {}, label_cases(document.data)
-    problems = list(_find_faults(data))
+    problems = list(find_faults(CaseFile, data))
     faulty = {case_at(each.where) for each in problems}
     indexes = [] if None in faulty else [n for n in range(len(labels)) if n not in faulty]
     if None in faulty:
@@ -58,8 +58,8 @@ def read_cases(document: Document) -> WrittenCases:
 def locate(problem: Problem, document: Document, labels: Sequence[Label]) -> Problem:
     if problem.file:
         return problem
-    n, line = case_at(problem.where), document.line(document.position(problem.where))
-    return replace(problem, file=str(document.path), line=line, node="" if n is None else labels[n].name)
+    n = case_at(problem.where)
+    return replace(document.locate(problem), node="" if n is None else labels[n].name)
 
 
 def case_at(where: str) -> int | None:
@@ -92,10 +92,10 @@ def _different_name(name: str, taken: set[str]) -> str:
     return different
 
 
-def _find_faults(data: Any) -> Iterator[Problem]:
-    """Yield what pydantic finds, each by its place in the document."""
+def find_faults(model: type[BaseModel], data: Any) -> Iterator[Problem]:
+    """Yield what pydantic finds in a file of cases, each by its place in the document."""
     try:
-        CaseFile.model_validate(data)
+        model.model_validate(data)
     except ValidationError as error:
-        for each in problems_of(error, keys_of(CaseFile), {CASE_NAME: "must be letters, digits, _ and -"}):
+        for each in problems_of(error, keys_of(model), {CASE_NAME: "must be letters, digits, _ and -"}):
             yield replace(each, where="/".join(part for part in each.where.split("/") if part not in FORMS))

@@ -87,7 +87,7 @@ def build_registry(
             problems += problems_in(error)
     pinned = pinned_sources(config)
     for where, name, loaded in _load_sources(config, pinned):
-        _take(loaded, registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
+        _take(loaded, registry, where, name, pinned)
     for source in pinned:
         registry._readers.update({} if isinstance(source, RemoteHosts) else _admitted(source.readers(), registry))
     for each in registry._left_out:
@@ -110,7 +110,7 @@ def take_up_again(config: HostConfig, registry: ToolRegistry) -> bool:
     registry._left_out[:] = [each for each in registry._left_out if each.name in still or each.name not in asked]
     for where, name, found in loaded:
         own = [each for each in found.left_out if each.name not in away]
-        _take(replace(found, left_out=own), registry, where, lambda code, name=name: name or name_source(code, pinned))  # type: ignore[misc]
+        _take(replace(found, left_out=own), registry, where, name, pinned)
     for source in pinned:
         if not isinstance(source, RemoteHosts):
             back = {name: each for name, each in source.readers().items() if f"mcp.{name}" not in still}
@@ -147,13 +147,13 @@ def _load_sources(config: HostConfig, pinned: Sequence["Pinned"]) -> Iterator[tu
             yield config.at(source.where), "", loaded.result()
 
 
-def _take(loaded: Loaded, registry: ToolRegistry, where: str, origin_of: Callable[[str], str]) -> None:
-    """Register tools from elsewhere; one that cannot be is left out."""
+def _take(loaded: Loaded, registry: ToolRegistry, where: str, name: str, pinned: Sequence["Pinned"]) -> None:
+    """Register tools from elsewhere, of the source of this name; one that cannot be is left out."""
     registry._left_out += loaded.left_out
     for tool in loaded.tools:
         try:
             registry.register(tool)
-            registry._origins[tool.code] = origin_of(tool.code)
+            registry._origins[tool.code] = name or name_source(tool.code, pinned)
         except DefinitionError as error:
             registry._left_out.append(LeftOut(tool.code, f"{where}: {error.where}", error.message))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agent_core.audit.report.incidents import Incident
 from agent_core.audit.report.listing import Listing, Row, Tally, shorten
@@ -26,6 +26,7 @@ from engine_shim.report.report import (
     ModelReplies,
     Report,
     ToolCalls,
+    Verdict,
     VerifiedRuns,
     WorkflowRuns,
     table,
@@ -37,7 +38,6 @@ from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.run_store import DatabaseRunStore
 
 RUN: Final = "RUN"
-Verdict = Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
 
 
 @dataclass(slots=True)
@@ -148,9 +148,7 @@ def _write(store: DatabaseRunStore, wanted: RunFilter, walked: _Walked, commands
     stats, show = commands.of_period("stats"), commands.of_run("show", RUN)
     verify, verify_all = commands.verify(RUN), commands.verify("--all")
     ledger = (proof.head, proof.count, proof.ended, proof.rested, proof.deleted, proof.older, proof.others)
-    ledger_faults = Listing[Fault]()
-    for fault in proof.faults:
-        ledger_faults.add(Fault(shorten(fault.get("run", "")), shorten(fault["why"])))
+    ledger_faults = (Fault(shorten(fault.get("run", "")), shorten(fault["why"])) for fault in proof.faults)
     return Report(
         format="agent-core/report/1",
         made_at=made_at,
@@ -185,7 +183,7 @@ def _write(store: DatabaseRunStore, wanted: RunFilter, walked: _Walked, commands
         verified=table(checks.list(), each=verify),
         faults=table(checks.faults, each=verify),
         ledger=table(Listing([Ledger(*ledger)]), command=verify_all),
-        ledger_faults=table(ledger_faults, command=verify_all),
+        ledger_faults=table(_list(ledger_faults), command=verify_all),
     )
 
 

@@ -12,6 +12,7 @@ from agent_core.audit.report.versions import VersionSeen
 from engine_shim.report.erasures import Deletion, Erasure
 
 Row = TypeVar("Row")
+Verdict = Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class VerifiedRuns:
     """How many runs were verified to be `complete`, `whole so far` without an end, `erased`, `encrypted` by a key that
     is not here, or `not ok`, and what was checked of their seals; `run` is one of them."""
 
-    verdict: Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
+    verdict: Verdict
     seal: str
     runs: int
     run: str

@@ -4,9 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from agent_core.journal.reader import read_run
-from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
-from agent_core.run.event_listener import check_callback
 from agent_core.run.event_stream import stream_events
 from agent_core.run.events import Event, StreamResult
 from agent_core.run.sync import run_sync
@@ -15,7 +13,7 @@ from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.runs.drive import Job, OnEvent, RunResult
-from engine_shim.runs.driving import OnTaken, check_reachable
+from engine_shim.runs.driving import OnTaken
 from engine_shim.runs.forking import Forking, OnBegin
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.store.run_store import StrPath
@@ -62,10 +60,7 @@ class Beginning(Forking):
             RunBusy: Somebody drives the run at this moment.
             JournalError: The store cannot be read or written.
         """
-        require_asyncio()
-        check_callback(on_event)
-        if deps is not None:
-            check_reachable(has_workers=self._has_workers)
+        self._check_caller(on_event, deps)
         start = await self._runs.run_blocking(self._starter.prepare, workflow, external, run_id, is_new=is_new)
 
         def write(stop: StopSignal) -> Job:

@@ -34,6 +34,8 @@ from engine_shim.store.run_store import RunStore
 from utools.limiter import Line
 
 OnEvent = Callable[[Event], None] | None
+Watch = Callable[[str], AnswerListener]
+"""Gives what is told of a run, by its id."""
 T = TypeVar("T")
 
 _NOT_IN_JSON = ("messages", "nodes", "declared")
@@ -126,11 +128,17 @@ class Job:
     deps: object = None
     begun: Begun | None = None
 
+    def listener(self, watch: Watch | None) -> AnswerListener | None:
+        """Return what is told of the run: its caller, else what `watch` gives."""
+        if self.on_event is not None:
+            return EventListener(self.on_event)
+        return None if watch is None else watch(self.run)
+
 
 class Driver(Protocol):
     """What drives the runs of a store, and tells the watcher that `watch` gives for each of them."""
 
-    watch: Callable[[str], AnswerListener] | None
+    watch: Watch | None
 
     async def drive(self, job: Job) -> RunResult:
         """Return the result of the run once it has come to rest."""
@@ -145,7 +153,7 @@ class RunDriver:
         self._journal, self._index, self._clock = store.journal, RunIndex(store), store.clock
         self._keys, self._patience = signing_keys(), patience_of_host()
         self._slots, self.observe = slots, observe
-        self.watch: Callable[[str], AnswerListener] | None = None
+        self.watch: Watch | None = None
         self.keep: Callable[[RunResult], None] | None = None
 
     async def drive(self, job: Job) -> RunResult:
@@ -213,11 +221,6 @@ class RunDriver:
             result = await self._run_once(replace(job, begun=None))
         return result
 
-    def _listener(self, job: Job) -> AnswerListener | None:
-        if job.on_event is not None:
-            return EventListener(job.on_event)
-        return None if self.watch is None else self.watch(job.run)
-
     def executor(
         self,
         run: str,
@@ -231,7 +234,7 @@ class RunDriver:
         return Executor(run, grant.registry, *about)
 
     async def _run_once(self, job: Job) -> RunResult:
-        listener = self._listener(job)
+        listener = job.listener(self.watch)
         inbox = Inbox(job.run, self._journal, job.stop, is_of_node)
         observer = await self._retry(job, partial(self.observe, job.run))
         executor, stop = self.executor(job.run, job.preparer, observer, listener), job.stop

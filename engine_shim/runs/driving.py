@@ -8,16 +8,16 @@ from agent_core.errors import Abandoned, JournalError
 from agent_core.journal.operations import Spec
 from agent_core.journal.reader import read_run
 from agent_core.run.blocking import finish_blocking
-from agent_core.run.cancellation import in_own_task
+from agent_core.run.cancellation import in_own_task, require_asyncio
 from agent_core.run.control import StopSignal
+from agent_core.run.event_listener import check_callback
 from agent_core.run.executor import Executor
-from agent_core.run.row_listener import AnswerListener
 from engine_shim.definition.errors import refuse
 from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.runs.controls import RunControls
-from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult
+from engine_shim.runs.drive import Driver, Job, OnEvent, RunDriver, RunResult, Watch
 from engine_shim.runs.grant import Grants
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.lease_keeper import LeaseKeeper
@@ -69,7 +69,17 @@ class Driving:
         """Whether workers drive its runs, which go on without this process."""
         return self._driver is not self._local
 
-    def _watch(self, watch: Callable[[str], AnswerListener]) -> None:
+    def _check_caller(self, on_event: OnEvent, deps: object) -> None:
+        """NoEventLoop outside an event loop; DefinitionError for an `on_event` that is none, and for `deps` that do not
+        reach who drives the runs."""
+        require_asyncio()
+        if on_event is not None:
+            check_callback(on_event)
+        if deps is not None and self._has_workers:
+            message = "workers drive the runs of this engine, and no object of this process reaches them; leave it out"
+            raise DefinitionError(message, where="deps")
+
+    def _watch(self, watch: Watch) -> None:
         """Let each run that is driven from now on without `on_event` have the watcher that this gives for its id."""
         self._driver.watch = watch
 
@@ -150,13 +160,6 @@ class Driving:
         spec = Spec(ROOT, {"definition": recorded.definition, "external": recorded.external})
         preparer = self._starter.preparer(self._grants.of_run(recorded), base, begun=True)
         return Job(run, spec, preparer, stop, on_event, recorded.conversation, deps)
-
-
-def check_reachable(*, has_workers: bool) -> None:
-    """DefinitionError where `deps` do not reach who drives the runs."""
-    if has_workers:
-        message = "workers drive the runs of this engine, and no object of this process reaches them; leave it out"
-        raise DefinitionError(message, where="deps")
 
 
 def _open_temporal(store: RunStore, temporal: TemporalConfig) -> Driver:

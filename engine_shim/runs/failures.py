@@ -7,11 +7,11 @@ from agent_core.audit.repeats import Place
 from agent_core.effects import Failed
 from agent_core.errors import DecisionError, Divergence
 from agent_core.journal.facts import Answered, Batch, BatchAnswer, Call, Fact, Question, RunFinished, RunStarted
-from agent_core.journal.operations import Operation, Spec, walk
-from agent_core.journal.path import attempt, child, last_segment, parent_of, parse_segment
+from agent_core.journal.operations import Operation, walk
+from agent_core.journal.path import child, last_attempt, last_segment, parent_of, parse_segment
 from agent_core.journal.reader import read_strands
 from agent_core.journal.record import Tape
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.strand import Run
 from engine_shim.definition.model import ROOT
 from engine_shim.flow.outcome import FlowOutcome
@@ -48,7 +48,7 @@ class _Failures:
         match self.facts[path][0]:
             case RunStarted(begun=begun) if begun.definition:
                 for node, n in self._outcome_of(path).failed:
-                    yield from self.of_strand(self._last_attempt(child(path, node, n)))
+                    yield from self.of_strand(last_attempt(child(path, node, n), self.tape))
             case RunStarted():
                 yield from self._of_agent(path)
             case Answered():  # a nested run that could not begin
@@ -57,16 +57,10 @@ class _Failures:
                 yield from self._of_call(path, len(self.facts[path]) - 1)
 
     def _outcome_of(self, path: str) -> FlowOutcome:
-        ended = walk(record_run(Run(self.run, self.tape, LOOPS), path, Spec("", {})), _perform_nothing)
+        ended = walk(continue_run(Run(self.run, self.tape, LOOPS), path), _perform_nothing)
         assert isinstance(ended, Ended)
         assert isinstance(ended.outcome, FlowOutcome)
         return ended.outcome
-
-    def _last_attempt(self, path: str) -> str:
-        k = 0
-        while attempt(path, k + 1) in self.tape:
-            k += 1
-        return attempt(path, k)
 
     def _of_agent(self, path: str) -> Iterator[Place]:
         facts = self.facts[path]

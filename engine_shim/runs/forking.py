@@ -6,13 +6,11 @@ from functools import partial
 from agent_core.audit.repeats import Place
 from agent_core.errors import DecisionError
 from agent_core.journal.record import Tape
-from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import StopSignal
-from agent_core.run.event_listener import check_callback
 from agent_core.run.run_id import check_run_id, new_run_id
 from engine_shim.errors import DefinitionError
 from engine_shim.runs.drive import Job, OnEvent, RunResult
-from engine_shim.runs.driving import OnTaken, check_reachable
+from engine_shim.runs.driving import OnTaken
 from engine_shim.runs.failures import find_failures
 from engine_shim.runs.fork import make_fork
 from engine_shim.runs.steering import Steering
@@ -64,10 +62,7 @@ class Forking(Steering):
         """
         if not (isinstance(at[0], str) and type(at[1]) is int):
             raise DefinitionError("must be (strand, n)", where="at", value=at)
-        require_asyncio()
-        check_callback(on_event)
-        if deps is not None:
-            check_reachable(has_workers=self._has_workers)
+        self._check_caller(on_event, deps)
         hooks = (on_begin, on_taken, on_event)
         return await self._fork(run_id, lambda tape: [at], new_id, submitter, deps, hooks, repeat_writes=repeat_writes)
 
@@ -100,10 +95,7 @@ class Forking(Steering):
             DecisionError: A run that has not failed, that failed by what would be the same again, or over a write.
             EngineError: What `fork` raises.
         """
-        require_asyncio()
-        check_callback(on_event)
-        if deps is not None:
-            check_reachable(has_workers=self._has_workers)
+        self._check_caller(on_event, deps)
         new = new_id or f"{run_id}-retry"
         if new_id is None and await self._runs.load(new):
             raise DecisionError(f"run {run_id!r} was tried again already, as run {new!r}; go on with that one")

@@ -6,10 +6,10 @@ from typing import Any
 
 from agent_core.effects import Classify, Suspended
 from agent_core.journal.control import untaken_signals
-from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, Spec, walk
+from agent_core.journal.operations import Act, Append, Begin, Listen, Operation, Sleep, walk
 from agent_core.journal.path import name_of
 from agent_core.journal.record import Tape
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.strand import Run
 from agent_core.outputs import WaitingCall
 from engine_shim.definition.model import ROOT
@@ -29,7 +29,7 @@ def read_result(run: str, tape: Tape, now: str) -> RunResult | None:
     """
     sent = {each.name for each in untaken_signals(tape)}
     try:
-        ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), partial(_wait_on, sent, now))
+        ended = walk(continue_run(Run(run, tape, LOOPS), ROOT), partial(_wait_on, sent, now))
     except _GoesOn:
         return None
     assert isinstance(ended, Ended)
@@ -38,7 +38,7 @@ def read_result(run: str, tape: Tape, now: str) -> RunResult | None:
 
 def read_paused(run: str, tape: Tape) -> RunResult:
     """Return the result of a run that was paused: what it would do next is what it waits with."""
-    ended = walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), _suspend)
+    ended = walk(continue_run(Run(run, tape, LOOPS), ROOT), _suspend)
     assert isinstance(ended, Ended)
     return RunResult._from_ended(ended)
 

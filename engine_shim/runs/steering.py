@@ -10,7 +10,6 @@ from agent_core.journal.control import Decisions, Role
 from agent_core.journal.reader import read_run
 from agent_core.run.cancellation import require_asyncio
 from agent_core.run.control import Stopping, StopSignal, append_decisions
-from agent_core.run.event_listener import check_callback
 from agent_core.run.event_stream import stream_events
 from agent_core.run.events import Event, StreamResult
 from agent_core.run.secrets import signing_keys
@@ -22,7 +21,7 @@ from engine_shim.definition.model import ROOT
 from engine_shim.errors import DefinitionError, RunBusy
 from engine_shim.intervals import CONTROL_INTERVAL_S
 from engine_shim.runs.drive import Job, OnEvent, RunResult
-from engine_shim.runs.driving import Driving, OnTaken, check_reachable
+from engine_shim.runs.driving import Driving, OnTaken
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.results import read_result
 from utools.registry import ToolRegistry
@@ -69,10 +68,7 @@ class Steering(Driving):
                 which no `deps` reach.
             DecisionError: A decision that fits nothing that waits. Nothing was written then.
         """
-        require_asyncio()
-        check_callback(on_event)
-        if deps is not None:
-            check_reachable(has_workers=self._has_workers)
+        self._check_caller(on_event, deps)
         base = await self._runs.find_base(run_id)
 
         def write(stop: StopSignal) -> Job:

@@ -7,6 +7,7 @@ from typing import Any
 from agent_core.audit.replay import Replay, replay_tape
 from agent_core.errors import Damaged, DefinitionError, Unreadable
 from agent_core.journal.chain import is_finished
+from agent_core.journal.path import find_root
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import split_own_strands
 from agent_core.outputs import Json
@@ -73,5 +74,5 @@ def _outcome(found: Replay, own: Tape, varied: bool) -> tuple[str, Json | None]:
     if found.divergence is not None:
         place = {"strand": found.divergence["strand"], "n": found.divergence["n"]}
         return ("changed" if varied else "diverged"), place
-    root = next((path for path in own if "/" not in path), "")
+    root = find_root(own)
     return ("outlived" if varied and is_finished(own, root) else "unfinished"), None

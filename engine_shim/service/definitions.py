@@ -49,10 +49,14 @@ class HostDefinitions:
 
 def open_definitions(config: HostConfig, engine: Engine, model: str | None) -> HostDefinitions:
     """Return the definitions of a host, whose engine has a store in a database."""
+    return HostDefinitions(open_catalog(config, engine), open_conversations(config, engine, model))
+
+
+def open_conversations(config: HostConfig, engine: Engine, model: str | None) -> HostConversations | None:
+    """Return the conversations of a host or tenant, whose engine has a store in a database; None without agents."""
     assert isinstance(engine.store, DatabaseRunStore)
     has_agents = model is not None or bool(engine._agents and engine._agents.list())
-    conversations = HostConversations(engine, config, engine.store, model) if has_agents else None
-    return HostDefinitions(open_catalog(config, engine), conversations)
+    return HostConversations(engine, config, engine.store, model) if has_agents else None
 
 
 def open_catalog(config: HostConfig, engine: Engine) -> WorkflowCatalog:

@@ -15,7 +15,6 @@ CLAIM_S: Final = 60.0
 COLLECTED: Final = 100
 AT_ONCE: Final = 10
 """How many events are taken up, and how many are told to one receiver, together."""
-TABLES: Final = ("run_events", "webhook_cursors", "webhook_deliveries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Deliveries:
             WHERE d.hook = ? AND d.due <= ? AND NOT EXISTS
                 (SELECT 1 FROM webhook_deliveries b WHERE b.hook = d.hook AND b.run = d.run AND b.event < d.event)
             ORDER BY d.attempts, d.event LIMIT ?"""
-        for event, run, status, at, attempts in self.database.rows(TABLES[2], query, self.hook, now, most):
+        for event, run, status, at, attempts in self.database.rows("webhook_deliveries", query, self.hook, now, most):
             with self.database.writing() as db:
                 take = """UPDATE webhook_deliveries SET attempts = attempts + 1, due = ?
                     WHERE hook = ? AND event = ? AND due <= ?"""

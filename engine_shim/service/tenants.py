@@ -18,13 +18,12 @@ from engine_shim.host.registry import take_up_again
 from engine_shim.host.saved_files import SavedFiles
 from engine_shim.report.build import build_report
 from engine_shim.report.report import Report
-from engine_shim.runs.conversations import HostConversations
 from engine_shim.runs.engine import MAX_RUNNING, Engine
 from engine_shim.service.callbacks import Callback, check_callback
 from engine_shim.service.completions import Completions
 from engine_shim.service.conversations import ConversationService
 from engine_shim.service.decision_links import DecisionLinks, open_links
-from engine_shim.service.definitions import open_catalog
+from engine_shim.service.definitions import open_catalog, open_conversations
 from engine_shim.service.drafts import Drafts, Format
 from engine_shim.service.event_sender import EventSender, Source
 from engine_shim.service.host_tools import HostTools
@@ -226,27 +225,39 @@ def open_tenant(
     if "workflows" in config.model_fields_set and not directory.is_dir():
         raise DefinitionError("there is no such directory", where=config.at("workflows"), value=config.workflows)
     workflows.load()
-    has_agents = model is not None or bool(engine._agents and engine._agents.list())
     runs = RunService(engine, share=shared.runs, tenant=config.tenant)
-    conversations = ConversationService(HostConversations(engine, config, store, model), runs) if has_agents else None
-    tools = HostTools(engine, runs, config.execute_tools, workflows)
-    completions = Completions(conversations, runs, workflows)
-    triggers = Triggers(
-        config.base / config.triggers,
-        store.database,
+    found = open_conversations(config, engine, model)
+    conversations = None if found is None else ConversationService(found, runs)
+    triggers = _open_triggers(config, store, workflows, runs, shared.secrets)
+    drafts = Drafts(directory, engine._grants.http, engine._agents or AgentCatalog(()))
+    return Tenant(
+        config,
+        store,
+        engine,
         workflows,
         runs,
-        tenant=config.tenant,
-        secrets=shared.secrets,
-        clock=store.clock.now,
+        conversations,
+        tools=HostTools(engine, runs, config.execute_tools, workflows),
+        completions=Completions(conversations, runs, workflows),
+        triggers=triggers,
+        files=WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own),
+        checks=WorkerPool(),
+        search=RunSearch(store),
+        searches=WorkerPool(),
+        reports=WorkerPool(1),
+        senders=open_senders(config, Source(store, runs.read, store.clock.read, shared.links, config.tenant)),
+        clock=ClockWatch(store),
     )
+
+
+def _open_triggers(
+    config: HostConfig, store: DatabaseRunStore, workflows: WorkflowCatalog, runs: RunService, secrets: TriggerSecrets
+) -> Triggers:
+    """Return the triggers of a host or tenant, read. DefinitionErrors for those that cannot be used."""
+    directory, clock = config.base / config.triggers, store.clock.now
+    triggers = Triggers(directory, store.database, workflows, runs, tenant=config.tenant, secrets=secrets, clock=clock)
     triggers.load()
-    source = Source(store, runs.read, store.clock.read, shared.links, config.tenant)
-    drafts = Drafts(directory, engine._grants.http, engine._agents or AgentCatalog(()))
-    files = WorkflowFiles(directory, workflows, drafts, SavedFiles(directory), is_own)
-    parts = (tools, completions, triggers, files, WorkerPool(), RunSearch(store), WorkerPool(), WorkerPool(1))
-    senders = open_senders(config, source)
-    return Tenant(config, store, engine, workflows, runs, conversations, *parts, senders, ClockWatch(store))
+    return triggers
 
 
 def _workflows_of(config: HostConfig) -> Path:

@@ -49,6 +49,11 @@ class RunEntry:
     submitter: str | None = None
 
 
+def place_of(entry: RunEntry) -> tuple[str, str]:
+    """Return the place of a run in a list, in which a newer one has a greater place."""
+    return entry.started_at, entry.run
+
+
 @dataclass(frozen=True, slots=True)
 class RunFilter:
     """Which runs of a list are wanted: of these statuses, of this workflow, begun at `since` or later, the newest ones.
@@ -71,7 +76,7 @@ class RunFilter:
             return False
         if self.workflow not in (None, entry.workflow) or (self.statuses and entry.status not in self.statuses):
             return False
-        if self.before is not None and (entry.started_at, entry.run) >= self.before:
+        if self.before is not None and place_of(entry) >= self.before:
             return False
         began = parse_time(entry.started_at)
         return self.since is None or began is None or began >= self.since
@@ -134,7 +139,7 @@ def select_entries(database: "Database", wanted: RunFilter) -> list[RunEntry]:
         found += filter(wanted.admits, entries)
         if wanted.limit is None or len(entries) < wanted.limit or len(found) >= wanted.limit:
             return found[: wanted.limit]
-        wanted = replace(wanted, before=(entries[-1].started_at, entries[-1].run))
+        wanted = replace(wanted, before=place_of(entries[-1]))
 
 
 def count_statuses(database: "Database", host: str, statuses: Collection[RunStatus]) -> Counter[str]:

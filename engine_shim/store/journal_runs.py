@@ -16,7 +16,7 @@ from agent_core.errors import JournalError
 from agent_core.outputs import Json
 from engine_shim.store.conversations import NewestTurn
 from engine_shim.store.database import Database
-from engine_shim.store.entries import ALL, RunEntry, RunFilter
+from engine_shim.store.entries import ALL, RunEntry, RunFilter, place_of
 from engine_shim.store.run_list import ROOT_STRANDS, complete_entry, open_data, read_beginning, read_record
 from engine_shim.store.run_store import DatabaseRunStore
 
@@ -127,7 +127,7 @@ def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry
         return listed
     if wanted.statuses:
         begun = [each for each in (complete_entry(store, each) for each in begun) if wanted.admits(each)]
-    merged = sorted([*listed, *begun], key=_place_of, reverse=True)
+    merged = sorted([*listed, *begun], key=place_of, reverse=True)
     return [complete_entry(store, each) for each in merged[: wanted.limit]]
 
 
@@ -135,8 +135,8 @@ def walk_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> Iterator[RunE
     """Yield the entries of all runs that the filter admits, newest first, without all of them in memory; a status or a
     limit is none of its terms."""
     begun = [each.entry for each in JournalRuns(store).find(store.database) if wanted.admits(each.entry)]
-    begun.sort(key=_place_of, reverse=True)
-    for entry in merge(_walk_entries(store, wanted), begun, key=_place_of, reverse=True):
+    begun.sort(key=place_of, reverse=True)
+    for entry in merge(_walk_entries(store, wanted), begun, key=place_of, reverse=True):
         yield complete_entry(store, entry)
 
 
@@ -144,11 +144,7 @@ def _walk_entries(store: DatabaseRunStore, wanted: RunFilter) -> Iterator[RunEnt
     page = store.entries(replace(wanted, limit=PAGE))
     while page:
         yield from page
-        page = store.entries(replace(wanted, limit=PAGE, before=_place_of(page[-1])))
-
-
-def _place_of(entry: RunEntry) -> tuple[str, str]:
-    return entry.started_at, entry.run
+        page = store.entries(replace(wanted, limit=PAGE, before=place_of(page[-1])))
 
 
 def read_of(database: Database, query: str, runs: Sequence[str], *values: Any) -> list[Any]:

@@ -33,6 +33,7 @@ ENDS: Final = """SELECT strand, hash, n + 1 FROM rows AS one WHERE run = ?
 _SEAL: Final = f"SELECT data FROM rows WHERE run = ? AND strand = '{SEAL}' ORDER BY n DESC LIMIT 1"
 _PAGE: Final = "SELECT seq, data FROM ledger WHERE seq > ? ORDER BY seq LIMIT 1000"
 _ABOUT: Final = "SELECT data FROM ledger WHERE run >= ? AND run < ? ORDER BY seq"
+_LAST_ABOUT: Final = "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1"
 _LAST: Final = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 Entry = Mapping[str, Any]
 
@@ -55,21 +56,17 @@ class LedgerKeeper:
 
     def note_deleted(self, db: Transaction, run: str) -> None:
         """Enter that the run was deleted, if it was entered when it ended or waited."""
-        found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
-        if found is not None:
+        entry = _last_about(db, run)
+        if entry is not None:
             self._database.lock(db, SUBJECT)
-            entry = read_entry(found[0]) or {}
             _add(db, run, "deleted", entry.get("status"), at=_now())
 
 
 def enter_erasure(database: Database, db: Transaction, run: str, complete: Callable[[Entry], Entry]) -> None:
     """Enter that the contents of a run were erased; `complete` adds who did that, and signs."""
     database.lock(db, SUBJECT)
-    found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
-    last = (read_entry(found[0]) if found is not None else None) or {}
-    if db.execute(_LAST).fetchone() is None:
-        rows = db.execute("SELECT rows FROM ledger_start").fetchone()
-        _enter_beginning(db, rows[0] if rows is not None else 0)
+    last = _last_about(db, run) or {}
+    _begin_from_start(db)
     entry = _make_entry(db, run, ERASED, last.get("status"), _now())
     write_entry(db, run, complete({**entry, **({"root": last["root"]} if "root" in last else {})}))
 
@@ -80,13 +77,10 @@ def note_rested(database: Database, db: Transaction, run: str, status: RunStatus
     if not count:
         return
     database.lock(db, SUBJECT)
-    found = db.execute("SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)).fetchone()
-    last = (read_entry(found[0]) if found is not None else None) or {}
+    last = _last_about(db, run) or {}
     if last.get("kind") in ("ended", ERASED, "deleted") or (last.get("head"), last.get("status")) == (head, status):
         return
-    if db.execute(_LAST).fetchone() is None:
-        rows = db.execute("SELECT rows FROM ledger_start").fetchone()
-        _enter_beginning(db, rows[0] if rows is not None else 0)
+    _begin_from_start(db)
     last_seal = db.execute(_SEAL, (run,)).fetchone()
     seal = None if last_seal is None else Row(SEAL, 0, b"", as_bytes(last_seal[0]))
     _add(db, run, "rested", status, at=_now(), seal=seal)
@@ -105,6 +99,19 @@ def _begin(db: Transaction, run: str, count: int) -> None:
     if db.execute(_LAST).fetchone() is None:
         newest = db.execute("SELECT seq FROM rows WHERE run = ? ORDER BY seq DESC LIMIT ?", (run, count)).fetchall()
         _enter_beginning(db, newest[-1][0] - 1)
+
+
+def _begin_from_start(db: Transaction) -> None:
+    """Write the first entry, where the journal stood when the store began to have a ledger."""
+    if db.execute(_LAST).fetchone() is None:
+        rows = db.execute("SELECT rows FROM ledger_start").fetchone()
+        _enter_beginning(db, rows[0] if rows is not None else 0)
+
+
+def _last_about(db: Transaction, run: str) -> Entry | None:
+    """Return the last entry about a run, empty where it is no entry; None where there is none."""
+    found = db.execute(_LAST_ABOUT, (run,)).fetchone()
+    return None if found is None else read_entry(found[0]) or {}
 
 
 def _add(db: Transaction, run: str, kind: str, status: RunStatus | None, at: str, *, seal: Row | None = None) -> None:
@@ -200,8 +207,13 @@ def describe_gone(database: Reader, run: str) -> str:
     return f"by the ledger it was {last.get('status')} at {last['at']}, and it was never deleted: it is missing"
 
 
+def find_last(database: Reader, run: str) -> Entry | None:
+    """Return the last entry about a run; None where there is none."""
+    found = database.rows("ledger", _LAST_ABOUT, run)
+    return read_entry(found[0][0]) if found else None
+
+
 def was_deleted(database: Reader, run: str) -> bool:
     """Return whether the last entry about a run is a tombstone."""
-    found = database.rows("ledger", "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1", run)
-    entry = read_entry(found[0][0]) if found else None
-    return entry is not None and entry["kind"] == "deleted"
+    last = find_last(database, run)
+    return last is not None and last["kind"] == "deleted"

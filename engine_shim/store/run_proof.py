@@ -3,15 +3,12 @@
 from agent_core.evidence.excerpts import root_of_records
 from agent_core.evidence.notes import read_base64
 from agent_core.journal.chain import has_closed
-from agent_core.journal.intact import find_root
-from agent_core.journal.path import CONTROL, SEAL
+from agent_core.journal.path import CONTROL, SEAL, find_root
 from agent_core.journal.record import Tape
 from agent_core.journal.signature import is_encrypted, is_sealed, records_of, split_own_strands
 from agent_core.statuses import ENDED, ListedStatus, read_ended_status
-from engine_shim.store.ledger import read_entry
+from engine_shim.store.ledger import find_last
 from engine_shim.store.run_store import DatabaseRunStore
-
-_LAST = "SELECT data FROM ledger WHERE run = ? ORDER BY seq DESC LIMIT 1"
 
 
 def find_misfit(store: DatabaseRunStore, run: str, tape: Tape, status: ListedStatus) -> str | None:
@@ -26,8 +23,7 @@ def find_misfit(store: DatabaseRunStore, run: str, tape: Tape, status: ListedSta
     ended = read_ended_status(own[find_root(own)][-1].record())
     if status in ENDED and status != ended:
         return f"it ended as {ended} by its records, and is listed as {status}"
-    found = store.database.rows("ledger", _LAST, run)
-    match read_entry(found[0][0]) if found else None:
+    match find_last(store.database, run):
         case {"kind": "ended", "root": str(root), "count": int(count)}:
             salt = store.contents.find_salt(run) if is_encrypted(tape) else None
             return _find_other_tree(tape, root, count, salt)

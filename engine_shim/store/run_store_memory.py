@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_core.statuses import ENDED, OPEN, ListedStatus, RunStatus
 from engine_shim.store.clock import StoreClock
-from engine_shim.store.entries import ALL, RunEntry, RunFilter
+from engine_shim.store.entries import ALL, RunEntry, RunFilter, place_of
 from engine_shim.store.leases import Leases, MemoryLeases
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class MemoryRunStore:
 
     def entries(self, wanted: RunFilter = ALL) -> list[RunEntry]:
         chosen = filter(wanted.admits, self._entries.values())
-        return sorted(chosen, key=lambda entry: (entry.started_at, entry.run), reverse=True)[: wanted.limit]
+        return sorted(chosen, key=place_of, reverse=True)[: wanted.limit]
 
     def count_statuses(self, host: str, statuses: Collection[RunStatus]) -> Counter[str]:
         return Counter(entry.status for entry in self.entries(RunFilter(statuses, host=host)))

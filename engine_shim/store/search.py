@@ -15,7 +15,7 @@ from engine_shim.store.conversations import NewestTurn, list_newest_turns
 from engine_shim.store.database import Database, Dialect
 from engine_shim.store.digest import RunDigest, digest_runs, read_calls
 from engine_shim.store.digest_rows import FINISHED, OpenedRows, find_digest_rows
-from engine_shim.store.entries import RunEntry, RunFilter, select_entries
+from engine_shim.store.entries import RunEntry, RunFilter, place_of, select_entries
 from engine_shim.store.journal_runs import JournalRuns, read_of
 from engine_shim.store.run_list import complete_entry
 from engine_shim.store.run_store import DatabaseRunStore
@@ -112,14 +112,14 @@ class RunSearch:
         wanted, until = query.wanted, time.monotonic() + self._seconds
         most = wanted.limit or 100
         lists = (self._listed(query, database), self._unlisted(wanted, database))
-        candidates = merge(*lists, key=_place_of, reverse=True)
+        candidates = merge(*lists, key=place_of, reverse=True)
         found: list[RunEntry] = []
         while window := list(islice(candidates, WINDOW if query.looks_inside else most + 1)):
             found += self._keep(window, query, database)
             if len(found) > most:
-                return found[:most], _place_of(found[most - 1])
+                return found[:most], place_of(found[most - 1])
             if time.monotonic() > until:
-                return found, _place_of(window[-1])
+                return found, place_of(window[-1])
         return found, None
 
     def _keep(self, window: list[RunEntry], query: RunQuery, database: Database) -> list[RunEntry]:
@@ -146,13 +146,13 @@ class RunSearch:
             yield from entries
             if len(entries) < (wanted.limit or 0):
                 return
-            wanted = replace(wanted, before=_place_of(entries[-1]))
+            wanted = replace(wanted, before=place_of(entries[-1]))
 
     def _unlisted(self, wanted: RunFilter, database: Database) -> Iterator[RunEntry]:
         """Yield the runs that only the journal holds."""
         plain = replace(wanted, statuses=())
         own = (each.entry for each in self._journal_runs.find(database) if plain.admits(each.entry))
-        for entry in sorted(own, key=_place_of, reverse=True):
+        for entry in sorted(own, key=place_of, reverse=True):
             if not wanted.statuses:
                 yield entry
             elif (complete := complete_entry(self._store, entry)).status in wanted.statuses:
@@ -175,10 +175,6 @@ def read_cursor(text: str) -> tuple[str, str]:
     except ValueError:
         pass
     raise DefinitionError("is no cursor: take `next` of the page before", where="query/before")
-
-
-def _place_of(entry: RunEntry) -> tuple[str, str]:
-    return entry.started_at, entry.run
 
 
 def _write_end(reason: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.effects import CallModel
 from agent_core.journal.operations import Act
+from agent_core.journal.path import outermost_first
 from agent_core.journal.record import Row, Tape
 from agent_core.records import Kind
 from engine_shim.telemetry.ids import HEADER
@@ -56,7 +57,7 @@ class TelemetryListener:
             if root is None:
                 return
             self._open_spans(root, is_new=sum(map(len, tape.values())) == 1)
-            for path in sorted(tape, key=lambda each: each.count("/")):
+            for path in outermost_first(tape):
                 for row in tape[path]:
                     if self._is_followed(row):
                         for _ in self._tracker.follow(row):

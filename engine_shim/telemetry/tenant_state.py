@@ -53,16 +53,12 @@ class TenantState:
 
 def list_metrics(states: Mapping[str, TenantState]) -> Iterator[Metric]:
     """Yield the metrics of the tenants by name."""
-    for name, text in GAUGES.items():
-        gauge = GaugeMetricFamily(f"{PREFIX}{name}", text, labels=["tenant"])
-        for tenant, state in states.items():
-            gauge.add_metric([tenant], getattr(state, name))
-        yield gauge
-    for name, text in COUNTERS.items():
-        counter = CounterMetricFamily(f"{PREFIX}{name}", text, labels=["tenant"])
-        for tenant, state in states.items():
-            counter.add_metric([tenant], getattr(state, name))
-        yield counter
+    for family, table in ((GaugeMetricFamily, GAUGES), (CounterMetricFamily, COUNTERS)):
+        for name, text in table.items():
+            metric = family(f"{PREFIX}{name}", text, labels=["tenant"])
+            for tenant, state in states.items():
+                metric.add_metric([tenant], getattr(state, name))
+            yield metric
     for name, text in OUTCOMES.items():
         counter = CounterMetricFamily(f"{PREFIX}{name}", text, labels=["tenant", "outcome"])
         for tenant, state in states.items():

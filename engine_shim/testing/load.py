@@ -4,24 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from agent_core.errors import DefinitionError
-from engine_shim.definition.errors import Problem, problems_of, refuse
+from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import AGENT
 from engine_shim.evals.canned import find_misfits
-from engine_shim.evals.read import FORMS
+from engine_shim.evals.read import find_faults
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
 from engine_shim.testing.cases import FlowCase, FlowCases, Made, Mock
 from engine_shim.testing.mark import MARK, is_test_file
 from engine_shim.testing.mocks import as_canned
-from utools.document import Document, read_document
+from utools.document import read_document
 from utools.registry import ToolRegistry
 from utools.schema.faults import hint
-from utools.schema.model_faults import keys_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -55,15 +52,13 @@ def load_tests(path: Path, config: Path | None = None) -> FlowTests:
     """Return the tests in a file. DefinitionErrors for each fault of it, with its line, and for those of the
     workflow."""
     document = read_document(path, "the test file")
-    problems = [_locate(each, document) for each in _find_faults(document)]
-    refuse(problems)
+    refuse(map(document.locate, find_faults(FlowCases, document.data)))
     written = FlowCases.model_validate(document.data)
     flow = _find_workflow(written, path)
     workflow = load_workflow(flow)
     host = open_host(find_host_config(config, flow))
     tools = build_registry(host)
-    problems = [_locate(each, document) for each in _unknown_names(written, workflow, tools)]
-    refuse(problems)
+    refuse(map(document.locate, _unknown_names(written, workflow, tools)))
     cases = [each.model_copy(update={"mock": {**written.mock, **each.mock}}) for each in written.cases]
     return FlowTests(path, workflow, host, tools, tuple(cases))
 
@@ -76,14 +71,6 @@ def _find_workflow(written: FlowCases, path: Path) -> Path:
         if stem != path.stem and (found := path.with_name(stem + suffix)).is_file():
             return found
     raise DefinitionError("name the workflow that is tested: workflow: FLOW.yaml", where=str(path))
-
-
-def _find_faults(document: Document) -> Iterator[Problem]:
-    try:
-        FlowCases.model_validate(document.data)
-    except ValidationError as error:
-        for each in problems_of(error, keys_of(FlowCases)):
-            yield replace(each, where="/".join(part for part in each.where.split("/") if part not in FORMS))
 
 
 def _unknown_names(written: FlowCases, workflow: Workflow, tools: ToolRegistry) -> Iterator[Problem]:
@@ -128,7 +115,3 @@ def _misfits(mocks: Mapping[str, Mock], where: str, workflow: Workflow, tools: T
         for each in find_misfits(name, as_canned(mock), tools.get(code)) if code in tools else ():
             place = each.where.removeprefix(f"canned/{name}")
             yield replace(each, where=f"{where}/{name}{place if mock.answers else place.removeprefix('/answers/0')}")
-
-
-def _locate(problem: Problem, document: Document) -> Problem:
-    return replace(problem, file=str(document.path), line=document.line(document.position(problem.where)))

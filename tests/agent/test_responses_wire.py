@@ -280,9 +280,9 @@ async def test_nothing_of_the_environment_reaches_another_host(
 # ── a conversation, and a reply's own items ───────────────────────────────────────────────────────────
 
 
-def echoed(turn: Turn = CALLING, number: int = 1) -> dict[str, Any]:
+def echoed(turn: Turn = CALLING) -> dict[str, Any]:
     """What is kept of a reply, after a journal has held it."""
-    kept: Any = orjson.loads(orjson.dumps(completion_of(read_whole(STAND_IN.whole(turn, number))).echo))
+    kept: Any = orjson.loads(orjson.dumps(completion_of(read_whole(STAND_IN.whole(turn, 1))).echo))
     return kept
 
 
@@ -837,8 +837,8 @@ def replied(turn: Turn, number: int = 1, *, streams: bool = False) -> bytes:
     return http(200, STAND_IN.whole(turn, number))
 
 
-def client_of(server: Loopback, model: str = "gpt-5.1") -> EndpointClient:
-    return EndpointClient(model, WIRE, base_url=server.url, api_key=KEY, backoff=0.001)
+def client_of(server: Loopback) -> EndpointClient:
+    return EndpointClient("gpt-5.1", WIRE, base_url=server.url, api_key=KEY, backoff=0.001)
 
 
 def add(args: dict[str, Any], context: Any) -> Any:

@@ -719,7 +719,8 @@ async def test_of_two_drivers_at_one_write_only_the_one_that_wrote_asked_makes_i
     journal, calls = MemoryJournal(), Calls(lambda args, context: asyncio.sleep(0.01, "written"), effect="write")
     output, again = await _waiting(journal, calls)
     place = (output.waiting[0]["strand"], output.waiting[0]["n"])
-    journal.append("r", decision_rows(journal.load("r"), {place: Approve()}, by="test", at="2026-01-01T00:00:00.000Z"))
+    at = "2026-01-01T00:00:00.000Z"
+    journal.append("r", decision_rows(journal.load("r"), {place: Approve()}, by="test", at=at, encrypt=None))
     config, model = {**CONFIG, "approval": "always"}, ScriptedModel([action(), final()])
     drivers = [
         run_agent(config, registry=calls.registry, model=model, journal=Stale(journal, 2), run_id="r") for _ in range(2)

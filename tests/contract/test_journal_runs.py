@@ -50,8 +50,8 @@ def begin(store: DatabaseRunStore, run: str, rows: int = 1) -> None:
     store.journal.append(run, written)
 
 
-def enter(store: DatabaseRunStore, run: str, status: Any = "running") -> None:
-    store.save(RunEntry(run, "flow", "1", status, "2026-01-02T00:00:00Z", "/base"))
+def enter(store: DatabaseRunStore, run: str) -> None:
+    store.save(RunEntry(run, "flow", "1", "running", "2026-01-02T00:00:00Z", "/base"))
 
 
 def found_by(store: DatabaseRunStore, *, notes: bool = True) -> list[str]:

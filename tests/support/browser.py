@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,9 +93,3 @@ def open_tab(
         assert not tab.errors, "\n".join(tab.errors)
     finally:
         context.close()
-
-
-def take_screenshot(tab: Tab, path: Path) -> None:
-    """The whole page as a PNG, to be looked at."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tab.page.screenshot(path=str(path), full_page=True)

@@ -11,6 +11,7 @@ from typing import Any
 from agent_core import ProtocolError, parse
 from agent_core.inherited import SourceRecord
 from agent_core.loop.judge import judge
+from agent_core.loop.masked import Marks
 from agent_core.origins.arguments import Place, leaves_of_arguments
 from agent_core.origins.earlier import TrustedTexts, fold, occurs
 from agent_core.origins.kinds import probes_of
@@ -174,6 +175,7 @@ def texts_in(words: Words) -> Iterator[tuple[str, Any]]:
             tools=tools,
             made=call.get("made", 0),
             proof=proof,
+            marks=Marks(),
             words=words,
         )  # type: ignore[arg-type]
         yield f"judge/{name}", [verdict.verdict, verdict.reason, verdict.message]

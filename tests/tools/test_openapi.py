@@ -10,7 +10,7 @@ import yaml
 
 from support.loopback import Loopback, http, serving
 from utools import DefinitionError, Tool, ToolContext, ToolRegistry, ToolResult
-from utools.sources.openapi import OpenApi, load_openapi, openapi_tools
+from utools.sources.openapi import OpenApi, load_openapi
 from utools.sources.openapi_operation import read_operation
 
 TOKEN = "token-of-the-operator-1234"
@@ -76,6 +76,14 @@ components:
         parts: {type: array, items: {$ref: "#/components/schemas/Article"}}
     Price: {type: integer, nullable: true, minimum: 0, exclusiveMinimum: true}
 """
+
+
+def openapi_tools(name: str, config: OpenApi, base: Path) -> list[Tool]:
+    """The tools of a document, of which nothing is left out."""
+    loaded = load_openapi(name, config, base)
+    for each in loaded.left_out:
+        raise DefinitionError(each.why, where=each.where)
+    return loaded.tools
 
 
 def tools(home: Path, text: str = SHOP, **config: Any) -> dict[str, Tool]:

@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from utools.errors import DefinitionError, ToolError
+from utools.json_text import to_text
 from utools.tool import Args, Tool, ToolContext
 from utools.words.text import Text, join_and
 
@@ -155,17 +156,13 @@ def format_table(rows: list[dict[str, Any]], columns: list[str] | None) -> str:
     for row in [dict(zip(names, names, strict=True)), dict.fromkeys(names, "---"), *rows]:
         line = list[str]()
         for name in names:
-            text = _text(row.get(name, ""))
+            text = to_text(row.get(name, ""))
             room -= len(text) + len("| ")
             if room < 0:
                 raise ToolError("the table has more than {most} characters; give fewer rows or columns", most=MAX_TABLE)
             line.append(_cell(text))
         lines.append(f"| {' | '.join(line)} |")
     return "\n".join(lines)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _cell(text: str) -> str:

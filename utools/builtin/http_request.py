@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from utools.errors import ToolError
+from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
 from utools.net.header_names import NAME, is_of_connection
 from utools.net.outgoing_secrets import secret_headers
@@ -179,7 +180,7 @@ def is_transient(status: int) -> bool:
 def refuse_status(status: int, body: Any, *, reads: bool, output: Any = None) -> ToolResult:
     """Return the failure that a status of 400 and more is; `transient` if the call `reads` only and the status may
     pass."""
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    text = to_text(body)
     text = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     marks = {"transient": reads} if is_transient(status) else {"permanent": True}
     error = _explain_status(status, text.rstrip(": "))

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from utools.calls.deadline import Check, deadline_check
 from utools.errors import DefinitionError, ToolError
 from utools.files.sandbox import Sandbox
+from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
 from utools.schema.json_value import NotJson, as_json
 from utools.tool import Args, Tool, ToolContext
@@ -136,7 +137,7 @@ class _Counts:
 
     def add(self, fields: dict[str, Any]) -> None:
         if self.field in fields:
-            self.counter[_text(fields[self.field])] += 1
+            self.counter[to_text(fields[self.field])] += 1
         if len(self.counter) > MAX_VALUES:
             raise ToolError(
                 "the field {field!r} has more than {most} different values; count by one that has fewer, "
@@ -193,9 +194,9 @@ def _fits(fields: dict[str, Any], args: Args, since: datetime | None, until: dat
     level = fields.get("level")
     if "level" in args and (level not in LEVELS or LEVELS.index(level) < LEVELS.index(args["level"])):
         return False
-    if "contains" in args and args["contains"] not in _text(fields).casefold():
+    if "contains" in args and args["contains"] not in to_text(fields).casefold():
         return False
-    if any(_text(fields.get(name)) != _text(value) for name, value in args.get("where", {}).items()):
+    if any(to_text(fields.get(name)) != to_text(value) for name, value in args.get("where", {}).items()):
         return False
     if since is None and until is None:
         return True
@@ -232,10 +233,6 @@ def _required_time(value: str, name: str) -> datetime:
             value=value,
         )
     return at
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _open(sandbox: Sandbox, path: str) -> TextIO:

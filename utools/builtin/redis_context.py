@@ -6,9 +6,11 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from utools.call_arguments import check_operation
 from utools.context.store_redis import LONGEST
 from utools.databases.redis_server import VARIABLE, RedisServer, WrongType
 from utools.errors import ToolError
+from utools.json_text import to_text
 from utools.tool import Args, Tool, ToolContext
 
 BYTES, LARGEST = 2**18, 2**23
@@ -101,7 +103,7 @@ def redis_context() -> Tool:
         return servers.setdefault(url, RedisServer(url, name=name))
 
     async def execute(args: Args, context: ToolContext) -> Any:
-        _check_arguments(args)
+        check_operation(args, ARGUMENTS, ALWAYS_ALLOWED)
         space = _space(args["prefix"], shared="url_env" not in args)
         server = _server(args, context, server_at)
         try:
@@ -190,15 +192,6 @@ async def _list(server: RedisServer, space: bytes, args: Args) -> dict[str, Any]
 OPS = {"get": _get, "set": _set, "append": _append, "delete": _delete, "list": _list}
 
 
-def _check_arguments(args: Args) -> None:
-    needed, allowed = ARGUMENTS[args["op"]]
-    names = args.keys() - ALWAYS_ALLOWED
-    if missing := sorted(needed - names):
-        raise ToolError("{op} needs {names}", op=args["op"], names=", ".join(missing))
-    if extra := sorted(names - needed - allowed):
-        raise ToolError("{op} takes no {names}", op=args["op"], names=", ".join(extra))
-
-
 def _server(args: Args, context: ToolContext, server_at: Callable[[str, str], RedisServer]) -> RedisServer:
     if "url_env" in args:
         return server_at(context.secret(args["url_env"]), args["url_env"])
@@ -242,7 +235,7 @@ def _escape_glob(text: bytes) -> bytes:
 def _encode(args: Args) -> bytes:
     value, limit = args["value"], args.get("max_bytes", BYTES)
     try:
-        text = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
+        text = to_text(value).encode()
     except UnicodeEncodeError:
         raise ToolError("the value holds a lone surrogate, which is not text") from None
     if len(text) > limit:

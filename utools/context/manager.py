@@ -1,16 +1,17 @@
 """`context_manager`: prepares a conversation for a model, and stores its turns afterwards."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from utools.call_arguments import check_operation
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
 from utools.context.summary import Summarise, as_message, fold_turns, quote
 from utools.context.turns import Message, Turn, check_history, last_turn, messages_of, rename_repeated_calls
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
+from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
 from utools.tool import Args, Tool, ToolContext, ToolResult
 
@@ -25,6 +26,7 @@ ARGUMENTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "load": (frozenset(), frozenset({"window"})),
     "clear": (frozenset(), frozenset()),
 }
+ALWAYS_ALLOWED = frozenset({"op", "session_id"})
 
 LIMIT = {"type": ["integer", "null"], "minimum": 1}
 SCHEMA: dict[str, Any] = {
@@ -95,7 +97,7 @@ def context_manager(store: ContextStore, *, summarise: Summarise | None = None) 
     """
 
     async def execute(args: Args, context: ToolContext) -> Any:
-        _check_arguments(args)
+        check_operation(args, ARGUMENTS, ALWAYS_ALLOWED)
         match args["op"]:
             case "prepare":
                 return await _prepare(store, args, summarise, args.get("language", context.language))
@@ -124,15 +126,6 @@ def turn_id_of(context: ToolContext) -> str:
         raise ToolError("persist needs a turn_id when it is called outside a run")
     strand = RETRIED.sub("", context.strand)
     return f"{context.run_id}/{strand}" if strand else context.run_id
-
-
-def _check_arguments(args: Mapping[str, Any]) -> None:
-    needed, allowed = ARGUMENTS[args["op"]]
-    names = args.keys() - {"op", "session_id"}
-    if missing := sorted(needed - names):
-        raise ToolError("{op} needs {names}", op=args["op"], names=", ".join(missing))
-    if extra := sorted(names - needed - allowed):
-        raise ToolError("{op} takes no {names}", op=args["op"], names=", ".join(extra))
 
 
 async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None, language: str) -> ToolResult:
@@ -187,7 +180,7 @@ def _conversation(args: Args) -> list[Message]:
     if "user_message" not in args or args.get("final_answer") is None:
         raise ToolError("persist needs messages_json, or user_message and final_answer")
     answer = args["final_answer"]
-    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    text = to_text(answer)
     return [{"role": "user", "content": args["user_message"]}, {"role": "assistant", "content": text}]
 
 

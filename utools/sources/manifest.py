@@ -1,11 +1,10 @@
 """Manifests: a YAML or JSON file that makes a tool of an HTTP call, a Python function or a command."""
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from utools.document import Document, read_document
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect
 from utools.function_tool import from_function
+from utools.json_text import digest_json
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.model_faults import Position, keys_of
 from utools.sources.manifest_command import Command
@@ -262,10 +262,7 @@ def fingerprint(manifest: Manifest, programs: Iterable[Path]) -> str:
     It does not depend on where the manifest lies, nor on what such a file reads or imports in turn.
     """
     fields = manifest.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    text = json.dumps(
-        [fields, [_hash_file(path) for path in programs]], sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
-    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return digest_json([fields, [_hash_file(path) for path in programs]])
 
 
 def find_programs(manifest: Manifest, base: Path, root: Path) -> Iterator[Path]:

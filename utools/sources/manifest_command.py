@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from utools.command import run_command
 from utools.errors import ResultError, ToolError
 from utools.files.sandbox import Sandbox
-from utools.sources.placeholder import fill_text, find_names, sole_name, to_text
+from utools.json_text import to_text
+from utools.sources.placeholder import fill_text, find_names, sole_name
 from utools.tool import Args, Execute, ToolContext, ToolResult
 from utools.words.text import Text, translate
 

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 
 from utools.builtin.http_request import READS
 from utools.errors import NetworkError
+from utools.json_text import to_text
 from utools.net.guard import read_url
 from utools.sources.headers import Headers
 from utools.sources.http_call import (
@@ -18,7 +19,7 @@ from utools.sources.http_call import (
     send,
 )
 from utools.sources.manifest_poll import KEY, Poll, PolledCall, make_key
-from utools.sources.placeholder import ABSENT, PLACEHOLDER, fill_text, fill_value, find_names, sole_name, to_text
+from utools.sources.placeholder import ABSENT, PLACEHOLDER, fill_text, fill_value, find_names, sole_name
 from utools.sources.request import Request, encode_header, encode_pairs
 from utools.sources.url_template import fill_url, list_pairs
 from utools.tool import Args, Execute, ToolContext, ToolResult

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from utools.builtin.http_request import is_transient, read_body, refuse_status
 from utools.errors import ToolError
+from utools.json_text import to_text
 from utools.query import QueryError, check_query, holds, query
 from utools.retry import Pauses
 from utools.schema.json_value import as_json
@@ -218,7 +219,7 @@ class PolledCall:
 
     def _fail(self, answer: Any) -> ToolResult:
         said = answer if self.poll.error is None else self._find(self.poll.error, answer)
-        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        text = to_text(said)
         return ToolResult(False, error=Text("it was started, and failed: {said}", said=text[:SHOWN]))
 
     def _unknown(self, error: str) -> ToolResult:

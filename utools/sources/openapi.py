@@ -15,6 +15,7 @@ from utools.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.left_out import LeftOut
 from utools.net.header_names import is_of_connection
+from utools.problems import message_of
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
 from utools.schema.model_faults import Position
@@ -63,22 +64,13 @@ class _Found:
         return "paths", self.path, self.method
 
 
-def openapi_tools(name: str, config: OpenApi, base: Path = Path()) -> list[Tool]:
-    """Return a tool for each operation that is taken. DefinitionError, which names the document, the line and the
-    operation, for the first that cannot be used."""
-    loaded = load_openapi(name, config, base)
-    for each in loaded.left_out:
-        raise DefinitionError(each.why, where=each.where)
-    return loaded.tools
-
-
 def load_openapi(name: str, config: OpenApi, base: Path = Path()) -> Loaded:
-    """Return the same without what cannot be used: single operations, or all of the document."""
+    """Return a tool for each operation that is taken, without what cannot be used: single operations, or all of the
+    document. Each names the document, the line and the operation."""
     try:
         return _load_document(name, config, base)
     except DefinitionError as error:
-        why = str(error).removeprefix(f"{error.where}: ")
-        return Loaded(left_out=[LeftOut(name, error.where or f"openapi/{name}", why)])
+        return Loaded(left_out=[LeftOut(name, error.where or f"openapi/{name}", message_of(error))])
 
 
 def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
@@ -120,7 +112,7 @@ def _plain_id(name: str) -> str:
 
 
 def _leave_out(code: str, error: DefinitionError) -> LeftOut:
-    return LeftOut(code, error.where, str(error).removeprefix(f"{error.where}: "))
+    return LeftOut(code, error.where, message_of(error))
 
 
 def _make_tool_of(found: _Found, code: str, config: OpenApi, document: Document) -> Tool:

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from utools.errors import DefinitionError, ToolError
+from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
 from utools.sources.openapi_schema import Standalone, follow
-from utools.sources.placeholder import to_text
 from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment
 
 Json = dict[str, Any]

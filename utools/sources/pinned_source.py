@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from utools.errors import DefinitionError, ToolError
 from utools.left_out import LeftOut
+from utools.problems import message_of
 from utools.schema.config_schema import ConfigSchema
 from utools.schema.linear_pattern import is_linear
 from utools.schema.older_drafts import read_arguments_schema, translate_schema
@@ -80,8 +81,7 @@ class PinnedSource(ABC):
                 self._load_source(name, approved, loaded)
             except DefinitionError as error:
                 where = error.where or self._key(name)
-                told = str(error).removeprefix(f"{error.where}: ")
-                loaded.left_out.append(LeftOut(f"{self.prefix}{name}", where, told))
+                loaded.left_out.append(LeftOut(f"{self.prefix}{name}", where, message_of(error)))
         return loaded
 
     def tools(self) -> list[Tool]:

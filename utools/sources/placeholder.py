@@ -1,9 +1,9 @@
 """`{{name}}` in a manifest stands for the argument of that name. What is filled in is never read again. Pure."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
 
 PLACEHOLDER = lazy_compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
@@ -58,8 +58,3 @@ def fill_value(template: Any, args: Args) -> Any:
             return {key: each for key, each in fields.items() if each is not ABSENT}
         case _:
             return template
-
-
-def to_text(value: Any) -> str:
-    """Return a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -7,7 +7,6 @@ its server defines otherwise is not called.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from utools.errors import DefinitionError
 from utools.files.atomic import locked, replace_file
+from utools.json_text import digest_json
 from utools.schema.model_faults import find_model_faults, keys_of
 
 
@@ -35,8 +35,7 @@ class Definition(BaseModel):
     def fingerprint(self) -> str:
         """SHA-256 over name, description and schema, which tells one version from another."""
         fields = {"name": self.name, "description": self.description, "schema": self.input_schema}
-        text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return digest_json(fields)
 
     def differences(self, other: "Definition") -> list[str]:
         """Return which of the fields under the fingerprint differ."""

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from utools.json_text import to_text
 from utools.net.address import ORIGIN
-from utools.sources.placeholder import ABSENT, fill_text, fill_value, find_names, to_text
+from utools.sources.placeholder import ABSENT, fill_text, fill_value, find_names
 from utools.sources.request import check_path, encode_pairs, encode_query, encode_segment
 
 Args = Mapping[str, Any]

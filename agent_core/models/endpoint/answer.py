@@ -22,6 +22,7 @@ MINIMAX: Final = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 5
 """HTTP statuses for the codes that MiniMax gives in a 200."""
 WORDS: Final = ("message", "msg", "detail", "error_description")
 """Fields in which gateways say what is wrong, beside an error that is only a title."""
+TOO_DEEP: Final = "answered with what nests too deep"
 MAX_CALLS = 128
 MAX_MESSAGE = 2_000
 """Characters of a vendor's message that are read."""
@@ -85,6 +86,18 @@ def read_answer(answer: HttpAnswer, now: float, read_reply: ReadReply) -> Comple
     if reply is None:
         return Refusal(f"answered with what is not JSON: {show_body(answer.body)}", answer.status)
     return read_reply(reply, answer, now)
+
+
+def read_success(
+    reply: Any, answer: HttpAnswer, now: float, error: Any, read: Callable[[Any, int], Completion | Refusal]
+) -> Completion | Refusal:
+    """Return what an API reads in the JSON value of an answer with a status of success; an `error` in it refuses."""
+    if error:
+        return read_refusal(answer, error, now)
+    try:
+        return read(reply, answer.status)
+    except orjson.JSONEncodeError:
+        return Refusal(TOO_DEEP, answer.status)
 
 
 def contains_in_order(text: str, *words: str) -> bool:

@@ -153,16 +153,16 @@ class EndpointClient:
                         yield Delta(before + part, anew=anew)
                         has_shown, anew = True, False
             assert outcome is not None
-            if isinstance(outcome, Refusal) and outcome.overflow:
-                raise self._error(outcome, attempts.requests)
-            if isinstance(outcome, Refusal) and (outcome.code == BAD_SAMPLE or not self._is_bad_call(outcome)):
-                if attempts.adapt(self._wire, self._model, outcome):
+            if isinstance(outcome, Refusal):
+                if outcome.overflow:
+                    raise self._error(outcome, attempts.requests)
+                is_bad = _is_of_bad_call(outcome)
+                if (not is_bad or outcome.code == BAD_SAMPLE) and attempts.adapt(self._wire, self._model, outcome):
                     continue
-                if not self._is_bad_call(outcome):
+                if not is_bad:
                     await self._wait(outcome, attempts)
                     continue
-            if isinstance(outcome, Refusal):
-                outcome = self._read_bad_call(outcome)
+                outcome = Completion(outcome.generation, MALFORMED, refusal=self._clean(outcome.message))
             if asked and anew:  # the reply has no text, and what was shown of an earlier attempt is void
                 yield Delta("" if whole is None else whole.content, anew=True)
             said = replace(outcome, dropped=written.dropped) if written.dropped else outcome
@@ -172,14 +172,6 @@ class EndpointClient:
                 yield self._settle(whole, attempts)
                 return
             attempts.question, turns, has_shown = following, turns + 1, False
-
-    def _is_bad_call(self, refusal: Refusal) -> bool:
-        """Return whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the
-        question."""
-        return refusal.status > 0 and (refusal.code == BAD_SAMPLE or is_bad_call(refusal.kinds, refusal.message))
-
-    def _read_bad_call(self, refusal: Refusal) -> Completion:
-        return Completion(refusal.generation, MALFORMED, refusal=self._clean(refusal.message))
 
     def _settle(self, completion: Completion, attempts: _Attempts) -> Completion:
         """Return the reply with its requests and cost; what the attempts have shown is remembered."""
@@ -312,6 +304,11 @@ class EndpointClient:
             if len(secret) >= MIN_SECRET:
                 text = mask(secret, mask(b64encode(secret.encode()).decode(), text))
         return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " …"
+
+
+def _is_of_bad_call(refusal: Refusal) -> bool:
+    """Return whether the vendor refused what its own model wrote: an unreadable reply, not a fault of the question."""
+    return refusal.status > 0 and (refusal.code == BAD_SAMPLE or is_bad_call(refusal.kinds, refusal.message))
 
 
 async def _drain(parts: "AsyncIterator[Part]") -> None:

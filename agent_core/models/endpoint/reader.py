@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from agent_core.models.client import Completion
-from agent_core.models.endpoint.answer import BOM, HttpAnswer, ReadReply, Refusal, read_answer, show_body
+from agent_core.models.endpoint.answer import BOM, TOO_DEEP, HttpAnswer, ReadReply, Refusal, read_answer, show_body
 from agent_core.models.endpoint.envelope import decode, mend, mend_text, split_open_end
 from agent_core.models.endpoint.events import EventParser
 
@@ -124,7 +124,7 @@ class StreamedReply:
         try:
             whole = mend(self._joined.whole())
         except ValueError:
-            return Refusal("answered with what nests too deep", self._head.status)
+            return Refusal(TOO_DEEP, self._head.status)
         return self._read_reply(whole, self._head, now)
 
     def rest(self, outcome: Completion | Refusal) -> str:

@@ -14,7 +14,7 @@ MODULES = (
 )
 
 
-async def warm_up_endpoints(packages: Collection[str] = ()) -> None:
+async def warm_up_endpoints(packages: Collection[str]) -> None:
     """Import the HTTP library and read the TLS certificates, which take a good part of a second on a slow machine.
 
     `packages` are the SDKs of vendors that are asked by their own API, which are imported too. Nothing is sent.

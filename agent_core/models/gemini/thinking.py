@@ -24,7 +24,7 @@ _ALWAYS_THINKS = lazy_compile(r"-pro\b|gemini-3\.[78]-flash\b|gemini-4-(?:argon|
 _NEVER_THINKS = lazy_compile(r"gemini-(?:1\b|2\.0\b)")
 _NO_MINIMUM = lazy_compile(r"(?<![\w.])0(?!\w|\.\d)|MINIMAL|(?:can'?t|cannot|can not) be (?:disabled|turned off)", re.I)
 _UNSUPPORTED = lazy_compile(r"not (?:be )?(?:supported|enabled|available)|unknown name|not support", re.I)
-_NAMES = {LEVEL: re.compile(r"thinking[_ ]?level", re.I), BUDGET: re.compile(r"thinking[_ ]?budget", re.I)}
+_NAMES = {LEVEL: lazy_compile(r"thinking[_ ]?level", re.I), BUDGET: lazy_compile(r"thinking[_ ]?budget", re.I)}
 
 
 def choose_thinking(model: str, reasoning: str | None, left_out: Collection[str]) -> Json | None:

@@ -18,15 +18,15 @@ def numbered(path: str, count: int, *, by: str = "", run: str = "r1") -> list[Ro
     return chain(path, *({"kind": "asked", "i": i, "by": by} for i in range(count)), run=run)
 
 
-def closing_row(*strands: Sequence[Row], path: str = "agent") -> Row:
+def closing_row(*strands: Sequence[Row]) -> Row:
     """Return the record that closes strands."""
     closes = [[rows[-1].path, rows[-1].hash.hex(), len(rows)] for rows in strands]
-    return chain(path, {"kind": "run_finished", "closes": closes})[0]
+    return chain("agent", {"kind": "run_finished", "closes": closes})[0]
 
 
-def check_chained(path: str, rows: Sequence[Row], run: str = "r1") -> None:
+def check_chained(path: str, rows: Sequence[Row]) -> None:
     """AssertionError for rows that are not chained to each other from the beginning of their strand."""
-    previous = genesis(run, path)
+    previous = genesis("r1", path)
     for n, row in enumerate(rows):
         assert row == chain_row(path, n, previous, row.record())
         previous = row.hash

@@ -45,9 +45,9 @@ def find_version(distribution: str) -> str | None:
         return None
 
 
-def check_versions(find: FindVersion = find_version) -> Iterator[Finding]:
+def check_versions() -> Iterator[Finding]:
     """Yield which Python runs which version of the package."""
-    own = find(PACKAGE) or "unknown"
+    own = find_version(PACKAGE) or "unknown"
     yield Finding(PACKAGE, "ok", own, facts={"version": own})
     running = platform.python_version()
     yield Finding("Python", "ok", f"{running} on {platform.system()}", facts={"version": running})

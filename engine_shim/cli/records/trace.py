@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_core.audit.replay import Replay, replay
 from agent_core.journal.chain import check_chains
+from agent_core.journal.started import loop_of
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from utools.databases.store_address import StoreAddress
@@ -17,7 +18,7 @@ def show_trace(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
     recorded = find_recorded(run, store)
     run_id, tape = recorded.load()
     check_chains(run_id, tape)
-    if not any(rows[0].record().get("loop") == "agent" for rows in tape.values()):
+    if not any(loop_of(rows[0]) == "agent" for rows in tape.values()):
         if as_json:
             output.document({"run_id": run_id, "traces": {}, "missing": None})
         else:

@@ -1,1 +1,1 @@
-"""Runs on Temporal: the recorder walks in a workflow, and whatever touches the backend is an activity."""
+"""Runs on Temporal: the recorder walks in a workflow, and whatever touches the outside world is an activity."""

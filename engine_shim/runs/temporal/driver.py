@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
@@ -12,14 +11,13 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
 from agent_core.run.control import Stopping
-from agent_core.run.event_listener import EventListener
 from agent_core.run.retries import patience_of_host
 from agent_core.run.row_listener import AnswerListener
 from agent_core.statuses import ENDED, RunStatus
 from engine_shim.errors import EngineAway, EngineError
 from engine_shim.host.config import TemporalConfig
 from engine_shim.intervals import SERVER_INTERVAL_S
-from engine_shim.runs.drive import Job, RunResult
+from engine_shim.runs.drive import Job, RunResult, Watch
 from engine_shim.runs.temporal.connect import ServerWatch, connect
 from engine_shim.runs.temporal.follow import Follower, StoreWatch, read_settled
 from engine_shim.runs.temporal.rows import data_converter
@@ -56,7 +54,7 @@ class TemporalDriver:
         self._client: Client | None = None
         self._store_watch = StoreWatch(store)
         self._server, self._patience = ServerWatch(config.address), patience_of_host()
-        self.watch: Callable[[str], AnswerListener] | None = None
+        self.watch: Watch | None = None
 
     async def drive(self, job: Job) -> RunResult:
         """Return the result of a run once it rests. EngineError where there is no server, or where it refuses the
@@ -65,7 +63,7 @@ class TemporalDriver:
         if settled := await self._runs.run_blocking(self._note_handed_in, job.run, word):
             return settled
         taken = None if word == "go on" else word
-        listener = self._listener(job)
+        listener = job.listener(self.watch)
         is_shown = listener is not None and listener.wants_answers
         follower = await self._runs.run_blocking(self._open_follower, job, taken, listener, is_shown=is_shown)
         handle = await self._wake(job.run, word)  # last: of what a worker appends from now on, nothing is missed
@@ -209,11 +207,6 @@ class TemporalDriver:
 
     def _complain(self, run: str) -> None:
         log.warning("run %s waits for a worker on queue %s; start one: agent-core worker", run, self._config.queue)
-
-    def _listener(self, job: Job) -> AnswerListener | None:
-        if job.on_event is not None:
-            return EventListener(job.on_event)
-        return None if self.watch is None else self.watch(job.run)
 
 
 class _Away(Exception):

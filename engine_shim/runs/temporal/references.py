@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from agent_core.effects import Classify
 from agent_core.errors import AgentCoreError
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep, Spec
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep
 from agent_core.journal.record import Row, Tape
-from agent_core.journal.recorder import record_run
+from agent_core.journal.recorder import continue_run
 from agent_core.journal.strand import Run
 from engine_shim.definition.model import ROOT
 from engine_shim.runs.loops import LOOPS
@@ -88,7 +88,7 @@ def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[
         raise _Unknown
 
     with suppress(_Unknown):
-        _walk(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {})), look)
+        _walk(continue_run(Run(run, tape, LOOPS), ROOT), look)
     if not found:
         raise NotOnTape(f"run {run!r}: nothing on the tape leads to {' '.join(map(str, reference))}")
     return found[0]

@@ -11,8 +11,7 @@ from temporalio.exceptions import ApplicationError
 from agent_core.errors import AgentCoreError, Lost
 from agent_core.journal.chain import check_chains
 from agent_core.journal.control import due_of
-from agent_core.journal.operations import Spec
-from agent_core.journal.recorder import Ended, record_run
+from agent_core.journal.recorder import Ended, continue_run
 from agent_core.journal.strand import Run
 from agent_core.run.control import Stopping, StopSignal
 from agent_core.run.driver import LiveDriver
@@ -101,7 +100,7 @@ class DrivenRun:
         tape, stop = check_chains(run, loaded.tape()), self._stop
         backend = TemporalBackend(run, tape, stop)
         driver = LiveDriver(backend, stop)
-        walk = asyncio.create_task(driver.run(record_run(Run(run, tape, LOOPS), ROOT, Spec("", {}))))
+        walk = asyncio.create_task(driver.run(continue_run(Run(run, tape, LOOPS), ROOT)))
         await self._wait_for(walk, backend)
         ended = await walk
         if not (isinstance(ended, Ended) and isinstance(ended.outcome, FlowOutcome)):

@@ -225,6 +225,18 @@ def test_a_run_is_written_as_an_example_that_an_agent_can_have(cli: Cli, write: 
     assert (refused.code, "an example shows how a task is done" in refused.err) == (3, True)
 
 
+def test_an_example_is_made_of_the_run_of_one_agent(cli: Cli, write: Write) -> None:
+    write("one.json", json.dumps([final("It says A-17.")]))
+    config = {"model": "scripted:one.json", "max_steps": 3, "prompt": "What does it say?", "allowed_tools": []}
+    nodes = [{"id": name, "tool": "agent_core", "config": config} for name in ("a", "b")]
+    cli("run", str(write("flow.json", {"id": "w", "nodes": nodes, "edges": [{"from": "a", "to": "b"}]})))
+    refused = cli("show", "last", "--as-example")
+    assert (refused.code, "of one agent, and there are flow/a.1, flow/b.1" in refused.err) == (3, True)
+    cli("run", PARALLEL)
+    refused = cli("show", "last", "--as-example")
+    assert (refused.code, "an example shows what one did" in refused.err) == (3, True)
+
+
 def test_what_the_model_read_is_shown_word_for_word(cli: Cli, write: Write) -> None:
     write("r.json", [action("calculator", expression="1+1"), final("2")])
     config = {"model": "scripted:r.json", "max_steps": 3, "prompt": "How much?", "allowed_tools": ["calculator"]}

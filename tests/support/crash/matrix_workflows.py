@@ -103,8 +103,6 @@ _PAYS = [action("look", q=1), action("pay", amount=1), final("paid")]
 _BELOW = flow([node("inner", "look"), _after("written", "inner", "pay")], outputs={"told": "{{nodes.written}}"})
 _BELOW_AGENT = flow([agent("asks", "post"), _after("last", "asks.final_answer")])
 
-_BRANCHES = {"top": "look", "yes": "post", "no": "pay", "other": "look", "end": "look"}
-
 CASES: Mapping[str, Case] = {
     "chain": Case(flow([node("a", "look"), _after("b", "a"), _after("c", "b")], outputs={"told": "{{nodes.c.seen}}"})),
     "agent": Case(

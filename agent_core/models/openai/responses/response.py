@@ -13,7 +13,7 @@ from agent_core.models.endpoint.answer import (
     HttpAnswer,
     Refusal,
     check_encodable,
-    read_refusal,
+    read_success,
     show_body,
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
@@ -29,12 +29,7 @@ COMMENTARY = "commentary"
 
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
     """Return the completion in the JSON value of an answer with a status of success."""
-    if error := find_error(reply):
-        return read_refusal(answer, error, now)
-    try:
-        return _read_response(reply, answer.status)
-    except orjson.JSONEncodeError:
-        return Refusal("answered with what nests too deep", answer.status)
+    return read_success(reply, answer, now, find_error(reply), _read_response)
 
 
 def find_error(reply: Any) -> Any:
