@@ -84,12 +84,20 @@ class BadLink:
             for pair in self._pairs:
                 pair.is_dead = True
         if state == "refuse" and self._server is not None:
-            self._server.close()
-            self._server = None
+            server, self._server = self._server, None
+            await self._stop_listening(server)
             await self._reset_all()
         elif state != "refuse" and self._server is None:
             self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
             self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop_listening(self, server: asyncio.Server) -> None:
+        """Close it once each connection that it has taken is ours: until then Python 3.11 would leave it open."""
+        for each in server.sockets:
+            self._loop.remove_reader(each.fileno())
+        for _ in range(3):  # its task begins, its transport is there, we are told
+            await asyncio.sleep(0)
+        server.close()
 
     async def _reset_all(self) -> None:
         for pair in list(self._pairs):
