@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
+from agent_core.errors import JournalAway
 from engine_shim.host.notifications import CallbackConfig
 from engine_shim.service.callbacks import CallbackSender
 from engine_shim.service.deliveries import AT_ONCE, BACKOFF_S
@@ -230,6 +231,20 @@ def test_log_names_no_url_of_a_callback(receiver: Receiver, tmp_path: Path, capl
     told = [record.getMessage() for record in caplog.records if record.name == "engine_shim"]
     assert any("the callback answered 404" in line for line in told)
     assert not any("signature=abc" in line for line in told)
+
+
+class Away(CallbackSender):
+    """Its store cannot be reached."""
+
+    def _collect(self) -> bool:
+        raise JournalAway("the database is away")
+
+
+async def test_a_store_that_is_away_is_told_as_that(tmp_path: Path) -> None:
+    """A server counts it, and says so in a line; of anything else its log has a traceback."""
+    source = Source(SqliteRunStore(tmp_path / "runs.db"), lambda run: RunView(run, "completed"), time.time)
+    with pytest.raises(JournalAway, match="the database is away"):
+        await Away(CallbackConfig.model_validate(LOCAL), "callbacks", source).run_forever()
 
 
 async def test_receivers_that_hang_keep_nobody_else_from_being_told(receiver: Receiver, tmp_path: Path) -> None:
