@@ -106,6 +106,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
         {"allowed_tools": [{"tool": "look", "args": {"q": {"maxLength": 1}}}]},
         "args/q: is no keyword of JSON Schema, and",
     ),
+    ({"allowed_tools": [{"tool": "look", "args": {"pattern": "a"}}]}, "args/pattern: is a keyword here that narrows"),
     (
         {"allowed_tools": [{"tool": "look", "args": {"properties": {"q": {"maxlength": 1}}}}]},
         "args/properties/q/maxlength: is no keyword of JSON Schema; did you mean maxLength",
