@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from standardwebhooks import Webhook
 
@@ -248,25 +249,32 @@ async def test_a_store_that_is_away_is_told_as_that(tmp_path: Path) -> None:
 
 
 async def test_receivers_that_hang_keep_nobody_else_from_being_told(receiver: Receiver, tmp_path: Path) -> None:
+    """Also not those whose runs end while the others' receivers hang."""
+    released = asyncio.Event()
+
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # until the sender leaves
+        await released.wait()
         writer.close()
+
+    def end_run(number: int, url: str) -> None:
+        save_callback(store.contents, f"r{number}", RunCallback(url, False))
+        store.save(RunEntry(f"r{number}", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
 
     store = SqliteRunStore(tmp_path / "runs.db")
     source = Source(store, lambda run: RunView(run, "completed"), time.time)
     sender = CallbackSender(CallbackConfig.model_validate(LOCAL), "callbacks", source, timeout=60)
-    async with await asyncio.start_server(hang, "127.0.0.1", 0) as hanging:
-        port = hanging.sockets[0].getsockname()[1]
-        for number in range(AT_ONCE + 1):
-            url = receiver.url if number == AT_ONCE else f"http://127.0.0.1:{port}/hook"
-            save_callback(store.contents, f"r{number}", RunCallback(url, False))
-            store.save(RunEntry(f"r{number}", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
-        sending = asyncio.create_task(sender.run_forever())
-        try:
-            async with asyncio.timeout(10):
-                while not receiver.received:
-                    await asyncio.sleep(0.01)
-        finally:
-            sending.cancel()
-            await asyncio.wait({sending})
+    async with (
+        asyncio.timeout(10),
+        await asyncio.start_server(hang, "127.0.0.1", 0) as hanging,
+        httpx2.AsyncClient() as client,
+        asyncio.TaskGroup() as sending,
+    ):
+        for number in range(AT_ONCE):
+            end_run(number, f"http://127.0.0.1:{hanging.sockets[0].getsockname()[1]}/hook")
+        assert await sender.send_due(client, sending) == AT_ONCE
+        end_run(AT_ONCE, receiver.url)
+        assert await sender.send_due(client, sending) == 1
+        while not receiver.received:
+            await asyncio.sleep(0.01)
+        released.set()
     assert told_to(receiver)[0]["data"]["run_id"] == f"r{AT_ONCE}"
