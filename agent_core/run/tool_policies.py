@@ -1,7 +1,7 @@
 """The policy of a new run: its whitelist, checked against the host's registry."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
@@ -20,6 +20,18 @@ from utools.schema.faults import hint
 from utools.schema.shape import KNOWN, find_unknown_keywords
 from utools.tool import Tool
 from utools.words.text import translate_description, translate_descriptions
+
+OF_OTHERS: Final = frozenset(
+    {
+        *("pattern", "format", "minLength", "maxLength", "contentEncoding", "contentMediaType", "contentSchema"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains"),
+        *("minItems", "maxItems", "uniqueItems"),
+    }
+)
+"""Keywords that judge texts, numbers or lists alone, and not the arguments of a call, which are an object."""
+OF_NOTHING: Final = frozenset({"default", "dependencies", "examples", "id"})
+"""Keywords that judge nothing, and may hold an object; arguments may have these names."""
 
 
 def tool_policies(config: AgentConfig, registry: ToolRegistry, fills: Sequence[Json] = ()) -> dict[str, ToolPolicy]:
@@ -130,9 +142,14 @@ def _narrowed_in_vain(schema: Json, code: str, allowed: AllowedTool, where: str)
 
 def _idle_keywords(schema: Json, narrowing: Json, where: str) -> Iterator[Problem]:
     """Yield the keys of a narrowing that narrow nothing: arguments beside `properties`, and misspelt keywords."""
+    known = schema.get("properties", {})
+    for key, value in narrowing.items():
+        if key in OF_OTHERS or (key in OF_NOTHING and key in known and isinstance(value, dict)):
+            message = "is a keyword here that narrows nothing: arguments are below properties"
+            yield Problem(f"{where}/args/{key}", f"{message}, {{properties: {{{key if key in known else 'NAME'}: …}}}}")
     for pointer, key in find_unknown_keywords(narrowing):
         near = near_names(key, sorted(KNOWN))
-        if not pointer and (not near or key in schema.get("properties", {})):
+        if not pointer and (not near or key in known):
             advice = f", and narrows nothing: arguments are below properties, {{properties: {{{key}: …}}}}"
         elif near:
             advice = f"; did you mean {near[0]}?"

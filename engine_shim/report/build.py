@@ -33,8 +33,9 @@ from engine_shim.report.report import (
 )
 from engine_shim.runs.trial import try_replay
 from engine_shim.store.entries import RunEntry, RunFilter
+from engine_shim.store.erase import find_erasure_faults
 from engine_shim.store.journal_runs import walk_runs
-from engine_shim.store.ledger_proof import prove_store
+from engine_shim.store.ledger_proof import LedgerProof, prove_store
 from engine_shim.store.run_store import DatabaseRunStore
 
 RUN: Final = "RUN"
@@ -87,10 +88,13 @@ def build_report(
 ) -> Report:
     """Return the report of the runs that a filter admits by workflow, time and host, of at most the `most` newest ones.
 
-    Each run is verified, with `keys` its seal as well, and the ledger of the whole store.
+    Each run is verified, with `keys` its seal as well, and the ledger of the whole store, with `keys` its erasures.
     """
     commands, made_at = commands or Commands(), datetime.now(UTC).isoformat()
-    return _write(store, wanted, _walk(store, wanted, keys, most), commands, made_at)
+    walked, proof = _walk(store, wanted, keys, most), prove_store(store.database)
+    if keys is not None:
+        proof.faults += find_erasure_faults(store.database, keys)
+    return _write(store, wanted, walked, proof, commands, made_at)
 
 
 def _walk(store: DatabaseRunStore, wanted: RunFilter, keys: Keys | None, most: int | None) -> _Walked:
@@ -140,10 +144,11 @@ def _judge(run: str, tape: Tape, policy: Json, strand: str) -> Judged:
     return Judged(found.outcome, found.replay.decisions if found.replay else ())
 
 
-def _write(store: DatabaseRunStore, wanted: RunFilter, walked: _Walked, commands: Commands, made_at: str) -> Report:
+def _write(
+    store: DatabaseRunStore, wanted: RunFilter, walked: _Walked, proof: LedgerProof, commands: Commands, made_at: str
+) -> Report:
     """Return all of it as tables."""
     facts, checks, identity = walked.report, walked.checks, read_identity(store.database.rows)
-    proof = prove_store(store.database)
     erased, deleted = read_erasures(store.database, wanted.since)
     stats, show = commands.of_period("stats"), commands.of_run("show", RUN)
     verify, verify_all = commands.verify(RUN), commands.verify("--all")

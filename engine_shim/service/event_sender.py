@@ -62,12 +62,15 @@ class EventSender(ABC):
         self._under_way = 0
 
     async def run_forever(self) -> None:
-        """Send due deliveries until cancelled."""
+        """Send due deliveries until cancelled. Raises what the store does."""
         await run_blocking(self._source.database, self._begin)
-        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client, TaskGroup() as sending:
-            while True:
-                if not await self.send_due(client, sending):
-                    await asyncio.sleep(WEBHOOK_INTERVAL_S)
+        try:
+            async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client, TaskGroup() as sending:
+                while True:
+                    if not await self.send_due(client, sending):
+                        await asyncio.sleep(WEBHOOK_INTERVAL_S)
+        except ExceptionGroup as group:  # a server counts, and logs in a line, that its store is away
+            raise group.exceptions[-1] from None
 
     async def send_due(self, client: httpx2.AsyncClient, sending: TaskGroup) -> int:
         """Begin to tell what is due, while no more than `at_once` are under way; gives how much that was. None waits

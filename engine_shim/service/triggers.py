@@ -38,6 +38,8 @@ ON_TIME: Final = timedelta(seconds=60)
 """How late a run may begin before its time counts as missed."""
 SET_BACK: Final = timedelta(hours=1)
 """How far in the future what was dealt with may lie, before it shows that the clock was wrong then."""
+_NOTE_TIMES: Final = """INSERT INTO trigger_crons (name, cron) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET cron = excluded.cron"""
 log = logging.getLogger("engine_shim")
 
 
@@ -193,11 +195,14 @@ class Triggers:
         await self._save(name, trigger, _Last(planned, run))
 
     async def _has_other_times(self, name: str, trigger: Trigger) -> bool:
-        """Return whether other times than those of today are noted of a trigger. Releases of before noted none."""
+        """Return whether other times than those of today are noted of a trigger. Where none are, since releases of
+        before noted none, note these."""
         if name in self._anew or name not in self._unseen:
             return name in self._anew
         query = "SELECT cron FROM trigger_crons WHERE name = ?"
         noted = await run_blocking(self._database, self._database.rows, "trigger_crons", query, name)
+        if not noted:
+            await run_blocking(self._database, self._note_times, name, trigger.times)
         return bool(noted) and noted[0][0] != trigger.times
 
     async def _submit(
@@ -253,9 +258,11 @@ class Triggers:
             query = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
                 ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run"""
             db.execute(query, (name, last.at.isoformat(), last.run))
-            query = """INSERT INTO trigger_crons (name, cron) VALUES (?, ?)
-                ON CONFLICT (name) DO UPDATE SET cron = excluded.cron"""
-            db.execute(query, (name, times))
+            db.execute(_NOTE_TIMES, (name, times))
+
+    def _note_times(self, name: str, times: str) -> None:
+        with self._database.writing() as db:
+            db.execute(_NOTE_TIMES, (name, times))
 
 
 def check_trigger(path: Path, workflows: WorkflowCatalog) -> Trigger:

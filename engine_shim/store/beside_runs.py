@@ -7,8 +7,11 @@ from engine_shim.store.database import Database
 _TIMES: Final = "SELECT name, at, run FROM trigger_times"
 _SET_TIME: Final = """INSERT INTO trigger_times (name, at, run) VALUES (?, ?, ?)
     ON CONFLICT (name) DO UPDATE SET at = excluded.at, run = excluded.run WHERE excluded.at > trigger_times.at"""
-_CRONS: Final = "SELECT name, cron FROM trigger_crons"
-_SET_CRON: Final = "INSERT INTO trigger_crons (name, cron) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_CRONS: Final = "SELECT c.name, c.cron, t.at FROM trigger_crons c JOIN trigger_times t ON t.name = c.name"
+_SET_CRON: Final = """INSERT INTO trigger_crons (name, cron) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET cron = excluded.cron
+    WHERE EXISTS (SELECT 1 FROM trigger_times t WHERE t.name = excluded.name AND t.at = ?)"""
+"""A line comes with its time, where that was newer."""
 _LEFT: Final = {
     "webhook_deliveries": "{} of webhooks that are still due: let a server on the old store make them first",
     "kept_answers": "{} of tools: their calls are made anew",

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from agent_core.journal.record import read_stored
-from engine_shim.store.journal_runs import FIRST, PAGE, read_of, walk_runs
+from engine_shim.store.journal_runs import FIRST, PAGE, read_of, walk_ids
 from engine_shim.store.run_list import read_record
 from engine_shim.store.run_store import DatabaseRunStore
 
@@ -24,8 +24,8 @@ def find_forks(store: DatabaseRunStore, runs: Collection[str]) -> list[str]:
 
 def _read_origins(store: DatabaseRunStore) -> Iterator[tuple[str, str]]:
     """Yield each fork of a store, and the run that it was forked from."""
-    entries = walk_runs(store)
-    while page := [entry.run for entry in islice(entries, PAGE)]:
+    runs = walk_ids(store)
+    while page := list(islice(runs, PAGE)):
         rows = ((run, read_stored(*row)) for run, *row in read_of(store.database, FIRST, page))
         for run, row in store.contents.open_many(store.database, rows):
             forked = read_record(row.data).get("forked") if _MARK in row.data else None

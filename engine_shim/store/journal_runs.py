@@ -134,10 +134,18 @@ def list_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> list[RunEntry
 def walk_runs(store: DatabaseRunStore, wanted: RunFilter = ALL) -> Iterator[RunEntry]:
     """Yield the entries of all runs that the filter admits, newest first, without all of them in memory; a status or a
     limit is none of its terms."""
+    return (complete_entry(store, entry) for entry in _walk_all(store, wanted))
+
+
+def walk_ids(store: DatabaseRunStore) -> Iterator[str]:
+    """Yield the ids of all runs, newest first, without a look at how those stand that only the journal holds."""
+    return (entry.run for entry in _walk_all(store, ALL))
+
+
+def _walk_all(store: DatabaseRunStore, wanted: RunFilter) -> Iterator[RunEntry]:
     begun = [each.entry for each in JournalRuns(store).find(store.database) if wanted.admits(each.entry)]
     begun.sort(key=place_of, reverse=True)
-    for entry in merge(_walk_entries(store, wanted), begun, key=place_of, reverse=True):
-        yield complete_entry(store, entry)
+    yield from merge(_walk_entries(store, wanted), begun, key=place_of, reverse=True)
 
 
 def _walk_entries(store: DatabaseRunStore, wanted: RunFilter) -> Iterator[RunEntry]:

@@ -32,8 +32,10 @@ from agent_core.journal.operations import Slot
 from agent_core.journal.record import genesis
 from agent_core.models import Completion, Delta, ModelError, ModelInfo, Question, ScriptedModel
 from agent_core.run.secrets import Secrets
+from agent_core.run.tool_policies import tool_policies
 from support.by_hand import Q, action, final
 from utools import Tool, ToolContext, ToolRegistry, ToolResult, default_registry
+from utools.problems import Problem, gathering
 
 CONFIG = {"model": "scripted", "max_steps": 5, "allowed_tools": ["look"], "prompt": "Go."}
 
@@ -106,6 +108,7 @@ BAD_CONFIGS: list[tuple[dict[str, Any], str]] = [
         {"allowed_tools": [{"tool": "look", "args": {"q": {"maxLength": 1}}}]},
         "args/q: is no keyword of JSON Schema, and",
     ),
+    ({"allowed_tools": [{"tool": "look", "args": {"pattern": "a"}}]}, "args/pattern: is a keyword here that narrows"),
     (
         {"allowed_tools": [{"tool": "look", "args": {"properties": {"q": {"maxlength": 1}}}}]},
         "args/properties/q/maxlength: is no keyword of JSON Schema; did you mean maxLength",
@@ -147,6 +150,23 @@ async def test_a_bad_config_is_told_before_anything_is_written(change: dict[str,
         )
     assert told in str(caught.value)
     assert journal.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"id": {"maxLength": 1}}, ["allowed_tools/0/args/id"]),
+        ({"items": {"maxItems": 1}}, ["allowed_tools/0/args/items"]),
+        ({"id": "https://e.org/s", "properties": {"id": {"maxLength": 1, "example": "x"}}}, []),
+    ],
+)
+def test_arguments_named_like_keywords_are_narrowed_below_properties_alone(args: Any, told: list[str]) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "string"}, "items": {"type": "array"}}}
+    config = AgentConfig(**{**CONFIG, "allowed_tools": [{"tool": "look", "args": args}]})
+    problems: list[Problem] = []
+    with gathering(problems):
+        tool_policies(config, ToolRegistry([Tool("look", "Looks.", schema, print)]))
+    assert [each.where for each in problems] == told
 
 
 MANY_FAULTS: list[tuple[dict[str, Any], list[str]]] = [

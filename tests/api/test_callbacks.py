@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from standardwebhooks import Webhook
 
+from agent_core.errors import JournalAway
 from engine_shim.host.notifications import CallbackConfig
 from engine_shim.service.callbacks import CallbackSender
 from engine_shim.service.deliveries import AT_ONCE, BACKOFF_S
@@ -232,26 +234,47 @@ def test_log_names_no_url_of_a_callback(receiver: Receiver, tmp_path: Path, capl
     assert not any("signature=abc" in line for line in told)
 
 
+class Away(CallbackSender):
+    """Its store cannot be reached."""
+
+    def _collect(self) -> bool:
+        raise JournalAway("the database is away")
+
+
+async def test_a_store_that_is_away_is_told_as_that(tmp_path: Path) -> None:
+    """A server counts it, and says so in a line; of anything else its log has a traceback."""
+    source = Source(SqliteRunStore(tmp_path / "runs.db"), lambda run: RunView(run, "completed"), time.time)
+    with pytest.raises(JournalAway, match="the database is away"):
+        await Away(CallbackConfig.model_validate(LOCAL), "callbacks", source).run_forever()
+
+
 async def test_receivers_that_hang_keep_nobody_else_from_being_told(receiver: Receiver, tmp_path: Path) -> None:
+    """Also not those whose runs end while the others' receivers hang."""
+    released = asyncio.Event()
+
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # until the sender leaves
+        await released.wait()
         writer.close()
+
+    def end_run(number: int, url: str) -> None:
+        save_callback(store.contents, f"r{number}", RunCallback(url, False))
+        store.save(RunEntry(f"r{number}", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
 
     store = SqliteRunStore(tmp_path / "runs.db")
     source = Source(store, lambda run: RunView(run, "completed"), time.time)
     sender = CallbackSender(CallbackConfig.model_validate(LOCAL), "callbacks", source, timeout=60)
-    async with await asyncio.start_server(hang, "127.0.0.1", 0) as hanging:
-        port = hanging.sockets[0].getsockname()[1]
-        for number in range(AT_ONCE + 1):
-            url = receiver.url if number == AT_ONCE else f"http://127.0.0.1:{port}/hook"
-            save_callback(store.contents, f"r{number}", RunCallback(url, False))
-            store.save(RunEntry(f"r{number}", "w", "1", "completed", "2026-01-01T00:00:00Z", ".", 3))
-        sending = asyncio.create_task(sender.run_forever())
-        try:
-            async with asyncio.timeout(10):
-                while not receiver.received:
-                    await asyncio.sleep(0.01)
-        finally:
-            sending.cancel()
-            await asyncio.wait({sending})
+    async with (
+        asyncio.timeout(10),
+        await asyncio.start_server(hang, "127.0.0.1", 0) as hanging,
+        httpx2.AsyncClient() as client,
+        asyncio.TaskGroup() as sending,
+    ):
+        for number in range(AT_ONCE):
+            end_run(number, f"http://127.0.0.1:{hanging.sockets[0].getsockname()[1]}/hook")
+        assert await sender.send_due(client, sending) == AT_ONCE
+        end_run(AT_ONCE, receiver.url)
+        assert await sender.send_due(client, sending) == 1
+        while not receiver.received:
+            await asyncio.sleep(0.01)
+        released.set()
     assert told_to(receiver)[0]["data"]["run_id"] == f"r{AT_ONCE}"

@@ -119,6 +119,20 @@ def test_times_that_change_while_no_server_runs_make_up_for_none_of_before(tmp_p
     assert begun == [0, 1]
 
 
+def test_times_that_a_release_of_before_did_not_note_are_noted_at_the_first_look(tmp_path: Path) -> None:
+    write_trigger(tmp_path, "sum", workflow="count", cron="0 6 * * *", inputs={"sum": "1 + 1"})
+    office = Clocked(tmp_path)
+    database = office.tenants[0].store.database
+    play(office, times=[at(5)])
+    with database.writing() as db:
+        db.execute("DELETE FROM trigger_crons", ())
+    play(Clocked(tmp_path), times=[at(5, 30)])  # nothing is due, and the line is noted all the same
+    write_trigger(tmp_path, "sum", workflow="count", cron="0 8 * * *", inputs={"sum": "1 + 1"})
+    office = Clocked(tmp_path)
+    play(office, times=[at(13, 30)])
+    assert office.runs() == []
+
+
 def test_what_was_missed_falls_out_where_the_trigger_says_so(tmp_path: Path) -> None:
     write_trigger(tmp_path, "sum", workflow="count", cron="0 * * * *", inputs={"sum": "1 + 1"}, missed="skip")
     play(Clocked(tmp_path), times=[at(5, 30)])

@@ -1,5 +1,6 @@
 """SQLite files with tables of ours: made, migrated when they are older, refused when they are newer."""
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -21,7 +22,7 @@ from engine_shim.store.run_store import SqliteRunStore
 from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
-from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile
+from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, find_foreign, version_of
 
 ONE = Layout("box", (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
 TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
@@ -170,6 +171,30 @@ def test_the_version_of_another_program_is_none_of_a_journal(tmp_path: Path) -> 
     ):
         journal.runs()
     assert dump(path) == before
+
+
+@pytest.mark.parametrize("before", ["PRAGMA user_version", "FROM sqlite_master"])
+def test_a_journal_that_another_process_lays_out_meanwhile_is_no_other_program(old: Path, before: str) -> None:
+    def lay_out(statement: str) -> None:
+        if before in statement and JOURNAL.name not in versions(old):
+            with closing(SqliteJournal(old)) as journal:
+                journal.append("r", [chain_row("agent", 0, genesis("r", "agent"), {"kind": "run_started"})])
+
+    with closing(sqlite3.connect(old)) as db:
+        db.set_trace_callback(lay_out)
+        assert version_of(db, old, JOURNAL) == versions(old)[JOURNAL.name]
+
+
+@pytest.mark.parametrize("name", ["songs", "rows"])
+def test_a_look_at_a_file_leaves_nothing_beside_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"CREATE TABLE {name} (name TEXT)")
+    assert find_foreign(path) == {name} - {"rows"}
+    assert list(tmp_path.iterdir()) == [path]
+    os.mkfifo(tmp_path / "pipe")
+    assert find_foreign(tmp_path / "pipe") == set()
 
 
 def test_torn_migration_is_rolled_back(old: Path) -> None:

@@ -592,6 +592,24 @@ async def test_a_connection_moves_forward_only_and_ends_from_anywhere(state: Sta
         assert monitor.state is State.ENDED
 
 
+@needs("mcp")
+@pytest.mark.parametrize(("before", "after"), [(State.STARTING, State.ENDED), (State.READY, State.FORGOTTEN)])
+async def test_an_answer_that_was_sent_before_the_server_ended_still_arrives(before: State, after: State) -> None:
+    """A session that is only forgotten stays open for the calls that are under way."""
+    from anyio import ClosedResourceError
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCRequest
+
+    from utools.sources.mcp.streams import MonitoredWrites
+
+    monitor = ConnectionMonitor()
+    monitor.state, monitor.has_exited = before, lambda: True
+    request = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call"))
+    with pytest.raises(ClosedResourceError):
+        await MonitoredWrites(None, monitor).send(request)
+    assert (monitor.state, monitor.asked) == (after, {})
+
+
 async def test_a_cancelled_call_is_left(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
     call = asyncio.create_task(called(registry, "hang"))

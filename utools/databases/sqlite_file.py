@@ -214,15 +214,14 @@ class SqliteFile:
 
 def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
     """Return how many steps of the layout were taken. LayoutError for a newer file, and for another program's."""
+    header = int(db.execute("PRAGMA user_version").fetchone()[0]) if layout.in_header else 0
     tables = _tables(db)  # at each look: it makes SQLite see what another process has migrated just now
     version = _written_version(db, layout) if "layouts" in tables else None
     if version is None:
         version = 1 if tables & layout.tables else 0
-    if layout.in_header:
-        header = int(db.execute("PRAGMA user_version").fetchone()[0])
-        if header and tables and not version:  # that number is the other program's
-            raise LayoutError(f"{path} is another program's: it has {list_tables(tables)}; name another file")
-        version = max(version, header)
+    if header and tables and not version:  # ours comes with its tables, which are looked up after it
+        raise LayoutError(f"{path} is another program's: it has {list_tables(tables)}; name another file")
+    version = max(version, header)
     if version > layout.version:
         message = f"{path} has layout {version}, this agent_core knows {layout.version}"
         raise LayoutError(f"{message}: use a newer version")
@@ -230,9 +229,15 @@ def version_of(db: sqlite3.Connection, path: Path, layout: Layout) -> int:
 
 
 def find_foreign(path: Path) -> set[str]:
-    """Return the tables of a file in which there are no tables of ours; nothing for any other file."""
+    """Return the tables of a file in which there are no tables of ours; nothing for any other file.
+
+    Nothing is left beside it: a connection that only reads makes SQLite's files there, and does not remove them.
+    """
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        if not path.is_file():  # such as a pipe, whose opening would wait
+            return set()
+        how = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{how}", uri=True)) as db:
             tables = _tables(db)
     except (sqlite3.Error, OSError):  # who opens it says why that is not possible
         return set()

@@ -38,10 +38,10 @@ KNOWN: Final = frozenset(
         *KEYWORDS,
         *APPLICATORS,
         *("multipleOf", "dependentRequired", "minContains", "maxContains", "dependencies", "additionalItems"),
-        *("contentEncoding", "contentMediaType", "contentSchema", "id"),
+        *("contentEncoding", "contentMediaType", "contentSchema", "id", "example"),
     }
 )
-"""The keywords of all drafts, but for those that begin with `$`."""
+"""The keywords of all drafts, and OpenAPI's `example`, but for those that begin with `$`."""
 OWN: Final = ("x-", "$")
 """How the keys begin that are no business of a schema's reader."""
 ORDER = {keyword: place for place, keyword in enumerate(APPLICATORS)}

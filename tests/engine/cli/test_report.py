@@ -269,13 +269,18 @@ def test_older_runs_beyond_the_most_are_counted(store: str) -> None:
     ]
 
 
-def test_what_the_ledger_says_was_erased_is_reported(cli: Cli, store: str) -> None:
+def test_what_the_ledger_says_was_erased_is_reported(cli: Cli, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(SqliteRunStore(Path(store))) as opened, opened.database.writing() as db:
         entry = {"kind": "erased", "run": "approved", "at": "2026-01-02T03:04:05.000Z", "by": "ann", "why": "asked for"}
         write_entry(db, "approved", {**entry, "head": "0" * 64, "count": 5, "status": "completed"})
     report = cli("report", "--store", store, "--json").json
     assert report["erased"]["rows"] == [{key: entry[key] for key in ("run", "at", "by", "why")}]
     assert cli("report", "--store", store, "--json", "--since", "1h").json["erased"]["rows"] == []
+    faults = report["ledger_faults"]["rows"]
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    signed = cli("report", "--store", store, "--json").json["ledger_faults"]["rows"]
+    why = f"its erasure at {entry['at']} is not proven: it is not signed"
+    assert signed == [*faults, {"run": "approved", "why": why}]
 
 
 AGENT = "flow/agent_core.1"

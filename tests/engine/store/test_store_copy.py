@@ -197,16 +197,19 @@ def test_what_stays_behind_is_said_before_the_copy_and_times_of_triggers_come_al
     with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
         db.execute("INSERT INTO webhook_deliveries VALUES ('hook', 1, ?, 2, 0)", (runs[0],))
         db.execute("INSERT INTO trigger_times VALUES ('nightly', '2026-01-02T00:00:00+00:00', ?)", (runs[0],))
+        db.execute("INSERT INTO trigger_crons VALUES ('nightly', 'first')")
     told = cli("store", "copy", "runs.db", "other.db").out.splitlines()
     assert told[0].startswith("stays behind: 1 delivery of webhooks that are still due")
-    for older in ("2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"):
+    for older, line, copied in (("2026-01-01", "older", "first"), ("2026-01-02", "newer", "newer")):
         with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
-            db.execute("UPDATE trigger_times SET at = ?", (older,))
+            db.execute("UPDATE trigger_times SET at = ?", (f"{older}T00:00:00+00:00",))
+            db.execute("UPDATE trigger_crons SET cron = ?", (line,))
         cli("store", "copy", "runs.db", "other.db")
         with closing(sqlite3.connect(home / "other.db", isolation_level=None)) as db:
             assert db.execute("SELECT * FROM trigger_times").fetchall() == [
                 ("nightly", "2026-01-02T00:00:00+00:00", runs[0])
             ]
+            assert db.execute("SELECT * FROM trigger_crons").fetchall() == [("nightly", copied)]
     assert "stays behind" not in cli("store", "copy", "runs.db", "part.db", "--run", runs[0]).out
 
 

@@ -24,7 +24,10 @@ class State(Enum):
 
     STARTING = "the transport opens, and the server lists its tools"
     READY = "calls are sent"
-    FORGOTTEN = "no new call is sent, since the server knows, or accepts, the session no longer; the last call ends it"
+    FORGOTTEN = (
+        "no new call is sent, since the server has ended, or knows, or accepts, the session no longer; the last call "
+        "ends it"
+    )
     ENDED = "no answer can arrive any more; what was opened is closed"
 
 
@@ -69,6 +72,13 @@ class ConnectionMonitor:
         self.reason = self.reason or reason
         if self.state is not State.ENDED:
             self.move(State.ENDED)
+
+    def refuse_requests(self) -> None:
+        """The server takes no request any more. Answers that it has sent before still arrive."""
+        if self.state is State.READY:
+            self.move(State.FORGOTTEN)
+        elif self.state is State.STARTING:
+            self.end()
 
     def answered(self, request: int | str | None) -> str:
         """Return the method of the request that an answer is of; empty where there is none. Some servers write each id

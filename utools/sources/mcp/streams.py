@@ -91,7 +91,7 @@ class MonitoredWrites(_Wrapped):
         message = item.message
         if isinstance(message, JSONRPCRequest):
             if self._monitor.has_exited():  # before its output has ended, which what it started may hold open
-                self._monitor.end()
+                self._monitor.refuse_requests()
                 raise ClosedResourceError
             if exchange := EXCHANGE.get():
                 exchange.begun = True
