@@ -85,7 +85,7 @@ def test_an_honest_value_is_not_refused_for_its_schema(schema: dict[str, Any], v
     [
         ({"properties": {"to": {"enum": [EVIL, "x"]}}}, "run"),
         ({"properties": {"to": {"pattern": ".*"}}}, "refuse"),
-        ({"items": {"enum": ["x"]}}, "refuse"),
+        ({"properties": {"to": {"items": {"enum": ["x"]}}}}, "refuse"),
         ({"anyOf": [{"properties": {"to": {"enum": ["x"]}}}, {"properties": {"to": {}}}]}, "refuse"),
     ],
     ids=str,
