@@ -40,6 +40,17 @@ async def test_runs_go_to_postgres_and_back_with_their_heads(tmp_path: Path, new
                 assert there.entry(result.run_id) == source.entry(result.run_id) == back.entry(result.run_id)
 
 
+def test_the_line_of_a_trigger_comes_along_with_its_newer_time(tmp_path: Path, new_database: Callable[[], str]) -> None:
+    with closing(open_store(tmp_path / "first.db")) as source, closing(open_store(new_database())) as there:
+        for day, line, copied in (("02", "first", "first"), ("01", "older", "first"), ("03", "newer", "newer")):
+            with source.database.writing() as db:
+                db.execute("REPLACE INTO trigger_times VALUES ('t', ?, NULL)", (f"2026-01-{day}T00:00:00+00:00",))
+                db.execute("REPLACE INTO trigger_crons VALUES ('t', ?)", (line,))
+            copy_runs(source, there)
+            (found,) = there.database.rows("trigger_crons", "SELECT cron FROM trigger_crons")
+            assert tuple(found) == (copied,)
+
+
 def test_commands_work_on_a_store_in_postgres(tmp_path: Path, new_database: Callable[[], str]) -> None:
     url = new_database()
     (tmp_path / "flow.yaml").write_text("id: w\nnodes: [{id: a, tool: echo, config: {text: hi}}]\n")
