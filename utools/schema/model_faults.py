@@ -40,6 +40,8 @@ OURS = (("Value error, ", ""), ("Input should ", "must "))
 """How pydantic's text of any other fault begins, and how ours does."""
 WITHOUT_VALUE = ("missing", "union_tag_not_found", "value_not_shown")
 """Faults whose text does not show the value: there is none, or it may be a secret, as any part of an object may."""
+NOT_MADE = "default_factory_not_called"
+"""A default that is made of other values, of which one is at fault, which is told itself."""
 
 
 class ModelFault(NamedTuple):
@@ -76,6 +78,8 @@ def find_model_faults(
 ) -> Iterator[ModelFault]:
     """Yield the faults of a value, in our words; `texts` are more of them, by type of fault."""
     for each in error.errors(include_url=False):
+        if each["type"] == NOT_MADE:
+            continue
         yield ModelFault(each["loc"], each["input"], explain_fault(each, known_keys, {**TEXTS, **(texts or {})}))
 
 

@@ -19,6 +19,7 @@ from engine_shim.evals.fixtures import write_files
 from engine_shim.evals.load import load_cases
 from engine_shim.evals.matching import plain
 from engine_shim.evals.measure import measure
+from engine_shim.evals.read import find_faults
 from engine_shim.evals.score import METRICS, Scored, Share, score, total
 from engine_shim.evals.suite import FIXED, Suite
 from support.by_hand import action, final
@@ -503,6 +504,11 @@ def test_a_bad_case_file_is_told_with_its_place(
     assert (ran.code, error["kind"]) == (3, "definition")
     assert where in error["where"]
     assert told in error["message"]
+
+
+def test_a_case_whose_name_cannot_be_made_of_its_message_is_told_of_the_message_alone() -> None:
+    (fault,) = find_faults(CaseFile, {"cases": [{"message": 1}]})
+    assert (fault.where, fault.message) == ("cases/0/message", "must be a text; put it in quotes (got 1)")
 
 
 @pytest.mark.sampled
