@@ -12,6 +12,7 @@ from typing import Final
 
 import orjson
 
+from agent_core.errors import Damaged
 from agent_core.journal.kinds import LOOP_OF_START, beginning
 from agent_core.journal.path import parent_of
 from agent_core.journal.record import Record, Row, Tape
@@ -81,10 +82,13 @@ def loop_of(first: Row) -> str | None:
 
 
 def run_strand(tape: Tape, strand: str) -> str:
-    """Return the strand of the innermost run that a strand belongs to."""
-    while strand not in tape or tape[strand][0].kind != "run_started":
-        strand = parent_of(strand)
-    return strand
+    """Return the strand of the innermost run that a strand belongs to. Damaged where it belongs to none."""
+    path = strand
+    while path and (path not in tape or tape[path][0].kind != "run_started"):
+        path = parent_of(path)
+    if not path:
+        raise Damaged(strand, 0, "no run begins there or above")
+    return path
 
 
 def share_alike(started: Record) -> Record:

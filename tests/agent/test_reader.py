@@ -138,6 +138,12 @@ def test_kind_that_there_is_not_is_damage() -> None:
         Reader().read(Row("flow", 3, b"", b'{"kind":"guessed"}'))
 
 
+def test_strand_of_no_run_is_damage() -> None:
+    tape = {"a": [Row("a", 0, b"", b'{"kind":"asked"}')]}
+    with pytest.raises(Damaged, match="record 0 of strand 'a/b' is damaged: no run begins there or above"):
+        read_run(tape, "a/b")
+
+
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"n":1,"kind":"asked"}', b'{"kind":"guessed"}', b'{"kind": "asked"}'])
 def test_bytes_of_another_form_have_no_kind(data: bytes) -> None:
     assert Row("agent", 0, b"", data).kind is None
