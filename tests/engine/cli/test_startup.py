@@ -133,7 +133,7 @@ COMMANDS_OF_RUNS = [
     pytest.param(["runs"], "", 110, OUTSIDE | ENGINE | {"pydantic"}, id="runs"),
     pytest.param(["show", "last"], "", 144, OUTSIDE - {"rich"} | ENGINE | {"pydantic"}, id="show"),
     pytest.param(["replay", "last"], "", 343, OF_REPLAY, id="replay"),
-    pytest.param(["report"], "", 377, OF_REPLAY, id="report"),
+    pytest.param(["report"], "", 370, OF_REPLAY, id="report"),
     pytest.param(
         ["validate", "workflow.yaml"],
         "",
