@@ -59,9 +59,8 @@ def _open_closed() -> None:
     loss."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            descriptor = os.open(
-                os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY
-            )  # the lowest that is free
+            how = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            descriptor = os.open(os.devnull, how)  # the lowest that is free
             os.set_inheritable(descriptor, True)
             setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w"))  # noqa: SIM115 - to the end
 

@@ -89,9 +89,8 @@ class DrivenRuns:
         loop = asyncio.get_running_loop()
         taken = loop.create_future()
         driving = drive(lambda: self._note_taken(run, task, taken, is_new=is_new))
-        task = asyncio.Task(
-            driving, loop=loop, name=run
-        )  # a factory of the program's may begin it before it has a name
+        # a factory of the program's may begin it before it has a name
+        task = asyncio.Task(driving, loop=loop, name=run)
         self._beginning.add(task)
         task.add_done_callback(lambda _: self._share.add(self._tenant, token, -1))
         task.add_done_callback(lambda done: self._note_begun(done, taken))

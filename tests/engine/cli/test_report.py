@@ -283,6 +283,18 @@ def test_what_the_ledger_says_was_erased_is_reported(cli: Cli, store: str, monke
     assert signed == [*faults, {"run": "approved", "why": why}]
 
 
+def test_a_fault_of_the_ledger_alone_has_the_exit_code_of_damage(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    with closing(SqliteRunStore(home / "empty.db")) as opened, opened.database.writing() as db:
+        entry = {"kind": "erased", "run": "gone", "at": "2026-01-02T03:04:05.000Z", "by": "ann", "why": "asked for"}
+        write_entry(db, "gone", {**entry, "head": "0" * 64, "count": 5, "status": "completed"})
+    ran = cli("report", "--store", "empty.db", "--json")
+    assert (ran.json["damaged"], ran.json["faults"]["rows"]) == (0, [])
+    assert (ran.code, len(ran.json["ledger_faults"]["rows"]) > 0) == (5, True)
+
+
 AGENT = "flow/agent_core.1"
 NONSENSE = [
     ("completed", AGENT, 2, {"usage": {"input_tokens": 1.5, "output_tokens": 2}}),
