@@ -15,16 +15,19 @@ from dagster import (
     DagsterInstance,
     DefaultSensorStatus,
     Definitions,
+    ExecuteInProcessResult,
     JobDefinition,
     JobExecutionResult,
     ReexecutionOptions,
     RetryPolicy,
     RunsFilter,
+    StaticPartitionsDefinition,
     asset,
     define_asset_job,
     execute_job,
     in_process_executor,
     job,
+    materialize,
     multiprocess_executor,
     op,
     reconstructable,
@@ -164,6 +167,21 @@ def report(refund: dict[str, Any]) -> None:
     (FOLDER / "report").write_text(json.dumps(refund))
 
 
+@asset
+def goods() -> str:
+    return "lamps"
+
+
+seasonal = make_agent_asset(
+    "seasonal",
+    config(),
+    prompt=lambda context, goods: f"Look at the {goods} of {context.partition_key}.",
+    tools=[look, ship],
+    model=ScriptedModel([FINAL]),
+    partitions_def=StaticPartitionsDefinition(["spring", "autumn"]),
+)
+
+
 refunds = define_asset_job("refunds", AssetSelection.all(), executor_def=in_process_executor)
 sensor = make_agent_sensor(
     "decided", jobs=[refunds], minimum_interval_seconds=1, default_status=DefaultSensorStatus.RUNNING
@@ -201,13 +219,15 @@ def play(scene: str, instance: DagsterInstance) -> Any:
             return run(instance, cancelled)
         case "decided":
             return go_on(instance, deaths)
+        case "seasonal":
+            return materialize([goods, seasonal], instance=instance, resources=AGENTS, partition_key="autumn")
         case "refunds":
             return run(instance, assets_job)
         case _:
             return run(instance, globals()[scene])
 
 
-def tell(result: JobExecutionResult) -> Any:
+def tell(result: JobExecutionResult | ExecuteInProcessResult) -> Any:
     """What came of a run, as JSON: its status, the events of each step, and what proves its agents' runs."""
     steps: dict[str, list[str]] = {}
     proofs = {}

@@ -79,6 +79,7 @@ waits = agent("waits", call("ship", "17"), call("ship", "18"), asks=True)
 flaky = agent("flaky", call("look", "flaky"), journal=Flaky(FOLDER / "flaky.db"), retry_delay_seconds=0)
 limited = agent("limited", call("look", "one"), call("look", "deadly-two"), call("look", "three"), max_steps=3, **NEVER)
 broken = agent("broken", allowed_tools=["lok"], **NEVER)
+awaited = agent("awaited", call("ship", "19"), asks=True)
 endless = agent("endless", call("look", "endless"))
 aside = agent("aside", call("look", "endless-aside"))
 
@@ -87,6 +88,13 @@ aside = agent("aside", call("look", "endless-aside"))
 def desk(name: str) -> dict[str, Any]:
     """Ask one agent."""
     return ask_agent(globals()[name], "Go.")
+
+
+@flow
+async def evening(name: str) -> dict[str, Any]:
+    """Ask one agent in a flow that is async."""
+    output: dict[str, Any] = await ask_agent(globals()[name], "Go.")
+    return output
 
 
 @flow
@@ -112,4 +120,4 @@ def beside() -> None:
 
 if __name__ == "__main__":
     AgentStore(address=str(FOLDER / "runs.db")).save("runs", overwrite=True)
-    serve(*[each.to_deployment("test") for each in (desk, failures, beside)])
+    serve(*[each.to_deployment("test") for each in (desk, evening, failures, beside)])

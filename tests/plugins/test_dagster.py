@@ -81,7 +81,7 @@ def deaths(desk: Desk) -> Any:
 @pytest.fixture(scope="module")
 def scenes(desk: Desk) -> Any:
     """Runs in one process."""
-    return desk.play("refunds", "failing", "cancelled")
+    return desk.play("refunds", "failing", "seasonal", "cancelled")
 
 
 def test_step_goes_on_in_another_process_after_the_death_of_its_own(desk: Desk, deaths: Any) -> None:
@@ -118,6 +118,12 @@ def test_sensor_goes_on_with_the_assets_that_are_left_once_it_is_decided(desk: D
     until(lambda: desk.count("report"), desk.folder / "log")
     assert json.loads((desk.folder / "report").read_text("utf-8"))["run_id"] == desk.run_of("refund")
     assert (desk.count("made-order"), desk.count("ship-17")) == (1, 1)
+
+
+def test_prompt_of_an_asset_is_made_of_its_partition_too(desk: Desk, scenes: Any) -> None:
+    assert scenes["seasonal"]["status"] == "SUCCESS"
+    begun = SqliteJournal(desk.folder / "runs.db").load(desk.run_of("seasonal"))["agent"][0].record()
+    assert begun["config"]["prompt"] == "Look at the lamps of autumn."
 
 
 def test_journal_that_was_away_is_tried_again_and_a_wrong_config_is_not(desk: Desk, scenes: Any) -> None:

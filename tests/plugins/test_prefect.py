@@ -29,6 +29,7 @@ FLOWS = {
     "deadly": ("desk", {"name": "deadly"}),
     "lost": ("desk", {"name": "lost"}),
     "waits": ("desk", {"name": "waits"}),
+    "awaited": ("evening", {"name": "awaited"}),
     "endless": ("desk", {"name": "endless"}),
     "failures": ("failures", {}),
     "beside": ("beside", {}),
@@ -103,7 +104,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with httpx2.Client(base_url=url, timeout=60, trust_env=False) as api, running(server, **place):
         until(lambda: _answers(api), place["log"])
         with running([programs / "python", PROGRAM], **place):
-            until(lambda: api.post("/deployments/count", json={}).json() == 3, place["log"])
+            until(lambda: api.post("/deployments/count", json={}).json() == 4, place["log"])
             made = Desk(api, folder)
             made.begin()
             yield made
@@ -142,6 +143,12 @@ def test_flow_run_is_suspended_for_each_decision_and_goes_on_with_it(desk: Desk)
     desk.wait("waits", "COMPLETED")
     assert (desk.count("ship-17"), desk.count("ship-18")) == (1, 0)
     assert desk.end_of("waits")["finish_reason"] == "final"
+
+
+def test_async_flow_is_suspended_too_and_awaits_what_comes_of_a_decision(desk: Desk) -> None:
+    desk.resume("awaited", {"decision": "approve"})
+    desk.wait("awaited", "COMPLETED")
+    assert (desk.end_of("awaited")["finish_reason"], desk.count("ship-19")) == ("final", 1)
 
 
 def test_budget_is_that_of_all_attempts_and_what_no_retry_mends_is_not_tried_again(desk: Desk) -> None:

@@ -33,6 +33,8 @@ WAITING: Final = "agent_core/waiting"
 """The tag of a Dagster run in which an agent waits for a person."""
 ROOT: Final = "dagster/root_run_id"
 PARENT: Final = "dagster/parent_run_id"
+CONTEXT: Final = "context"
+"""The parameter of a prompt's function that is given Dagster's context instead of an asset."""
 RETRIES: Final = RetryPolicy(max_retries=3, delay=2, backoff=Backoff.EXPONENTIAL)
 Attempt = Callable[[OpExecutionContext, AgentResource, str], Output[dict[str, Any]]]
 
@@ -74,13 +76,16 @@ def make_agent_asset(
     **options: Any,
 ) -> Any:
     """Return an asset whose value is the output of the node: what `make_agent_op` returns, with a prompt that is made
-    of other assets. `prompt` is a function of their values, by their names; `options` are those of an asset."""
+    of other assets. `prompt` is a function of their values, by their names, and of `context`, if it wants that: such as
+    for its partition. `options` are those of an asset."""
     attempt = _attempt(name, config, ToolRegistry.from_tools(tools), model, secrets)
-    ins = {each: AssetIn() for each in inspect.signature(prompt).parameters}
+    wanted = inspect.signature(prompt).parameters
+    ins = {each: AssetIn() for each in wanted if each != CONTEXT}
 
     @asset(name=name, **{"ins": ins, "retry_policy": RETRIES, **options})
     def compute(context: OpExecutionContext, agents: AgentResource, **values: Any) -> Output[dict[str, Any]]:
-        return attempt(context, agents, prompt(**values))
+        told = {CONTEXT: context} if CONTEXT in wanted else {}
+        return attempt(context, agents, prompt(**told, **values))
 
     return compute
 
