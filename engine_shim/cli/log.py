@@ -7,6 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 PACKAGES = ("agent_core", "engine_shim", "utools")
+LIBRARIES = ("aiohttp", "asyncio", "mcp", "psycopg", "temporalio")
+"""Their warnings are written like ours; without a handler Python writes them between ours as they are."""
+TOLD_BY_US = "psycopg.pool"
+"""Warns of a connection that is lost, as the error does that we tell."""
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["text", "json"]
 
@@ -50,11 +54,12 @@ def _trace_of(record: logging.LogRecord) -> dict[str, str]:
 
 
 def configure_log(*, level: Level, form: Format = "text") -> None:
-    """Let the packages log to stderr."""
+    """Let the packages log to stderr, and libraries warn there."""
     for package in PACKAGES:
-        logger = logging.getLogger(package)
-        logger.setLevel(level.upper())
-        logger.handlers = [JsonHandler() if form == "json" else TextHandler()]
+        logging.getLogger(package).setLevel(level.upper())
+    for name in (*PACKAGES, *LIBRARIES):
+        logging.getLogger(name).handlers = [JsonHandler() if form == "json" else TextHandler()]
+    logging.getLogger(TOLD_BY_US).setLevel(logging.ERROR)
 
 
 def logs_json() -> bool:

@@ -158,6 +158,11 @@ class PostgresDatabase:
             return "missing"
         return "older" if any(versions.get(name, 0) < version for name, version in known) else "current"
 
+    def takes_writes(self) -> bool:
+        """Return whether the server takes writes: a replica does not, nor one that was set to read only."""
+        with explained():
+            return self.shared.select("SELECT current_setting('transaction_read_only')") == [("off",)]
+
     def close(self) -> None:
         self.shared.close()
 

@@ -95,7 +95,7 @@ class Postgres:
     def start_again(self) -> None:
         """Start it again, where it was."""
         self.process = self._start()
-        _until(lambda: _is_ready(self), "it is ready again")
+        until(lambda: is_ready(self), "it is ready again")
 
     def _execute(self, statement: str) -> None:
         import psycopg
@@ -116,7 +116,7 @@ class Postgres:
     def _admit(self, how: str, answer: bytes) -> None:
         (self.data / "pg_hba.conf").write_text(f"host all all 127.0.0.1/32 {how}\n")
         self.process.send_signal(signal.SIGHUP)  # read it again
-        _until(lambda: _answer(self.port).startswith(answer), f"its clients are admitted by {how}")
+        until(lambda: _answer(self.port).startswith(answer), f"its clients are admitted by {how}")
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
             "UTF8",
         ]
         subprocess.run([programs / "initdb", *made], check=True, capture_output=True, cwd=folder, **user)
-        port = _free_port()
+        port = free_port()
         options: dict[str, object] = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0, "max_wal_senders": 0, **more}
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
@@ -153,7 +153,7 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
 
         server = Postgres(start, port, data)
         try:
-            _until(lambda: _is_ready(server), "it is ready")
+            until(lambda: is_ready(server), "it is ready")
             yield server
         finally:
             server.stop()
@@ -189,7 +189,7 @@ def _programs(folder: Path) -> Path:
     return Path(shutil.copytree(installed, folder / "package" / installed.name))
 
 
-def _is_ready(server: Postgres) -> bool:
+def is_ready(server: Postgres) -> bool:
     assert server.process.poll() is None, server.read_log()
     try:
         return _answer(server.port).startswith(b"R")
@@ -209,14 +209,14 @@ def _logging_in(port: int) -> socket.socket:
     return talking
 
 
-def _until(true: Callable[[], bool], what: str) -> None:
+def until(true: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + SECONDS
     while not true():
         assert time.monotonic() < end, f"it did not come to be that {what}"
         time.sleep(0.01)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])

@@ -15,6 +15,7 @@ from utools.context.store_postgres import COUNT, LAYOUT
 from utools.databases.postgres_database import PostgresDatabase as Server
 from utools.errors import DatabaseError
 
+WRITES_ELSEWHERE: Final = "what only reads works here; to drive runs, use the address of the server that takes writes"
 _OTHER: Final = "AGENT_CORE_CONTEXT_DB names another"
 
 
@@ -24,11 +25,14 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
     facts = {"path": database.name}
     try:
         state = database.find_state()
+        is_read_only = state == "current" and not database.takes_writes()
     except JournalError as error:
         yield Finding(
             part, "problem", str(error), "--store, AGENT_CORE_STORE or `store` in agent-core.yaml names another", facts
         )
         return
+    if is_read_only:
+        yield Finding(part, "problem", f"{database.name}: takes no writes, as a replica", WRITES_ELSEWHERE, facts)
     match state:
         case "missing":
             yield Finding(part, "warning", f"{database.name}: no tables yet", "the first run creates them", facts)

@@ -12,6 +12,7 @@ import pytest
 from agent_core import Approve, MemoryJournal, run_agent
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, load_workflow
+from engine_shim.cli.log import configure_log
 from engine_shim.store.run_store_memory import MemoryRunStore
 from support.by_hand import action, final
 from support.command import Cli, Write
@@ -244,3 +245,16 @@ def test_verbose_and_debug_are_levels(cli: Cli, command: str) -> None:
 def test_a_level_that_is_none_is_told(cli: Cli) -> None:
     ran = cli("run", "w.json", "--log-level", "loud")
     assert (ran.code, "'loud' is not one of 'debug'" in ran.err) == (2, True)
+
+
+def test_warning_of_a_library_is_a_line_like_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        for form in ("text", "json"):
+            configure_log(level="warning", form=form)
+            logging.getLogger("asyncio").warning("a task was %s", "lost")
+            logging.getLogger("psycopg.pool").warning("discarding closed connection")
+    finally:
+        configure_log(level="warning")
+    text, line = capsys.readouterr().err.splitlines()
+    assert text == "agent-core: a task was lost"
+    assert (json.loads(line)["logger"], json.loads(line)["message"]) == ("asyncio", "a task was lost")
