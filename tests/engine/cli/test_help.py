@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -47,6 +48,13 @@ def flow(write: Write) -> None:
 def test_version_is_that_of_the_package(cli: Cli) -> None:
     ran = cli("--version")
     assert (ran.code, ran.out, ran.err) == (0, f"agent-core {version('agent-core')}\n", "")
+
+
+@pytest.mark.exhaustive
+def test_package_runs_as_a_module_where_the_script_is_not_on_the_path(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_core", "validate", "nowhere.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "agent-core: FLOW: there is no file nowhere.yaml\n")
 
 
 @pytest.mark.exhaustive
