@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agent_core.errors import DecisionError
 from agent_core.outputs import Json
+from engine_shim.plugins.decided import place_decisions
 
 A_DAY = 24 * 3600
 
@@ -39,16 +40,11 @@ def ask_agent(task: Any, prompt: str, *, key: str | None = None, timeout: int | 
         asked[shown] += 1
         given = _wait_for_person(output["waiting"], name, timeout)
         try:
-            output = task(prompt, key=key, decisions=_placed(given.decisions, output["waiting"]), by=given.by)
+            output = task(prompt, key=key, decisions=place_decisions(given.decisions, output["waiting"]), by=given.by)
         except DecisionError as error:
             get_run_logger().warning("%s; asking again", error)
             output = task(prompt, key=key)
     return output
-
-
-def _placed(decisions: list[Json], waiting: list[Json]) -> list[Json]:
-    """Return decisions with the place of the call that each is for: its own, else that of the call in its order."""
-    return [{"strand": call["strand"], "n": call["n"], **each} for call, each in zip(waiting, decisions, strict=False)]
 
 
 def _wait_for_person(waiting: list[Json], name: str, timeout: int | None) -> Any:
