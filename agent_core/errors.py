@@ -17,7 +17,7 @@ DefinitionError (from utools)   a config, schema or definition that cannot be ru
 
 from typing import Any
 
-from utools.errors import DefinitionError
+from utools.errors import DefinitionError, revive
 
 __all__ = [
     "Abandoned",
@@ -39,6 +39,9 @@ class AgentCoreError(Exception):
 
     What to do: catch it for every error of agent_core.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return revive, (type(self), self.args, self.__dict__)
 
 
 class JournalError(AgentCoreError):
@@ -150,9 +153,6 @@ class AnswerError(AgentCoreError):
     def __init__(self, message: str, output: Any) -> None:
         super().__init__(message)
         self.output = output
-
-    def __reduce__(self) -> tuple[type["AnswerError"], tuple[str, Any]]:
-        return type(self), (str(self), self.output)
 
 
 class NoEventLoop(AgentCoreError, RuntimeError):

@@ -10,9 +10,9 @@ EngineError
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from utools.errors import DefinitionError
+from utools.errors import DefinitionError, revive
 
 if TYPE_CHECKING:
     from agent_core.audit.repeats import MadeWrite
@@ -33,6 +33,9 @@ class EngineError(Exception):
 
     What to do: catch it for every error of engine_shim.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return revive, (type(self), self.args, self.__dict__)
 
 
 class RunNotFound(EngineError):

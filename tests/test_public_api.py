@@ -1,5 +1,6 @@
 """The public names: adding one is a decision, losing one breaks users."""
 
+import pickle
 from collections.abc import Iterator
 from importlib.util import find_spec
 from types import ModuleType
@@ -140,3 +141,25 @@ def test_what_users_see_of_a_main_class_is_meant_for_them_and_explained(owner: t
     attributes = public_attributes(owner)
     assert sorted(attributes) == sorted(MAIN[owner].split())
     assert [name for name, text in attributes.items() if not text] == []
+
+
+RESULT: Any = {"content": "what it came to"}
+ERRORS = [
+    utools.DefinitionErrors([utools.Problem("nodes/0", "unknown key"), utools.Problem("nodes/1", "is missing")]),
+    utools.UnknownTool("serch", ["search"]),
+    utools.ToolError("there is no file {path!r}", path="a.txt", transient=True),
+    agent_core.Damaged("flow/write.1", 3, "its hash is another one"),
+    agent_core.Divergence("flow/write.1", 3, {"ask": "model"}, {"ask": "tool"}),
+    agent_core.agents.AgentNotFound("clark", ["clerk"]),
+    agent_core.agents.MaxStepsExceeded("no answer", RESULT),
+    engine_shim.RunNotFound("r1", "it was erased"),
+    engine_shim.RunBusy("r1", "host:17:a"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda each: type(each).__name__)
+def test_exception_of_another_process_says_the_same(error: Exception) -> None:
+    """A pool of processes waits for ever for one that cannot be raised again."""
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.args) == (type(error), str(error), error.args)
+    assert again.__dict__ == error.__dict__

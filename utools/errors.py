@@ -11,8 +11,8 @@ UtoolsError
     └── NetworkError   the arguments: a URL that cannot be read, or a host that the tool may not reach
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from utools.near_names import near_names
 from utools.words.text import Text
@@ -20,11 +20,22 @@ from utools.words.text import Text
 ABSENT: Final = object()
 
 
+def revive(kind: type[BaseException], args: tuple[Any, ...], fields: Mapping[str, Any]) -> BaseException:
+    """Return an error of another process again, as pickle asks for it. Its message is made: it is not made anew of
+    what it says."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
+
+
 class UtoolsError(Exception):
     """The root of the tree; never raised itself.
 
     What to do: catch it for every error of utools.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return revive, (type(self), self.args, self.__dict__)
 
 
 class DefinitionError(UtoolsError):

@@ -17,6 +17,7 @@ import orjson
 from agent_core.errors import DefinitionError
 from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.gguf import read_context_length
+from utools.error_text import describe
 from utools.forks import renew_in_forks
 from utools.lazy_pattern import lazy_compile
 from utools.words.text import error_words
@@ -133,8 +134,9 @@ class LocalModel:
             if not unwanted.is_set():
                 self._server.handle_chat_completions(body, on_piece)
             put(None)
-        except (RuntimeError, ValueError) as error:
-            put(ModelError(f"{self._path.name}: {' '.join(error_words(error).split())[:500]}"))
+        except Exception as error:  # the edge to foreign code: without a word of it the question waits for ever
+            told = error_words(error) if isinstance(error, RuntimeError | ValueError) else describe(error)
+            put(ModelError(f"{self._path.name}: {' '.join(told.split())[:500]}"))
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_core.decisions import Decision, decode_decision, encode_decision
-from agent_core.errors import Damaged, DecisionError, DefinitionError
+from agent_core.errors import Damaged, DecisionError, DefinitionError, Unreadable
 from agent_core.journal.control import Decisions
+from agent_core.journal.store import Journal
+from agent_core.node import list_waiting_sync
 from agent_core.outputs import Json, WaitingCall
 from agent_core.run.agent_output import AgentOutput
 
@@ -31,7 +33,7 @@ class AgentRunLetGo(Exception):
         return f"run {self.args[0]} goes on in the next attempt"
 
 
-FINAL_ERRORS: Final = (AgentRunFailed, DefinitionError, DecisionError, Damaged)
+FINAL_ERRORS: Final = (AgentRunFailed, DefinitionError, DecisionError, Damaged, Unreadable)
 """What no retry mends."""
 
 
@@ -47,6 +49,26 @@ def encode_decisions(output: Mapping[str, Any], decisions: Mapping[int, Decision
 def read_decisions(told: Sequence[Json]) -> Decisions:
     """Return decisions by (strand, n); the inverse of `encode_decisions`."""
     return {(each["strand"], each["n"]): decode_decision(each) for each in told}
+
+
+def place_decisions(decisions: Sequence[Json], waiting: Sequence[Json]) -> list[Json]:
+    """Return decisions with the place of the call that each is for: its own, else that of the call in its order.
+    DecisionError for more of them than calls."""
+    if len(decisions) > len(waiting):
+        message = (
+            f"there are {len(decisions)} decisions, and {len(waiting)} calls that wait: give one for each, in order"
+        )
+        raise DecisionError(message, where="decision")
+    return [{"strand": call["strand"], "n": call["n"], **each} for call, each in zip(waiting, decisions, strict=False)]
+
+
+def still_waits(run_id: str, journal: Journal) -> bool:
+    """Return whether something waits in a run; nothing does in one that cannot be read any more, as its next attempt
+    says."""
+    try:
+        return bool(list_waiting_sync(run_id, journal=journal))
+    except (Damaged, Unreadable):
+        return False
 
 
 def give_output(output: AgentOutput) -> Json:

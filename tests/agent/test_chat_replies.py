@@ -208,6 +208,8 @@ UNUSABLE = {
         "answered 400: Bad Request: no such model",
     ),
     "true with the reason beside it": (http(400, {"error": True, "msg": "no such model"}), "400: no such model"),
+    "Vapor's": (http(400, {"error": True, "reason": "no such model"}), "answered 400: no such model"),
+    "true with what is no word of it": (http(200, {"error": True, "errorCode": "E17"}), '"errorCode":"E17"'),
     "a code and a text": (http(200, {"code": 404, "msg": "no such route"}), 'answered 404: {"code":404,"msg":"no such'),
     "Baidu's": (http(200, {"error_code": 3, "error_msg": "no such method"}), "an error: {"),
     "MiniMax's": (

@@ -239,6 +239,20 @@ def test_a_file_that_is_no_model_is_a_definition_error(
         local_model(tmp_path / name)
 
 
+async def test_an_engine_of_another_version_is_told_at_once(tmp_path: Path) -> None:
+    """What its library then raises is neither of its errors: the question waited until its time was up."""
+
+    class Engine:
+        def handle_chat_completions(self, body: bytes, on_piece: object) -> None:
+            raise AttributeError("'Server' object has no attribute 'handle'")
+
+    (tmp_path / "small.gguf").write_bytes(b"GGUF\x03\x00\x00\x00" + bytes(16))
+    model = LocalModel(tmp_path / "small.gguf")
+    model.__dict__["_loaded"] = Engine()
+    with pytest.raises(ModelError, match=r"small\.gguf: AttributeError: 'Server' object has no attribute 'handle'"):
+        await asyncio.wait_for(model.complete(question()), 5)
+
+
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(DefinitionError, match=r"agent-core\[local\]"):

@@ -275,9 +275,10 @@ async def test_the_endpoint_says_how_long_to_wait(headers: dict[str, str]) -> No
 
 
 PAST = "Mon, 01 Jan 2024 00:00:00 GMT"
+UNREADABLE = (PAST.replace("01", "99"), PAST.replace("2024", "9" * 14), PAST.replace("GMT", f"+{'9' * 17}"))
 
 
-@pytest.mark.parametrize("after", [PAST, PAST.replace("01", "99"), "soon", "-5", "nan", ""])
+@pytest.mark.parametrize("after", [PAST, *UNREADABLE, "soon", "-5", "nan", ""])
 async def test_a_wait_that_is_past_or_unreadable_is_ours_to_choose(after: str) -> None:
     async with endpoint(http(429, b"", retry_after=after), chat("ok")) as (model, _):
         assert (await model.complete(question())).requests == 2

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -149,6 +150,30 @@ class TestCertificates:
             error = await fail(server.url, Route(ca=authority.ca, client_cert=other.cert, client_key=other.key))
         assert f"it does not take the certificate in {other.cert} (client_cert of the endpoint)" in str(error)
         assert (error.requests, server.requests) == (1, [])
+
+
+def test_in_the_event_loop_of_a_server_that_is_busy_the_error_names_the_key_to_set(authority: Any) -> None:
+    """There the connection is closed before it says why."""
+    import uvloop
+
+    from support.strict_server import strict_server
+
+    async def be_busy() -> None:
+        while True:
+            time.sleep(0.003)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    async def ask_without_a_certificate() -> None:
+        busy = asyncio.create_task(be_busy())
+        for _ in range(4):
+            with strict_server(authority.serve(clients=authority), chat("ok")) as server:
+                error = await fail(server.url, Route(ca=authority.ca))
+            assert "it wants a certificate of ours: client_cert of the endpoint" in str(error)
+            assert (error.requests, server.handshakes) == (1, 1)
+        busy.cancel()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ask_without_a_certificate())
 
 
 def test_form_of_a_certificate_that_newer_pythons_refuse_is_said_to_be_one() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_core import SqliteJournal
+from agent_core import Damaged, JournalAway, MemoryJournal, SqliteJournal
+from agent_core.errors import Unreadable
 from agent_core.models import ScriptedModel
-from agent_core.node import NodeContext, execute_sync
-from engine_shim.plugins.airflow.attempts import find_attempt, stop_if_given_up
+from agent_core.node import NodeContext, execute_sync, list_waiting
+from engine_shim.plugins.airflow.attempts import find_attempt, stop_if_given_up, waits_for_else
 from engine_shim.plugins.airflow.store_address import read_address
+from engine_shim.plugins.decided import FINAL_ERRORS, still_waits
 from support.by_hand import Q, action, final
 from utools import Tool
 
@@ -103,6 +105,43 @@ def test_task_that_goes_on_after_a_rest_keeps_its_run_though_it_was_cleared_befo
 def test_items_of_a_mapped_task_have_a_run_each(store: Store) -> None:
     found = {find_attempt(task(map_index=index), CONFIG, store.journal).run_id for index in (-1, 0, 1)}
     assert len(found) == 3
+
+
+class Closed(MemoryJournal):
+    """A journal of which nothing can be read, for a reason."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__()
+        self.why = why
+
+    def load(self, run: str) -> Any:
+        raise self.why
+
+
+async def test_run_waits_as_long_as_the_same_waits(store: Store) -> None:
+    assert store.run(task(), action()) == "waiting"
+    [run] = store.journal.runs()
+    log = logging.getLogger("test")
+    [call] = await list_waiting(run, journal=store.journal)
+    assert not await waits_for_else(run, [[call["strand"], call["n"]]], store.journal, log)
+    assert await waits_for_else(run, [[call["strand"], call["n"] + 1]], store.journal, log)
+    assert still_waits(run, store.journal)
+
+
+@pytest.mark.parametrize("why", [Damaged("agent", 3, "it is missing"), Unreadable("r", erased=True)])
+async def test_run_that_cannot_be_read_any_more_is_not_waited_for(why: Exception) -> None:
+    """Its task was asleep for ever; where Dagster's sensor met it, no other run went on."""
+    journal = Closed(why)
+    assert await waits_for_else("r", [["agent", 3]], journal, logging.getLogger("test"))
+    assert not still_waits("r", journal)
+    assert isinstance(why, FINAL_ERRORS)
+
+
+async def test_store_that_is_away_is_looked_into_again() -> None:
+    journal = Closed(JournalAway("it is busy"))
+    assert not await waits_for_else("r", [["agent", 3]], journal, logging.getLogger("test"))
+    with pytest.raises(JournalAway):
+        still_waits("r", journal)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,18 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_core import DecisionError
 from agent_core.models import ScriptedModel
 from agent_core.node import NodeContext
 from engine_shim.plugins.attempt import deadline_within, execute_beside
+from engine_shim.plugins.decided import place_decisions
+from support.optional import needs
 from utools import tool
 
 STEPS = [
@@ -85,3 +89,32 @@ def test_attempt_ends_before_its_limit_by_a_quarter_of_it_at_most() -> None:
     assert long is not None
     assert 3560 < (long - short).total_seconds() < 3570
     assert deadline_within(None) is None
+
+
+def test_decisions_of_a_person_are_placed_and_one_too_many_is_not_lost() -> None:
+    waiting, approved = [{"strand": "agent", "n": 3}, {"strand": "agent", "n": 5}], {"decision": "approve"}
+    assert place_decisions([approved, {**approved, "n": 9}], waiting) == [
+        {"strand": "agent", "n": 3, **approved},
+        {"strand": "agent", "n": 9, **approved},
+    ]
+    assert len(place_decisions([approved], waiting)) == 1
+    with pytest.raises(DecisionError, match="there are 3 decisions, and 2 calls that wait"):
+        place_decisions([approved] * 3, waiting)
+
+
+@needs("celery")
+@pytest.mark.parametrize(("limit", "own"), [("task_time_limit", None), ("task_soft_time_limit", 500)])
+def test_limit_of_a_celery_app_is_that_of_its_tasks(limit: str, own: float | None, tmp_path: Path) -> None:
+    """In older versions of Celery tasks do not have it themselves: they were killed there, and failed."""
+    from celery import Celery
+
+    from engine_shim.plugins.celery import make_agent_task
+    from engine_shim.plugins.celery.task import _deadline_of
+
+    app = Celery("desk", broker="memory://")
+    setattr(app.conf, limit, 100)
+    task = make_agent_task(app, "refunds", CONFIG, tools=[], journal=tmp_path / "runs.db")
+    task.time_limit, task.soft_time_limit = own, None
+    deadline = _deadline_of(task)
+    assert deadline is not None
+    assert 60 < (deadline - datetime.now(UTC)).total_seconds() <= 75

@@ -221,6 +221,7 @@ PIECES = [
         json.dumps({"k": json.dumps([SECRET])}),
     ),
     *("https://intranet", '","cc":"', "ada@example.com", ":8080", "{", "}", "[", "]", '"', "\\", "\\n", "\\u005a"),
+    *(SECRET.replace("-", "\\-"), "\\132"),
     *(
         "AKIAABCDEFGHIJKLMNOP",
         "zz",

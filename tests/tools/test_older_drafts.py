@@ -71,6 +71,16 @@ FORMS: dict[str, tuple[Any, Any, Any]] = {
         *({"kids": [{"n": None}]}, {"kids": [{"n": 1}]}),
     ),
     "nullable": (of(a={"type": "string", "nullable": True, "enum": ["x"]}), {"a": None}, {"a": 1}),
+    "nullable_reference": (
+        {**of(a={"$ref": "#/definitions/A", "nullable": True}), "definitions": {"A": {"type": "string"}}},
+        *({"a": None}, {"a": 1}),
+    ),
+    "nullable_members": (of(a={"allOf": [{"type": "string"}], "nullable": True}), {"a": None}, {"a": 1}),
+    "nullable_constant": (of(a={"const": "x", "nullable": True}), {"a": None}, {"a": "y"}),
+    "dialect_of_a_part": (
+        of(n={"$schema": DRAFT4, "type": "integer", "minimum": 5, "exclusiveMinimum": True}),
+        *({"n": 6}, {"n": 5}),
+    ),
     "names_of_types": (
         of(a={"type": "STRING"}, b={"type": "int"}, c={"type": "any"}),
         *({"a": "x", "b": 1, "c": []}, {"b": 1.5}),

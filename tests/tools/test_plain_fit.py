@@ -157,7 +157,7 @@ def test_a_value_gets_a_yes_up_to_a_depth() -> None:
 @given(SCHEMAS, VALUES)
 def test_plain_faults_are_those_that_jsonschema_finds(schema: Any, value: Any) -> None:
     spelled: Any = copy.deepcopy(schema)
-    spell_out(spelled)
+    spell_out(spelled, resolver(spelled))
     follow = resolver(spelled)
     try:
         plain = word_faults(find_plain_faults(spelled, value, (), follow, ENGLISH), value, ENGLISH)

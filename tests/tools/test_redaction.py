@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -37,6 +38,10 @@ RAW = SECRET.encode()
         pytest.param(json.dumps(SECRET)[1:-1].replace("/", "\\/"), id="JSON of PHP"),
         pytest.param(json.dumps(SECRET)[1:-1].replace("+", "\\u002B"), id="JSON of Go"),
         pytest.param("".join(f"\\x{byte:02x}" for byte in SECRET.encode("latin-1")), id="JavaScript"),
+        pytest.param("".join(f"\\x{byte:02x}" for byte in RAW), id="the bytes of Python"),
+        pytest.param(RAW.decode("latin-1"), id="the bytes as characters"),
+        pytest.param(r"p@ss/w+rd\ \"\303\274\"\?", id="a shell"),
+        pytest.param(re.sub(r"(\W)", r"\\\1", SECRET), id="Markdown"),
         pytest.param(quote(SECRET, safe="!'()*~"), id="encodeURIComponent"),
         pytest.param(quote(SECRET, safe="").replace("%2F", "%2f"), id="URL-encoded, mixed case"),
         pytest.param(quote(quote(SECRET, safe=""), safe=""), id="URL-encoded twice"),

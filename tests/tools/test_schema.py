@@ -359,6 +359,14 @@ def test_foreign_schema_is_checked_as_written() -> None:
     assert pointers(A, {"x": 1}, foreign=True) == []
 
 
+def test_a_part_with_a_dialect_of_its_own_is_judged_by_the_same_keywords() -> None:
+    """Those of jsonschema have no bound on their time: a pattern held a server for ever."""
+    part = {"$schema": "http://json-schema.org/draft-07/schema#", "dependentRequired": {"x": ["y"]}}
+    assert pointers({"properties": {"a": part}}, {"a": {"x": 1}}, foreign=True) == ["/a/y"]
+    elsewhere = {"$ref": "#/parts/a", "parts": {"a": part}}
+    assert pointers(elsewhere, {"x": 1}, foreign=True) == ["/y"]
+
+
 def test_given_schema_is_not_changed() -> None:
     before = copy.deepcopy(A)
     assert ConfigSchema(A).schema["additionalProperties"] is False

@@ -35,6 +35,8 @@ OTHER_NAMES: Final = {
     "dict": "object",
     "none": "null",
 }
+JUDGING_NULL: Final = frozenset({"$ref", "allOf", "const"})
+"""Keywords that refuse null whatever types are allowed beside them."""
 OLD_INDEX: Final = lazy_compile(r"/items/(\d+)")
 
 
@@ -122,7 +124,8 @@ class _Translation:
         self._translate_patterns(made, at)
         if at and isinstance(made.get("$id"), str):
             del made["$id"]
-        return made
+        is_null_too = made.pop("nullable", None) is True
+        return _allow_null(made) if is_null_too else made
 
     def _convert_keyword(self, key: str, value: Any, at: str) -> Any:
         if key == "$ref" and isinstance(value, str):
@@ -160,8 +163,6 @@ class _Translation:
         if "$ref" in made and isinstance(made["$ref"], str) and "/items/" in made["$ref"]:
             made["$ref"] = OLD_INDEX.sub(r"/prefixItems/\1", made["$ref"])
         _gather_required(schema, made)
-        if made.pop("nullable", None) is True:
-            _allow_null(made)
 
     def _translate_patterns(self, made: Schema, at: str) -> None:
         if isinstance(pattern := made.get("pattern"), str):
@@ -247,7 +248,10 @@ def _gather_required(schema: Schema, made: Schema) -> None:
         made["properties"] = {}
 
 
-def _allow_null(made: Schema) -> None:
+def _allow_null(made: Schema) -> Schema:
+    """Return a schema that null fits as well, in place or, where a keyword judges null too, as one of two."""
+    if not JUDGING_NULL.isdisjoint(made):
+        return {"anyOf": [made, {"type": "null"}]}
     kind = made.get("type")
     if isinstance(kind, str):
         made["type"] = [kind, "null"]
@@ -258,3 +262,4 @@ def _allow_null(made: Schema) -> None:
     for keyword in ("anyOf", "oneOf"):
         if isinstance(choices := made.get(keyword), list):
             made[keyword] = [*choices, {"type": "null"}]
+    return made

@@ -185,9 +185,11 @@ def close(root: Schema) -> None:
             schema["additionalProperties"] = False
 
 
-def spell_out(root: Schema) -> None:
-    """Write `false` as `{"not": {}}`, in place, where jsonschema would report the fault without its path."""
-    for _, schema in walk(root):
+def spell_out(root: Schema, follow: Callable[[str], Any]) -> None:
+    """Write `false` as `{"not": {}}`, in place, where jsonschema would report the fault without its path; and leave
+    each `$schema` out, which would bring jsonschema's own keywords back, whose time has no bound."""
+    for _, schema in walk(root, follow):
+        schema.pop("$schema", None)
         for keyword in PATHLESS:
             within = schema.get(keyword, {})
             for name in within if isinstance(within, dict) else range(len(within)):

@@ -29,9 +29,8 @@ def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validat
     """Return a function that finds every fault of a value. jsonschema is loaded for the first value that neither
     plainly fits nor plainly does not."""
     spelled = copy.deepcopy(schema)
-    spelled.pop("$schema", None)  # it would bring jsonschema's own keywords back where a reference leads here
-    spell_out(spelled)
     follow = resolver(spelled)
+    spell_out(spelled, follow)
     surely_fits, ask = plain_fit(spelled, follow), jsonschema_validation(spelled, follow, reading)
 
     def validate(value: Any, words: Words) -> list[Fault]:

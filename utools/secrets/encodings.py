@@ -15,10 +15,10 @@ NUMBER = lazy_compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
 def encodings_of(secret: str) -> Iterator[str]:
-    """Yield the secret itself, its base64 (alone, or within that of a longer text), its hex, URL- and JSON-escaped
-    forms."""
+    """Yield the secret itself, its bytes as characters (what Python and a shell write of them), its base64 (alone, or
+    within that of a longer text), its hex, URL- and JSON-escaped forms."""
     raw = secret.encode("utf-8", "surrogatepass")
-    yield secret
+    yield from (secret, raw.decode("latin-1"))
     yield from (raw.hex(), raw.hex().upper())
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(raw).decode()

@@ -1,4 +1,5 @@
-"""Escapes: how JSON, JavaScript, URLs and HTML write single characters, and what they stand for. Pure."""
+"""Escapes: how JSON, JavaScript, shells, Markdown, URLs and HTML write single characters, and what they stand for.
+Pure."""
 
 import re
 from functools import lru_cache
@@ -8,7 +9,8 @@ from urllib.parse import unquote
 from utools.lazy_pattern import lazy_compile
 
 ESCAPE = lazy_compile(
-    r"\\(?:u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[\"'\\/bfnrt])"
+    r"\\(?:u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}"
+    r"|[0-3][0-7]{2}|[ -/:-@\[-`{-~bfnrt])"
     r"|%(?:[0-7][0-9A-Fa-f]|[c-fC-F][0-9A-Fa-f](?:%[89abAB][0-9A-Fa-f]){1,3})"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);"
 )
@@ -49,6 +51,6 @@ def _character(token: str) -> str:
     if len(token) == 1:
         return token
     if token[0] == "\\":
-        return SHORT.get(token[1], token[1])
+        return chr(int(token[1:], 8)) if len(token) > 2 else SHORT.get(token[1], token[1])
     character = unquote(token) if token[0] == "%" else unescape(token)
     return character if len(character) == 1 else token

@@ -20,7 +20,7 @@ STATUSES: Final = ("code", "status", "status_code", "http_code")
 """Fields in which an error has its HTTP status, where the answer's own is a success."""
 MINIMAX: Final = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 1024: 500, 1033: 500, 1039: 429}
 """HTTP statuses for the codes that MiniMax gives in a 200."""
-WORDS: Final = ("message", "msg", "detail", "error_description")
+WORDS: Final = ("message", "msg", "detail", "reason", "error_description")
 """Fields in which gateways say what is wrong, beside an error that is only a title."""
 TOO_DEEP: Final = "answered with what nests too deep"
 MAX_CALLS = 128
@@ -129,9 +129,11 @@ def find_error(reply: Any, *holding: str) -> Any:
 
 def _add_words(error: Any, reply: Json) -> Any:
     """Return an error with what stands beside it, where it is only a title, a number or true, as Spring writes it."""
-    said = next((each for name in WORDS if isinstance(each := reply.get(name), str) and each), None)
-    if said is None or isinstance(error, dict | list):
+    if isinstance(error, dict | list):
         return error
+    said = next((each for name in WORDS if isinstance(each := reply.get(name), str) and each), None)
+    if said is None:
+        return error if isinstance(error, str) else reply
     return {**reply, "message": f"{error}: {said}" if isinstance(error, str) else said}
 
 
@@ -238,7 +240,7 @@ def _read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return float(after)
     try:
         date = parsedate_to_datetime(after)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return None if date.tzinfo is None else max(0.0, date.timestamp() - now)
 

@@ -1,14 +1,20 @@
 """Requests by aiohttp: the least that a request costs in this language, by far."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from agent_core.models.endpoint.connections import KEEPALIVE_SECONDS, SLICE_BYTES, Response, slice_body
 from agent_core.models.endpoint.route import Route
+
+LAST_WORDS_SECONDS = 1.0
+"""How long a connection that is closing may take to say why."""
 
 
 class AiohttpConnections:
@@ -42,12 +48,37 @@ class AiohttpConnections:
         route, connect = self._route, self._route.connect_timeout
         self._by_proxy = {} if self._proxy is None else _read_proxy(self._proxy)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=route.open_tls(), limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
+            connector=_Connector(ssl=route.open_tls(), limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(connect=connect, sock_connect=connect, sock_read=route.read_timeout),
             auto_decompress=False,
         )
         return self._session
+
+
+class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **about: Any) -> None:
+        super().__init__(**about)
+        make: type[ResponseHandler] = _Connection
+        self._factory = partial(make, asyncio.get_running_loop())
+
+
+class _Connection(ResponseHandler):
+    """A connection that tells why it was closed, rather than that nothing can be written to it any more.
+
+    uvloop closes the one first and says the other a moment later: that a server by TLS wants a certificate.
+    """
+
+    def set_exception(self, exc: BaseException, *cause: Any, **named: Any) -> None:
+        if isinstance(exc.__cause__, aiohttp.ClientConnectionResetError) and self.connected:
+            self.force_close()
+            self._loop.call_later(LAST_WORDS_SECONDS, self._fail, exc)
+        else:
+            super().set_exception(exc, *cause, **named)
+
+    def _fail(self, exc: BaseException) -> None:
+        if self.connected:
+            super().set_exception(exc)
 
 
 def _read_proxy(url: str) -> dict[str, Any]:

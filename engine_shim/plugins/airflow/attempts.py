@@ -1,12 +1,14 @@
-"""Which run an attempt at a task goes on with, and whether a kill is meant for the run or for the worker alone."""
+"""Which run an attempt at a task goes on with, whether it need wait no more, and whether a kill is meant for the run or
+for the worker alone."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_core.errors import Damaged, JournalError, Unreadable
 from agent_core.journal.store import Journal
-from agent_core.node import find_run_sync, make_run_id
+from agent_core.node import find_run_sync, list_waiting, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
 
@@ -44,6 +46,19 @@ def find_attempt(
     if found.ended == "cancelled" or (_is_cleared(ti) and (found.ended or not found.has_config(config, secrets))):
         return Attempt(_run_id(ti, number + 1), None, 1)
     return Attempt(run_id, found.config, ti.try_number)
+
+
+async def waits_for_else(run_id: str, waiting: Sequence[Sequence[Any]], journal: Journal, log: Any) -> bool:
+    """Return whether a run waits for something else than it did, as (strand, n), or cannot be read any more: that is
+    its task's to say. Not where the store is away, which is logged."""
+    try:
+        found = await list_waiting(run_id, journal=journal)
+    except (Damaged, Unreadable):
+        return True
+    except JournalError as error:
+        log.warning("run %s: %s", run_id, error)
+        return False
+    return [(call["strand"], call["n"]) for call in found] != [tuple(each) for each in waiting]
 
 
 def stop_if_given_up(ti: Any, cancel: Callable[[], object], let_go: Callable[[], object]) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
-from agent_core.errors import JournalError
 from agent_core.journal.store import Journal
-from agent_core.node import list_waiting
 from agent_core.run.arguments import journal_at
+from engine_shim.plugins.airflow.attempts import waits_for_else
 from engine_shim.plugins.airflow.hooks import AgentStoreHook
 
 
 class RunTrigger(BaseTrigger):  # type: ignore[misc,unused-ignore]
     """Looks into the store every `interval` seconds, and fires once something else waits in the run than `waiting`, as
-    (strand, n), or it is `until`, a time in ISO 8601. A store that is away is looked into again."""
+    (strand, n), its records cannot be read any more, or it is `until`, a time in ISO 8601. A store that is away is
+    looked into again."""
 
     def __init__(
         self,
@@ -49,12 +49,7 @@ class RunTrigger(BaseTrigger):  # type: ignore[misc,unused-ignore]
     async def _is_awake(self, journal: Journal, due: datetime | None) -> bool:
         if due is not None and datetime.now(UTC) >= due:
             return True
-        try:
-            waiting = await list_waiting(self.run_id, journal=journal)
-        except JournalError as error:
-            self.log.warning("run %s: %s", self.run_id, error)
-            return False
-        return [[call["strand"], call["n"]] for call in waiting] != self.waiting
+        return await waits_for_else(self.run_id, self.waiting, journal, self.log)
 
 
 def open_store(store_conn_id: str | None, journal: str | None) -> Journal:

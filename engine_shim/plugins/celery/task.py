@@ -10,14 +10,14 @@ from celery import Celery
 from celery.result import AsyncResult
 
 from agent_core.decisions import Decision
-from agent_core.errors import Damaged, JournalError
+from agent_core.errors import JournalError
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.node import NodeContext, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.secrets import Secrets
 from engine_shim.plugins.attempt import deadline_within, execute_beside
-from engine_shim.plugins.decided import encode_decisions, give_output, read_decisions
+from engine_shim.plugins.decided import FINAL_ERRORS, encode_decisions, give_output, read_decisions
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -61,7 +61,7 @@ def make_agent_task(
         )
         try:
             output = execute_beside({**config, "prompt": prompt}, context, lambda: False)
-        except Damaged:
+        except FINAL_ERRORS:
             raise
         except JournalError as error:
             raise self.retry(exc=error, countdown=min(2**request.retries, LONGEST_PAUSE_S)) from error
@@ -93,8 +93,12 @@ def _go_on_later(task: Any) -> Exception:
 
 
 def _deadline_of(task: Any) -> datetime | None:
-    """Return when a run is to be let go, before the first limit of its task comes."""
-    hard, soft = task.request.timelimit or (None, None)
-    limits = [hard or task.time_limit, soft or task.soft_time_limit]
+    """Return when a run is to be let go, before the first limit of its task comes. Those of the app are the task's in
+    newer versions of Celery alone."""
+    (hard, soft), conf = task.request.timelimit or (None, None), task.app.conf
+    limits = [
+        hard or task.time_limit or conf.task_time_limit,
+        soft or task.soft_time_limit or conf.task_soft_time_limit,
+    ]
     seconds = min((float(each) for each in limits if each), default=None)
     return deadline_within(seconds)

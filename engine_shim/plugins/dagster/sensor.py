@@ -15,9 +15,9 @@ from dagster import (
     sensor,
 )
 
-from agent_core.node import list_waiting_sync
 from engine_shim.plugins.dagster.resource import AgentResource
 from engine_shim.plugins.dagster.step import PARENT, ROOT, WAITING, root_of
+from engine_shim.plugins.decided import still_waits
 
 STANDING: Final = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={WAITING: "true"})
 PARTITION: Final = "dagster/partition"
@@ -58,7 +58,7 @@ def _is_decided(instance: DagsterInstance, run: DagsterRun, agents: AgentResourc
         if (told := event.step_failure_data.user_failure_data) and "waiting" in told.metadata
     ]
     with agents.open_journal() as journal:
-        return bool(waited) and not any(list_waiting_sync(each, journal=journal) for each in waited)
+        return bool(waited) and not any(still_waits(each, journal) for each in waited)
 
 
 def _unmade_assets(instance: DagsterInstance, run: DagsterRun) -> list[AssetKey]:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from agent_core.errors import DecisionError
 from agent_core.outputs import Json
+from engine_shim.plugins.decided import place_decisions
 
 A_DAY = 24 * 3600
 Call = Callable[..., Awaitable[Any]]
@@ -50,8 +51,8 @@ async def _ask(call: Call, task: Any, prompt: str, key: str | None, seconds: int
         name = hashlib.sha256(f"{output['run_id']} {shown} {asked[shown]}".encode()).hexdigest()
         asked[shown] += 1
         given = await call(_wait_for_person, output["waiting"], name, seconds)
-        placed = _placed(given.decisions, output["waiting"])
         try:
+            placed = place_decisions(given.decisions, output["waiting"])
             output = await call(task, prompt, key=key, decisions=placed, by=given.by)
         except DecisionError as error:
             get_run_logger().warning("%s; asking again", error)
@@ -77,11 +78,6 @@ def _finish(asking: Coroutine[Any, Any, Json]) -> Json:
         given: Json = end.value
         return given
     raise RuntimeError("a flow without `async` cannot wait for an awaitable")
-
-
-def _placed(decisions: list[Json], waiting: list[Json]) -> list[Json]:
-    """Return decisions with the place of the call that each is for: its own, else that of the call in its order."""
-    return [{"strand": call["strand"], "n": call["n"], **each} for call, each in zip(waiting, decisions, strict=False)]
 
 
 def _wait_for_person(waiting: list[Json], name: str, timeout: int | None) -> Any:
