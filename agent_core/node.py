@@ -182,6 +182,8 @@ def make_run_id(*parts: str | int) -> str:
     same parts, another for others. They may have any character; as far as they fit, the id shows them."""
     if not parts:
         raise ValueError("make_run_id needs at least one part")
+    if None in parts:
+        raise ValueError(f"make_run_id: a part is None ({parts!r}); other runs would have the same id")
     told = [str(part) for part in parts]
     shown = re.sub(r"[^A-Za-z0-9_.]+", "-", ".".join(told))[:SHOWN].strip("-._")
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:DIGITS]

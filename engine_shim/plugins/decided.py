@@ -38,8 +38,13 @@ FINAL_ERRORS: Final = (AgentRunFailed, DefinitionError, DecisionError, Damaged, 
 
 
 def encode_decisions(output: Mapping[str, Any], decisions: Mapping[int, Decision]) -> list[Json]:
-    """Return decisions as JSON, by the place of each call in the `waiting` of an output."""
+    """Return decisions as JSON, by the place of each call in the `waiting` of an output. DecisionError for a place
+    where none is."""
     waiting: Sequence[WaitingCall] = output["waiting"]
+    for index in decisions:
+        if index not in range(len(waiting)):
+            message = f"no call waits at place {index!r}: {len(waiting)} wait, and the first has place 0"
+            raise DecisionError(message, where="decisions")
     return [
         {"strand": waiting[index]["strand"], "n": waiting[index]["n"], **encode_decision(decision)}
         for index, decision in decisions.items()

@@ -203,6 +203,8 @@ def test_made_id_shows_its_parts_and_tells_them_apart() -> None:
     )
     with pytest.raises(ValueError, match="at least one part"):
         make_run_id()
+    with pytest.raises(ValueError, match="a part is None"):
+        make_run_id("answers", None)  # type: ignore[arg-type]
 
 
 # ── a worker that dies ───────────────────────────────────────────────────────────────────────────

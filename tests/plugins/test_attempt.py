@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent_core import DecisionError
+from agent_core import Approve, DecisionError
 from agent_core.models import ScriptedModel
 from agent_core.node import NodeContext
 from engine_shim.plugins.attempt import deadline_within, execute_beside
-from engine_shim.plugins.decided import place_decisions
+from engine_shim.plugins.decided import encode_decisions, place_decisions
 from support.optional import needs
 from utools import tool
 
@@ -100,6 +100,24 @@ def test_decisions_of_a_person_are_placed_and_one_too_many_is_not_lost() -> None
     assert len(place_decisions([approved], waiting)) == 1
     with pytest.raises(DecisionError, match="there are 3 decisions, and 2 calls that wait"):
         place_decisions([approved] * 3, waiting)
+
+
+@pytest.mark.parametrize("place", [2, -1, "0"])
+def test_decision_for_a_place_where_no_call_waits_is_refused(place: Any) -> None:
+    waiting = [{"strand": "agent", "n": 3}, {"strand": "agent", "n": 5}]
+    with pytest.raises(DecisionError, match=f"no call waits at place {place!r}: 2 wait"):
+        encode_decisions({"waiting": waiting}, {place: Approve()})
+
+
+@needs("celery")
+def test_celery_task_that_is_called_directly_begins_a_run_each_time(tmp_path: Path) -> None:
+    from celery import Celery
+
+    from engine_shim.plugins.celery import make_agent_task
+
+    more: dict[str, Any] = {"tools": [], "journal": tmp_path / "runs.db", "model": ScriptedModel([STEPS[-1]] * 2)}
+    task = make_agent_task(Celery("desk", broker="memory://"), "refunds", {**CONFIG, "allowed_tools": []}, **more)
+    assert task("One.")["run_id"] != task("Another.")["run_id"]
 
 
 @needs("celery")

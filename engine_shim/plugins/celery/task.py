@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from uuid import uuid4
 
 from billiard.exceptions import SoftTimeLimitExceeded
 from celery import Celery
@@ -39,8 +40,9 @@ def make_agent_task(
 
     `config` is the node's but its prompt, `options` are those of a task of Celery. A message is acknowledged once its
     task has ended, and comes again after the death of a worker. The run has the id of the message, so that each attempt
-    goes on with it. A run that waits is a result: `decide` goes on with it. One that failed or was cancelled raises
-    AgentRunFailed. A journal that is away is tried again, up to `max_retries` times.
+    goes on with it; a task that is called without a message begins a run each time. A run that waits is a result:
+    `decide` goes on with it. One that failed or was cancelled raises AgentRunFailed. A journal that is away is tried
+    again, up to `max_retries` times.
     """
     registry = ToolRegistry.from_tools(tools)
 
@@ -49,7 +51,7 @@ def make_agent_task(
     ) -> Json:
         request = self.request
         context = NodeContext(
-            run_id=run_id or make_run_id(name, request.id),
+            run_id=run_id or make_run_id(name, request.id or str(uuid4())),
             journal=journal,
             tools=registry,
             model=model,
