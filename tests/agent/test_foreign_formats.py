@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ def look(args: Any, context: Any) -> Any:
     if args["q"] == "bad":
         raise ToolError("no such thing")
     return {"text": SECRET, "number": 4711.5, "large": 2**60}
+
+
+def look_up(q: str) -> str:
+    if q == "bad":
+        raise ToolError("no such thing")
+    return f"found {q}"
 
 
 REGISTRY = ToolRegistry([Tool("look", "Looks.", Q, look, effect="read")])
@@ -106,6 +113,18 @@ async def test_a_value_that_their_json_cannot_hold_has_no_hash(signer: Signer) -
     receipts = make_receipts("r", await run_one(), signer, "urn:agent-core:caller")
     assert "parameters_hash" in receipts[0]["credentialSubject"]["action"]
     assert "response_hash" not in receipts[0]["credentialSubject"]["outcome"]  # of a number beyond 2**53
+
+
+@needs("cryptography", "rfc8785")
+async def test_the_hash_of_a_response_is_that_of_an_answer_and_a_failure_has_none(signer: Signer) -> None:
+    journal = MemoryJournal()
+    registry = ToolRegistry([Tool("look", "Looks.", Q, lambda args, context: look_up(args["q"]), effect="read")])
+    replies = [action("look", q="a"), action("look", q="bad"), final()]
+    await run_agent(CONFIG, registry=registry, model=ScriptedModel(replies), journal=journal, run_id="r")
+    receipts = make_receipts("r", journal.load("r"), signer, "urn:agent-core:caller")
+    hashes = [each["credentialSubject"]["outcome"].get("response_hash") for each in receipts]
+    answered = b'"found a"'
+    assert hashes == [f"sha256:{hashlib.sha256(answered).hexdigest()}", None]
 
 
 @needs("cryptography", "rfc8785")

@@ -55,6 +55,19 @@ def test_a_cut_observation_says_how_to_read_on_and_where_from() -> None:
     assert said.startswith(f"The tool look returned: {LONG[:start]} …[")
 
 
+def test_a_part_that_was_read_says_how_to_read_on_while_something_is_left() -> None:
+    parts = [did(LONG[start : start + 256]) for start in (256, 512, 768)]
+    run = Short([action(), read(1, 256), read(1, 512), read(1, 768), final()], act=[did(LONG), *parts])
+    said = [question[-1]["content"] for question in run.questions[2:]]
+    assert [f'"from":{start}' in each for each, start in zip(said, (512, 768, 1024), strict=True)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [f"({left} more characters: " in each for each, left in zip(said, (388, 132), strict=False)] == [True, True]
+    assert "more characters" not in said[2]
+
+
 @pytest.mark.parametrize("protocol", ["json", "tools"])
 async def test_it_is_offered_only_once_something_was_cut(protocol: str) -> None:
     run = Short([action(), action(), final()], act=[did("short"), did(LONG)], protocol=protocol)

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from agent_core.loop.run_state import RunState
+from agent_core.protocol.call_markers import skip_brackets
 from agent_core.protocol.parse import ProtocolError
 from agent_core.protocol.text_calls import is_call
 from agent_core.rules import CURRENT
@@ -264,3 +265,11 @@ def test_its_end_may_be_spoken_of(text: str) -> None:
     spoken = final(f"{text}\n")
     assert Hand([spoken], parsing="tolerant").output["final_answer"] == f"{text}\n"
     assert orjson.loads(spoken)["answer"] == f"{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [("(don't) see", 7), ("('a)b') see", 7), ("(a=   'x)y') see", 12), ("(a, 'it\\'s)') see", 13), ('("a)") see', 6)],
+)
+def test_an_apostrophe_in_a_word_opens_no_quote(text: str, end: int) -> None:
+    assert skip_brackets(text, 0) == end
