@@ -54,7 +54,7 @@ class RecordedRules(TypedDict):
 CURRENT: Final[RuleVersions] = {
     "cuts": 5,
     "texts": 7,
-    "comparison": 4,
+    "comparison": 5,
     "prompts": 7,
     "flow": 4,
     "plans": 4,
@@ -81,7 +81,8 @@ prompts whole, so none is made anew.
 comparison 1: provenance looked for a text in trusted texts, folded, and did not record where a value stands.
 comparison 2: a narrowing's pattern had to match the whole text under a negation too, and line ends were refused; no
 question to a person named the value that is not proven. comparison 3: a number's text was what Python writes, 1e-05,
-and not what a model reads of it, 0.00001.
+and not what a model reads of it, 0.00001. comparison 4: a multiple was told by binary fractions, and 19.99 was none of
+0.01.
 flow 1: placeholders had no quoted keys; `["` was a part of a name. flow 2: a sub-workflow gave its nodes' outputs
 beside those that it declares, and the judge of an edge read all that an agent or a workflow gave. flow 3: no node
 waited for a time or a signal, and no write in doubt was told its result.
@@ -95,6 +96,8 @@ replies 2: what MiniMax M3 puts before each tag of a call hid the call that was 
 replies 3: so was a call as JSON below what the model says that it does, or whose first marker is not in the text.
 usage 1: tokens from a vendor's cache, to it, and of a model's thoughts were not counted apart.
 """
+BY_DECIMALS: Final = 5
+"""The version of the comparison from which on a multiple is told by the decimals that are written."""
 EARLIEST: Final = cast(RuleVersions, dict.fromkeys(CURRENT, 1))
 """The rules of runs that name none."""
 

@@ -17,6 +17,7 @@ from agent_core.origins.sources import MODEL, Proof, Tracing, Unproven
 from agent_core.outputs import FinishReason, Json
 from agent_core.policy import arguments_of
 from agent_core.protocol.clip import clip
+from agent_core.rules import BY_DECIMALS
 from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.schema.compiled import compile_narrowing, compile_schema
@@ -66,7 +67,7 @@ def judge(
         return _refuse_unknown(tool, tools, words)
     if marks.marks and (masked := marks.faults(args, words)):
         return _refuse(tool, "policy_denied", masked, words)
-    if refusal := _check_arguments(tool, args, policy, words):
+    if refusal := _check_arguments(tool, args, policy, proof.comparison, words):
         return refusal
     if policy["max_calls"] and made >= policy["max_calls"]:
         return Verdict("refuse", "policy_denied", refuse_count(tool, policy["max_calls"], words))
@@ -83,7 +84,10 @@ def judge(
 
 def narrowing_faults(schema: Json, args: Json, comparison: int, words: Words = ENGLISH) -> list[Fault]:
     """Return what an author's narrowing refuses, under these rules of comparison."""
-    return compile_narrowing(schema, "strict" if comparison >= 3 else "earlier").faults(args, words)
+    narrowing = compile_narrowing(
+        schema, "strict" if comparison >= 3 else "earlier", decimals=comparison >= BY_DECIMALS
+    )
+    return narrowing.faults(args, words)
 
 
 def _refuse_unknown(tool: str, tools: Policies, words: Words) -> Verdict:
@@ -103,11 +107,12 @@ def refuse_count(tool: str, most: int, words: Words) -> str:
     return words.called_too_often.format(tool=tool, most=most)
 
 
-def _check_arguments(tool: str, args: Json, policy: ToolPolicy, words: Words) -> Verdict | None:
+def _check_arguments(tool: str, args: Json, policy: ToolPolicy, comparison: int, words: Words) -> Verdict | None:
     if policy["hidden"] and (authored := [key for key in args if key in policy["hidden"]]):
         key = authored[0]
         return _refuse(tool, "invalid_action", [_fault(f"/{key}", words.set_by_author, _show(args[key]))], words)
-    faults = compile_schema(policy["schema"]).faults(arguments_of(policy, args), words)
+    schema = compile_schema(policy["schema"], decimals=comparison >= BY_DECIMALS)
+    faults = schema.faults(arguments_of(policy, args), words)
     if faults and (faults := without_filled(policy.get("fills", ()), faults)):
         own = [_without_authored(fault, args, policy["hidden"], words) for fault in faults]
         return _refuse(tool, "invalid_action", own, words)
@@ -196,14 +201,17 @@ def with_schema(tools: Policies, tool: str, schema: Json) -> Policies:
     return {**tools, tool: {**tools[tool], "schema": schema}} if tool in tools else tools
 
 
-def edit_faults(schema: Json, before: Json, after: Json, now: Json | None = None) -> list[Fault]:
+def edit_faults(schema: Json, before: Json, after: Json, comparison: int, now: Json | None = None) -> list[Fault]:
     """Return the faults of a person's arguments that those before did not have: a secret's place holds another text
-    yet.
+    yet. `comparison` is the version of these rules.
 
     `now` is the schema by which they are judged, where it is not the one that those before were judged by.
     """
-    known = compile_schema(schema).faults(before)
-    return [fault for fault in compile_schema(schema if now is None else now).faults(after) if fault not in known]
+    earlier, later = (
+        compile_schema(each, decimals=comparison >= BY_DECIMALS) for each in (schema, schema if now is None else now)
+    )
+    known = earlier.faults(before)
+    return [fault for fault in later.faults(after) if fault not in known]
 
 
 def refuse_arguments(tool: str, faults: Sequence[Fault], words: Words = ENGLISH) -> str:

@@ -12,6 +12,7 @@ from agent_core.outputs import FinishReason, Json
 from agent_core.policy import arguments_of, effect_of
 from agent_core.protocol.errors import ProtocolError, check_object
 from agent_core.protocol.parse import PlanStep
+from agent_core.rules import BY_DECIMALS
 from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import Words
 from utools.schema.compiled import compile_schema
@@ -113,7 +114,8 @@ def _judge_step(
     )
     if policy is None or not references or verdict.verdict == "refuse":
         return verdict
-    faults = compile_schema(policy["schema"]).faults(arguments_of(policy, step.parameters), words)
+    schema = compile_schema(policy["schema"], decimals=proof.comparison >= BY_DECIMALS)
+    faults = schema.faults(arguments_of(policy, step.parameters), words)
     own = [fault for fault in faults if not _is_about_reference(fault, [pointer for pointer, _ in references])]
     return Verdict("refuse", "invalid_action", refuse_arguments(step.tool, own, words)) if own else verdict
 

@@ -13,6 +13,7 @@ from agent_core.outputs import FinishReason, Json
 from agent_core.protocol.dialect import Reading
 from agent_core.protocol.parse import Action, Final, ProtocolError
 from agent_core.records import AgentStarted, DecidedBody
+from agent_core.rules import BY_DECIMALS
 from utools.schema.compiled import compile_schema
 
 Step = Generator[Effect, Any, AgentOutcome | None]
@@ -93,7 +94,9 @@ def check_answer(state: RunState, step: Final) -> Final | ProtocolError:
     schema, words = state.config["answer_schema"], state.words
     if state.feedback.is_quoted(state.repair, step.answer):
         return ProtocolError("wrong_type", words.quoted_error)
-    if schema is not None and (faults := compile_schema(schema).faults(step.answer, words)):
+    if schema is None:
+        return step
+    if faults := compile_schema(schema, decimals=state.proof.comparison >= BY_DECIMALS).faults(step.answer, words):
         return ProtocolError("wrong_type", words.wrong_answer.format(faults=list_faults(faults, words, "/answer")))
     return step
 

@@ -149,7 +149,7 @@ def _refuse_edit(started: Started, waiting: Waiting, args: Json, now: Json | Non
         return _refuse_agents_edit(cast(AgentStarted, started), tool, args, now)
     node_tool = cast(FlowStarted, started)["tools"][tool]
     masked = [] if node_tool.get("inward") else marks.faults(args)
-    faults = masked or edit_faults(node_tool["schema"], waiting.args, args, now)
+    faults = masked or edit_faults(node_tool["schema"], waiting.args, args, rules_of(started)["comparison"], now)
     return refuse_arguments(tool, faults) if faults else None
 
 

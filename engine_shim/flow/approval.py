@@ -71,7 +71,7 @@ def _edit(state: State, call: ToolCall, args: Json, now: Json | None) -> ToolCal
     """
     if refusal := refuse_masked(state, call.tool, args):
         return Failed("policy_denied", refusal, "", 0.0)
-    if faults := edit_faults(state.schemas[call.tool].schema, call.config, args, now):
+    if faults := edit_faults(state.schemas[call.tool].schema, call.config, args, state.comparison, now):
         return Failed("policy_denied", refuse_arguments(call.tool, faults), "", 0.0)
     fills = [fill for fill in call.fills if _value_at(args, fill["at"]) == _value_at(call.config, fill["at"])]
     effect = effect_of(state.tools[call.tool], args) or "write"

@@ -16,7 +16,7 @@ from agent_core.effects import ToolCall
 from agent_core.loop.budget import Budget, Limits
 from agent_core.loop.masked import marks_of
 from agent_core.outputs import Json, WaitingCall
-from agent_core.rules import rules_of
+from agent_core.rules import BY_DECIMALS, rules_of
 from engine_shim.definition.graph import Edge, Graph, graph_of
 from engine_shim.definition.model import Definition, Node
 from engine_shim.flow.schedule import Schedule
@@ -103,7 +103,11 @@ class State:
         self.has_quoted_keys = rules["flow"] > 1
         self.marks = marks_of(started)
         self.gives_declared = self.judges_answer = rules["flow"] > 2
-        self.schemas = {code: compile_schema(tool["schema"]) for code, tool in started["tools"].items()}
+        self.comparison = rules["comparison"]
+        by_decimals = self.comparison >= BY_DECIMALS
+        self.schemas = {
+            code: compile_schema(tool["schema"], decimals=by_decimals) for code, tool in started["tools"].items()
+        }
         self.tools = {code: {**tool, "schema": None, "preset": {}} for code, tool in started["tools"].items()}
         compiled = compiled or read_compiled(started["definition"])
         self.definition, self.graph = compiled.definition, compiled.graph

@@ -1,4 +1,5 @@
-"""The first rules of comparison: an argument's text must stand, whole, in trusted text."""
+"""Earlier rules of comparison: an argument's text had to stand, whole, in trusted text; multiples were of binary
+fractions."""
 
 from typing import Any
 
@@ -6,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_core.loop.judge import edit_faults, judge
+from agent_core.loop.masked import Marks
 from agent_core.origins.earlier import find_untrusted, fold, occurs, texts_in
+from agent_core.origins.sources import Sources
+from support.rule_cases import POLICY
 
 HELD: list[tuple[str, str, bool]] = [
     ("bob@example.com", "Mail bob@example.com now", True),
@@ -79,3 +84,23 @@ def test_every_leaf_is_looked_at_and_named(value: Any, place: str | None) -> Non
 
 def test_texts_are_taken_as_they_read_not_as_json() -> None:
     assert list(texts_in({"a\nb": ["c", 5, True, None, {"d": 1.5}]})) == ["a\nb", "c", "5", "d", "1.5"]
+
+
+AMOUNT: dict[str, Any] = {"type": "object", "properties": {"amount": {"type": "number", "multipleOf": 0.01}}}
+UNSAID: dict[str, Any] = {"hidden": [], "preset": {}, "provenance": {}}
+HELD_TO: dict[str, dict[str, Any]] = {
+    "schema": {**UNSAID, "schema": AMOUNT, "args": None},
+    "narrowing": {**UNSAID, "schema": {"type": "object"}, "args": AMOUNT},
+}
+
+
+@pytest.mark.parametrize(("comparison", "verdict"), [(4, "refuse"), (5, "run")])
+@pytest.mark.parametrize("held", HELD_TO.values(), ids=HELD_TO)
+def test_amount_of_money_is_a_multiple_of_a_cent(held: dict[str, Any], comparison: int, verdict: str) -> None:
+    """A run that was recorded before is judged as it was."""
+    tools: Any = {"pay": {**POLICY, **held}}
+    proof = Sources(comparison=comparison)
+    for amount, found in ((19.99, verdict), (19.995, "refuse"), (4, "run")):
+        judged = judge("pay", {"amount": amount}, "write", tools=tools, made=0, proof=proof, marks=Marks())
+        assert (amount, judged.verdict) == (amount, found)
+    assert bool(edit_faults(AMOUNT, {"amount": 1}, {"amount": 19.99}, comparison)) is (verdict == "refuse")

@@ -181,6 +181,13 @@ def texts_in(words: Words) -> Iterator[tuple[str, Any]]:
         yield f"judge/{name}", [verdict.verdict, verdict.reason, verdict.message]
 
 
+MULTIPLES: list[tuple[int | float, int | float]] = [
+    *((19.99, 0.01), (0.07, 0.01), (4.35, 0.01), (19.995, 0.01), (1e-05, 1e-06), (7, 0.5), (7.0, 2), (6.0, 2), (6, 3)),
+    *((1e308, 0.1), (1e308, 1e-320), (0.1 + 0.2, 0.1), (2**63, 3), (-0.03, 0.01), (0, 0.01)),
+]
+OF_LATER = ("stands/", "narrowed/{", "multiple/")
+
+
 def comparisons() -> Iterator[tuple[str, Any]]:
     """Which values are equal, legal or contained."""
     schema, narrowing = ConfigSchema(ORDER), Narrowing({"properties": {"to": {"pattern": "[a-z]+"}}})
@@ -189,6 +196,8 @@ def comparisons() -> Iterator[tuple[str, Any]]:
         yield f"narrowed/{index}", not narrowing.faults(value)
     for schema_text, text in narrowings():
         yield f"narrowed/{schema_text}/{text!a}", not Narrowing(json.loads(schema_text)).faults({"to": text})
+    for number, step in MULTIPLES:
+        yield f"multiple/{number} of {step}", not ConfigSchema({"multipleOf": step}).faults(number)
     for needle, text in OCCURRENCES:
         yield f"stands/{needle!a} in {text!a}", stands(needle, text)
 
@@ -215,7 +224,7 @@ def narrowings() -> Iterator[tuple[str, str]]:
 
 def earlier_comparisons() -> Iterator[tuple[str, Any]]:
     """The same, under the first rules."""
-    yield from ((name, value) for name, value in comparisons() if not name.startswith(("stands/", "narrowed/{")))
+    yield from ((name, value) for name, value in comparisons() if not name.startswith(OF_LATER))
     for needle, text in OCCURRENCES[:10]:
         yield f"occurs/{needle!a} in {text!a}", occurs(fold(needle), fold(text))
 

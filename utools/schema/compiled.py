@@ -13,15 +13,15 @@ MOST = 1024
 """Schemas of each kind that are cached."""
 
 
-def compile_schema(schema: dict[str, Any], *, where: str = "") -> ConfigSchema:
-    """Return a record's schema, as it is written (`foreign`). DefinitionError, which names `where`, if it is not
-    valid."""
-    return _compile(orjson.dumps(schema), where)
+def compile_schema(schema: dict[str, Any], *, where: str = "", decimals: bool = True) -> ConfigSchema:
+    """Return a record's schema, as it is written (`foreign`); `decimals` as there. DefinitionError, which names
+    `where`, if it is not valid."""
+    return _compile(orjson.dumps(schema), where, decimals)
 
 
-def compile_narrowing(schema: dict[str, Any], reading: Reading = "strict") -> Narrowing:
+def compile_narrowing(schema: dict[str, Any], reading: Reading = "strict", *, decimals: bool = True) -> Narrowing:
     """Return the same for what an author narrows."""
-    return _compile_narrowing(orjson.dumps(schema), reading)
+    return _compile_narrowing(orjson.dumps(schema), reading, decimals)
 
 
 def prepare_schema(
@@ -40,10 +40,10 @@ def _prepare(text: str, foreign: bool, where: str, known_good: bool) -> ConfigSc
 
 
 @lru_cache(MOST)
-def _compile(text: bytes, where: str) -> ConfigSchema:
-    return ConfigSchema(orjson.loads(text), foreign=True, where=where, is_recorded=True)
+def _compile(text: bytes, where: str, decimals: bool, /) -> ConfigSchema:
+    return ConfigSchema(orjson.loads(text), foreign=True, where=where, is_recorded=True, decimals=decimals)
 
 
 @lru_cache(MOST)
-def _compile_narrowing(text: bytes, reading: Reading) -> Narrowing:
-    return Narrowing(orjson.loads(text), reading=reading, is_recorded=True)
+def _compile_narrowing(text: bytes, reading: Reading, decimals: bool, /) -> Narrowing:
+    return Narrowing(orjson.loads(text), reading=reading, is_recorded=True, decimals=decimals)

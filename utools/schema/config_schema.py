@@ -1,6 +1,7 @@
 """ConfigSchema and Narrowing: a JSON Schema that reports every fault of a value. Pure.
 
-`jsonschema` (Draft 2020-12) alone decides. Nothing is coerced and nothing is fetched.
+`jsonschema` (Draft 2020-12) alone decides, but what is a multiple: that is told by the decimals that are written.
+Nothing is coerced and nothing is fetched.
 """
 
 import json
@@ -34,7 +35,8 @@ class ConfigSchema:
     A `foreign` schema is taken as it is written. An invalid schema, or a reference that leaves it, is a
     DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern without a bound on its time,
     unless the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a
-    test has checked. The validator is built at first use.
+    test has checked. Without `decimals`, 19.99 is no multiple of 0.01, as under the first rules of comparison. The
+    validator is built at first use.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class ConfigSchema:
         where: str = "",
         known_good: bool = False,
         is_recorded: bool = False,
+        decimals: bool = True,
     ) -> None:
+        self._decimals = decimals
         try:
             self.schema = _copy_unshared(schema, where) if known_good else _checked_copy(schema, where, is_recorded)
             if not known_good:
@@ -66,21 +70,28 @@ class ConfigSchema:
 
     @cached_property
     def _validate(self) -> Validate:
-        return validation(self.schema)
+        return validation(self.schema, decimals=self._decimals)
 
 
 class Narrowing:
     """A schema that narrows what a model may send, beyond the tool's own schema; unknown properties pass.
 
     It is stricter than JSON Schema, so that no value slips by: a `pattern` must match the whole string, or under a
-    negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read; one that
-    `is_recorded` may have a pattern without a bound on its time.
+    negation must match nowhere in it (`strict_keywords` says how). `reading` is how patterns are read, and `decimals`
+    is as in a ConfigSchema; one that `is_recorded` may have a pattern without a bound on its time.
     """
 
     def __init__(
-        self, schema: Schema, *, where: str = "", reading: Reading = "strict", is_recorded: bool = False
+        self,
+        schema: Schema,
+        *,
+        where: str = "",
+        reading: Reading = "strict",
+        is_recorded: bool = False,
+        decimals: bool = True,
     ) -> None:
         self._reading: Reading = reading
+        self._decimals = decimals
         try:
             self.schema = _checked_copy(schema, where, is_recorded)
         except RecursionError:
@@ -92,7 +103,7 @@ class Narrowing:
 
     @cached_property
     def _validate(self) -> Validate:
-        return validation(self.schema, reading=self._reading)
+        return validation(self.schema, reading=self._reading, decimals=self._decimals)
 
 
 def visible(schema: Schema, hidden: Iterable[str]) -> Schema:

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any, Literal
 
 from utools.schema.faults import Fault, Follow, faults, word_faults
-from utools.schema.keywords import bounded_keywords
+from utools.schema.keywords import bounded_keywords, by_decimals
 from utools.schema.plain_faults import Unclear, find_plain_faults
 from utools.schema.plain_fit import plain_fit
 from utools.schema.shape import resolver, spell_out
@@ -25,13 +25,13 @@ Reading = Literal["usual", "strict", "earlier"]
 """How patterns are read: as JSON Schema does; as a Narrowing does; as one did under the second rules of comparison."""
 
 
-def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validate:
+def validation(schema: dict[str, Any], *, reading: Reading = "usual", decimals: bool = True) -> Validate:
     """Return a function that finds every fault of a value. jsonschema is loaded for the first value that neither
-    plainly fits nor plainly does not."""
+    plainly fits nor plainly does not. `decimals`: what is a multiple is told by the decimals that are written."""
     spelled = copy.deepcopy(schema)
     follow = resolver(spelled)
     spell_out(spelled, follow)
-    surely_fits, ask = plain_fit(spelled, follow), jsonschema_validation(spelled, follow, reading)
+    surely_fits, ask = plain_fit(spelled, follow), jsonschema_validation(spelled, follow, reading, decimals=decimals)
 
     def validate(value: Any, words: Words) -> list[Fault]:
         if surely_fits(value):
@@ -48,7 +48,7 @@ def validation(schema: dict[str, Any], *, reading: Reading = "usual") -> Validat
 
 
 def jsonschema_validation(
-    schema: dict[str, Any], follow: Follow, reading: Reading
+    schema: dict[str, Any], follow: Follow, reading: Reading, *, decimals: bool = True
 ) -> Callable[[Any, int, Words], list[Fault]]:
     """Return a function that has jsonschema find every fault of a value with so many values in it."""
     validators: dict[int, Any] = {}
@@ -58,7 +58,7 @@ def jsonschema_validation(
         from referencing import Registry
 
         registry: Registry[Any] = Registry()  # empty, so that nothing can be fetched
-        return _dialect(reading)(schema, registry=registry)
+        return _dialect(reading, decimals)(schema, registry=registry)
 
     def validate(value: Any, size: int, words: Words) -> list[Fault]:
         references = REFERENCES_FOLLOWED + REFERENCES_FOLLOWED_EACH * size
@@ -74,7 +74,7 @@ def jsonschema_validation(
 
 
 @cache
-def _dialect(reading: Reading) -> Any:
+def _dialect(reading: Reading, decimals: bool, /) -> Any:
     """Draft 2020-12 with the keywords of ours."""
     from jsonschema import Draft202012Validator, validators
 
@@ -82,7 +82,7 @@ def _dialect(reading: Reading) -> Any:
 
     extend: Callable[..., Any] = validators.extend
     own = {"usual": dict, "strict": strict_keywords, "earlier": earlier_keywords}[reading]
-    return extend(Draft202012Validator, {**bounded_keywords(), **own()})
+    return extend(Draft202012Validator, {**bounded_keywords(), **own(), **(by_decimals() if decimals else {})})
 
 
 def _validate_at_any_depth(validate: Validate, value: Any, words: Words) -> list[Fault]:
