@@ -2,14 +2,19 @@
 
 import json
 import struct
+from base64 import b64encode
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.apis import NATIVE
+from agent_core.models.endpoint.address import mask
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS, vendor_url
@@ -355,3 +360,24 @@ async def test_closing_the_providers_closes_their_connections() -> None:
         await client.complete(question)
         await providers.close()
     assert server.connections == 2
+
+
+ECHOED: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "base64 with a name": lambda key: b64encode(f"user:{key}".encode()).decode(),
+    "URL-encoded": partial(quote, safe=""),
+    "JSON of PHP": lambda key: json.dumps({"key": key}).replace("/", "\\/"),
+    "HTML": lambda key: "".join(f"&#{ord(char)};" for char in key),
+    "hex": lambda key: key.encode().hex(),
+    "a dump of headers": lambda key: str([(b"authorization", f"Bearer {key}".encode())]),
+}
+
+
+@pytest.mark.parametrize("encode", ECHOED.values(), ids=ECHOED)
+def test_key_that_a_vendor_echoes_is_shown_in_no_encoding(encode: Callable[[str], str]) -> None:
+    key = "gw/Zx9+Ab3cd==Qq7_w"
+    shown = mask(key, f"the key {encode(key)} is none")
+    assert shown.startswith("the key ")
+    assert shown.endswith(" is none")
+    assert "***" in shown
+    assert encode(key)[-12:-4] not in shown

@@ -55,8 +55,11 @@ def take_key(headers: MutableMapping[str, str]) -> str | None:
 
 
 def mask(secret: str, text: str) -> str:
-    """Return the text without a secret, and without the beginning of one at its end."""
-    text = text.replace(secret, "***")
+    """Return the text without a secret in any of its encodings, and without the beginning of one at its end."""
+    from utools.secrets.finds import mark_of  # of errors alone
+    from utools.secrets.redaction import Redactor
+
+    text = Redactor({"key": secret}).text(text).replace(mark_of("key"), "***")
     for size in range(len(secret), MIN_TAIL - 1, -1):
         if text.endswith(secret[:size]):
             return text[:-size] + "***"

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -302,7 +301,7 @@ class EndpointClient:
         text = " ".join(message.split())
         for secret in (*filter(None, [self._key]), *self._route.secrets):
             if len(secret) >= MIN_SECRET:
-                text = mask(secret, mask(b64encode(secret.encode()).decode(), text))
+                text = mask(secret, text)
         return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " …"
 
 
