@@ -16,6 +16,7 @@ from agent_core.models.endpoint.answer import (
     check_encodable,
     read_success,
     show_body,
+    write_arguments,
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
@@ -87,8 +88,7 @@ def _explain_refusal(details: Any) -> str:
 
 
 def _read_call(block: Json) -> Json:
-    given = {} if block.get("input") is None else block["input"]
-    return {"name": block["name"], "arguments": given if isinstance(given, str) else orjson.dumps(given).decode()}
+    return {"name": block["name"], "arguments": write_arguments(block.get("input"))}
 
 
 def _read_echo(content: Any) -> Json | None:

@@ -1,12 +1,11 @@
 """How much a model thinks, in the forms that models of different years take. Pure."""
 
 from collections.abc import Set
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from agent_core.outputs import Json
 from utools.lazy_pattern import lazy_compile
 
-Level = Literal["none", "low", "medium", "high"]
 BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384}
 """Tokens of manual thinking, at most half of the reply's."""
 MIN_BUDGET = 1_024

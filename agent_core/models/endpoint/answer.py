@@ -224,6 +224,13 @@ def _is_transient(status: int, headers: Mapping[str, str], kinds: str) -> bool:
     return {"true": True, "false": False}.get(headers.get("x-should-retry", ""), by_status)
 
 
+def write_arguments(given: Any) -> str:
+    """Return the arguments of a call as the text that the loop reads: those that are absent are an empty object."""
+    if isinstance(given, str):
+        return given
+    return "{}" if given is None else orjson.dumps(given).decode()
+
+
 def as_json(value: Any) -> str:
     """Return the value's JSON; empty when it nests too deep."""
     try:

@@ -14,6 +14,7 @@ from agent_core.models.endpoint.answer import (
     check_encodable,
     read_success,
     show_body,
+    write_arguments,
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
@@ -109,9 +110,7 @@ def _is_empty(part: Json) -> bool:
 
 
 def _read_call(call: Json) -> Json:
-    args = {} if call.get("args") is None else call["args"]
-    text = args if isinstance(args, str) else orjson.dumps(args).decode()
-    return {"name": read_name(call["name"]), "arguments": text}
+    return {"name": read_name(call["name"]), "arguments": write_arguments(call.get("args"))}
 
 
 def _find_fault(calls: Sequence[Json]) -> str:

@@ -14,6 +14,7 @@ from agent_core.models.endpoint.answer import (
     check_encodable,
     read_success,
     show_body,
+    write_arguments,
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.finish_reasons import CUT, DONE, FILTERED, MALFORMED, MAX_WORD, find_reason, read_finish_reason
@@ -112,10 +113,9 @@ def _read_calls(message: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None
         if not isinstance(call, dict):
             return None
         function = found if isinstance(found := call.get("function"), dict) else call
-        arguments = {} if function.get("arguments") is None else function["arguments"]
-        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+        arguments = write_arguments(function.get("arguments"))
         more = {name: value for name, value in call.items() if name not in OWN_CALL_KEYS}
-        calls.append({"name": _read_name(function.get("name")), "arguments": text, **more})
+        calls.append({"name": _read_name(function.get("name")), "arguments": arguments, **more})
     return tuple(calls)
 
 

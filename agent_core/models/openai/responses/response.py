@@ -15,6 +15,7 @@ from agent_core.models.endpoint.answer import (
     check_encodable,
     read_success,
     show_body,
+    write_arguments,
 )
 from agent_core.models.endpoint.answer import find_error as find_named_error
 from agent_core.models.endpoint.conversation import own_parts
@@ -63,7 +64,7 @@ def _read_response(reply: Any, status: int) -> Completion | Refusal:
         return Refusal(f"answered with {len(found)} calls, and at most {MAX_CALLS} are read", status)
     if not all(isinstance(call.get("name"), str) for call in found):
         return Refusal(f"answered with a call that has no name: {show_body(orjson.dumps(found))}", status)
-    calls = tuple({"name": call["name"], "arguments": _read_arguments(call.get("arguments"))} for call in found)
+    calls = tuple({"name": call["name"], "arguments": write_arguments(call.get("arguments"))} for call in found)
     echo = own_parts(API, output) if _goes_back(output, ending) else None
     check_encodable([calls, echo])
     return _count(
@@ -77,12 +78,6 @@ def _read_refusal_of_model(output: Sequence[Any]) -> str:
     parts = (part for item in messages for part in find_parts(item.get("content")) if part.get("type") == "refusal")
     words = (part.get("refusal") for part in parts)
     return "".join(word for word in words if isinstance(word, str)).strip()
-
-
-def _read_arguments(arguments: Any) -> str:
-    if isinstance(arguments, str):
-        return arguments
-    return "{}" if arguments is None else orjson.dumps(arguments).decode()
 
 
 def _goes_back(output: Sequence[Any], ending: Any) -> bool:
