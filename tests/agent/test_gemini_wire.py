@@ -314,7 +314,12 @@ DIALECT: dict[str, tuple[Any, Any]] = {
     "const": ({"const": "a"}, {"type": "STRING", "enum": ["a"]}),
     "enum of texts and null": ({"enum": ["a", None]}, {"type": "STRING", "enum": ["a"], "nullable": True}),
     "enum of numbers": ({"type": "integer", "enum": [1, 2]}, {"type": "INTEGER", "description": "(one of 1, 2)"}),
-    "enum with an empty text": ({"enum": ["", "a"]}, {"type": "STRING", "description": "(one of '', 'a')"}),
+    "enum with an empty text": ({"enum": ["", "a"]}, {"type": "STRING", "description": '(one of "", "a")'}),
+    "truth": ({"const": True}, {"type": "BOOLEAN", "description": "(one of true)"}),
+    "enum of objects": (
+        {"type": "object", "enum": [{"a": None}]},
+        {"type": "OBJECT", "description": '(one of {"a":null})'},
+    ),
     "bounds": (
         {"type": "number", "minimum": 0, "maximum": 1.5, "exclusiveMinimum": 0},
         {"type": "NUMBER", "minimum": 0, "maximum": 1.5},

@@ -7,6 +7,7 @@ tool's own schema decides what is legal.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agent_core.models.endpoint.answer import as_json
 from agent_core.outputs import Json
 from utools.schema.shape import resolver
 
@@ -161,7 +162,7 @@ def _write_choices(kind: str, schema: Json) -> Json:
     if kind == "STRING" and all(own):
         return {"enum": own}
     before = f"{schema['description']} " if isinstance(schema.get("description"), str) else ""
-    return {"description": f"{before}(one of {', '.join(map(repr, own))})"}
+    return {"description": f"{before}(one of {', '.join(map(as_json, own))})"}
 
 
 def _merge_all(schema: Json) -> Json:
