@@ -45,10 +45,12 @@ def execute_beside(
                 if stop.wanted is None and is_cancelled():
                     stop.cancel()
         except BaseException:
-            if is_cancelled():
-                stop.cancel()
-            else:
-                stop.let_go()
+            end = stop.let_go  # also where another interrupt comes while the engine is asked
+            try:
+                if is_cancelled():
+                    end = stop.cancel
+            finally:
+                end()
             wait([work])
             raise
         return work.result()

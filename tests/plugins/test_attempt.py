@@ -1,18 +1,20 @@
 """One attempt in a thread beside the one that an engine interrupts."""
 
+import asyncio
 import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core import Approve, DecisionError
+from agent_core import Approve, DecisionError, SqliteJournal
 from agent_core.models import ScriptedModel
-from agent_core.node import NodeContext
+from agent_core.node import NodeContext, find_run
 from engine_shim.plugins.attempt import deadline_within, execute_beside
 from engine_shim.plugins.decided import encode_decisions, place_decisions
 from support.optional import needs
@@ -91,6 +93,18 @@ def test_attempt_ends_before_its_limit_by_a_quarter_of_it_at_most() -> None:
     assert deadline_within(None) is None
 
 
+def test_attempt_interrupted_again_while_its_engine_is_asked_lets_go(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    context = attempt.context()
+
+    def ask() -> bool:
+        raise Interrupted("again")
+
+    with pytest.raises(Interrupted, match="again"):
+        execute_beside(CONFIG, context, ask)
+    assert (context.stop.wanted, attempt.calls) == ("pause", 1)
+
+
 def test_decisions_of_a_person_are_placed_and_one_too_many_is_not_lost() -> None:
     waiting, approved = [{"strand": "agent", "n": 3}, {"strand": "agent", "n": 5}], {"decision": "approve"}
     assert place_decisions([approved, {**approved, "n": 9}], waiting) == [
@@ -136,3 +150,38 @@ def test_limit_of_a_celery_app_is_that_of_its_tasks(limit: str, own: float | Non
     deadline = _deadline_of(task)
     assert deadline is not None
     assert 60 < (deadline - datetime.now(UTC)).total_seconds() <= 75
+
+
+@needs("temporalio")
+async def test_activity_that_is_cancelled_again_still_cancels_its_run(tmp_path: Path) -> None:
+    """As by a worker that shuts down meanwhile: the run stayed as it was, driven by nobody."""
+    from temporalio.testing import ActivityEnvironment
+
+    from engine_shim.plugins.temporal import AgentRequest, make_agent_activity
+
+    begun = asyncio.Event()
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        begun.set()
+        await asyncio.sleep(60)
+        return "seen"
+
+    config = {key: value for key, value in CONFIG.items() if key != "prompt"}
+    journal = tmp_path / "runs.db"
+    activity = make_agent_activity("desk", config, tools=[look], journal=journal, model=ScriptedModel(STEPS))
+    environment = ActivityEnvironment()
+    environment.info = replace(environment.info, start_to_close_timeout=None)
+    attempt = asyncio.ensure_future(environment.run(activity, AgentRequest("Go.")))
+    await begun.wait()
+    environment.cancel()
+    for _ in range(2):
+        await asyncio.sleep(0)
+        attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    [run] = SqliteJournal(journal).runs()
+    found = await find_run(run, journal=journal)
+    assert found is not None
+    assert found.ended == "cancelled"

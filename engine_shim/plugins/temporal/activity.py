@@ -17,9 +17,10 @@ from temporalio.service import RPCError
 from agent_core.decisions import Decision
 from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
-from agent_core.node import NodeContext, execute, make_run_id
+from agent_core.node import AttemptStop, NodeContext, execute, make_run_id
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
+from agent_core.run.cancellation import retry_if_cancelled
 from agent_core.run.secrets import Secrets
 from engine_shim.plugins.attempt import deadline_within
 from engine_shim.plugins.decided import FINAL_ERRORS, encode_decisions, give_output, read_decisions
@@ -106,17 +107,24 @@ def _fit(output: Json) -> Json:
 
 
 async def _see_through(config: Mapping[str, Any], context: NodeContext) -> AgentOutput:
-    """Return what an attempt comes to. Where it is cancelled, its run is, or is let go of, as Temporal says why."""
+    """Return what an attempt comes to. Where it is cancelled, its run is, or is let go of, as Temporal says why; a
+    further cancellation, as by a worker that shuts down meanwhile, changes nothing of that."""
     work = asyncio.ensure_future(execute(config, context))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        if await _is_given_up():
-            context.stop.cancel()
-        else:
-            context.stop.let_go()
-        await asyncio.wait([work])
+        stopping = asyncio.create_task(_stop(work, context.stop))
+        await retry_if_cancelled(lambda: asyncio.wait([stopping]), lambda _: None)
+        stopping.result()
         raise
+
+
+async def _stop(work: asyncio.Future[AgentOutput], stop: AttemptStop) -> None:
+    if await _is_given_up():
+        stop.cancel()
+    else:
+        stop.let_go()
+    await asyncio.wait([work])
 
 
 async def _is_given_up() -> bool:
