@@ -16,7 +16,7 @@ from agent_core.models.gguf import read_context_length
 from agent_core.models.named_endpoint import OFFLINE
 from agent_core.models.prices import cost
 from agent_core.models.scripted import ScriptedModel
-from agent_core.models.targets import Target, Targets, explain_missing, vendor_at
+from agent_core.models.targets import Target, Targets, check_named, explain_missing, vendor_at
 from agent_core.models.vendors import VENDORS, Vendor, model_info, normalize_url
 from utools.files.protected_paths import protect
 
@@ -219,6 +219,7 @@ def create_model(
     provider, colon, name = model.partition(":")
     if not colon or provider not in VENDORS:
         provider, name = "openai", model
+    check_named(provider, name, model)
     url = base_url or VENDORS[provider].urls[0]
     spoken = choose_api(provider, api, is_own=normalize_url(url) in VENDORS[provider].urls)
     return find_client(Target(provider, name, url, (), spoken, vendor_at(provider, url), route=route), api_key)

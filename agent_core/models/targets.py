@@ -63,6 +63,7 @@ class Targets:
             provider, name = self.default_provider, model
         if provider not in VENDORS and provider not in OFFLINE and provider not in self.endpoints:
             raise DefinitionError(self._explain_unknown(provider), where="model", value=model)
+        check_named(provider, name, model)
         return provider, name
 
     def locate(self, model: str, options: Mapping[str, Any]) -> Target:
@@ -168,6 +169,13 @@ def vendor_at(provider: str, url: str) -> Vendor | None:
     """Return the vendor of an endpoint. `openai` is also the name for any other endpoint of that protocol."""
     vendor = VENDORS[provider]
     return None if provider == "openai" and normalize_url(url) not in vendor.urls else vendor
+
+
+def check_named(provider: str, name: str, model: str) -> None:
+    """DefinitionError for a model without a name behind its provider."""
+    if not name.strip():
+        message = f"names no model; write {provider}:{OFFLINE.get(provider, 'NAME')}"
+        raise DefinitionError(message, where="model", value=model)
 
 
 def explain_missing(names: Sequence[str]) -> str:

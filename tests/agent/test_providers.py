@@ -14,7 +14,7 @@ import pytest
 from agent_core.errors import DefinitionError
 from agent_core.models import ModelClient, ModelError, ModelInfo, Question, ScriptedModel, create_model
 from agent_core.models.apis import NATIVE
-from agent_core.models.endpoint.address import mask
+from agent_core.models.endpoint.address import mask, read_host
 from agent_core.models.endpoint.client import EndpointClient
 from agent_core.models.providers import Providers
 from agent_core.models.vendors import VENDORS, vendor_url
@@ -381,3 +381,16 @@ def test_key_that_a_vendor_echoes_is_shown_in_no_encoding(encode: Callable[[str]
     assert shown.endswith(" is none")
     assert "***" in shown
     assert encode(key)[-12:-4] not in shown
+
+
+@pytest.mark.parametrize("model", ["openai:", "ollama: ", "scripted:", ""])
+def test_model_without_a_name_is_refused(model: str) -> None:
+    with pytest.raises(DefinitionError, match=r"^model: names no model; write \w+:(NAME|FILE\.json) \(got "):
+        Providers().check(model, {})
+    if not model.startswith("scripted"):
+        with pytest.raises(DefinitionError, match="names no model; write"):
+            create_model(model, api_key="a-key-of-mine")
+
+
+def test_address_of_ipv6_is_shown_in_brackets() -> None:
+    assert [read_host(f"http://[::1]{port}/v1") for port in (":8000", "")] == ["[::1]:8000", "[::1]"]

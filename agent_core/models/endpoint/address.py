@@ -22,7 +22,8 @@ def read_host(base_url: str) -> str:
         raise DefinitionError("must be http(s)://host[:port][/path]", where="base_url", value=base_url)
     if not host.isascii() and not _is_name(host):
         raise DefinitionError("no host can have this name", where="base_url", value=base_url)
-    return f"{host}:{port}" if port else host
+    shown = f"[{host}]" if ":" in host else host  # an address of IPv6
+    return f"{shown}:{port}" if port else shown
 
 
 def _is_name(host: str) -> bool:
