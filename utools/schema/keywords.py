@@ -12,7 +12,6 @@ multiple of 0.01.
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +65,8 @@ def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> "Errors"
 def _is_multiple(value: int | float, step: int | float) -> bool:
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
+    from fractions import Fraction  # as jsonschema does; slow to load
+
     return (Fraction(repr(value)) / Fraction(repr(step))).denominator == 1
 
 
