@@ -39,15 +39,13 @@ def take_address(context: typer.Context, value: str | None) -> StoreAddress | No
 def read_option(text: str, where: str) -> StoreAddress:
     """Return the address of a store that an option or an argument gives; BadParameter for what is none, and for another
     program's file: it would be mixed up with what is kept here."""
+    from utools.databases.sqlite_file import refuse_foreign
+
     try:
         address = read_address(text, where=where)
+        refuse_foreign(address, where="")
     except DefinitionError as error:
         raise typer.BadParameter(str(error)) from None
-    from utools.databases.sqlite_file import find_foreign, list_tables
-
-    if isinstance(address, Path) and (tables := find_foreign(address)):
-        why = f"it has {list_tables(tables)}, and none of ours; name another file"
-        raise typer.BadParameter(f"{address} is another program's: {why}")
     return address
 
 
