@@ -1,5 +1,6 @@
 """Arguments and options that several commands take."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -61,6 +62,19 @@ def check_store(context: typer.Context, value: str | None) -> StoreAddress | Non
 
     usual = describe_address(find_address(None))
     raise typer.BadParameter(f"there is no run store {address}; check --store, or leave it out for {usual}")
+
+
+def refuse_others(context: typer.Context, form: str, forms: Mapping[str, Sequence[str]]) -> None:
+    """BadParameter for an option or argument of the command line that other forms of the command take than this one.
+
+    `forms` are those of each parameter, by its name; what it says of none, all take.
+    """
+    for parameter in context.command.params:
+        name, source = str(parameter.name), context.get_parameter_source(str(parameter.name))
+        if form not in forms.get(name, (form,)) and source is not None and source.name == "COMMANDLINE":
+            others = ", ".join(f"`{each}`" for each in forms[name])
+            given = parameter.opts[0] if parameter.opts[0].startswith("-") else context.params[name]
+            raise typer.BadParameter(f"{given} goes with {others}, and not with `{form}`")
 
 
 def check_files(context: typer.Context, value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -37,15 +38,16 @@ def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_jso
     store, signer = open_named_store(address), find_signer()
     found = LedgerTree(store.database).checkpoint(_name_of(store))
     note = found.sign(signer).write()
-    if as_json:
-        key = verifier_key(found.origin, signer.public)
-        output.document({"checkpoint": note, "size": found.size, "root": found.root.hex(), "key": key})
+    key = verifier_key(found.origin, signer.public)
+    told = {"checkpoint": note, "size": found.size, "root": found.root.hex(), "key": key}
+    if as_json and target in (None, "-"):
+        output.document(told)
     else:
-        _write(note, target)
+        _write(note, target, told if as_json else None)
     return output.OK
 
 
-def write_proof(run: str, address: StoreAddress | None, target: str | None) -> int:
+def write_proof(run: str, address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
     """Write what proves the last entry about a run: the entry, its place, hashes, and a checkpoint of the log."""
     store, signer = open_named_store(address), find_signer()
     tree = LedgerTree(store.database)
@@ -58,7 +60,8 @@ def write_proof(run: str, address: StoreAddress | None, target: str | None) -> i
         "hashes": [base64.b64encode(each).decode() for each in proof.hashes],
         "checkpoint": found.sign(signer).write(),
     }
-    _write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", target)
+    told = {"index": proof.index, "size": found.size} if as_json else None
+    _write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", target, told)
     return output.OK
 
 
@@ -138,7 +141,8 @@ def count_entries(number: int) -> str:
     return "1 entry" if number == 1 else f"{number:,} entries"
 
 
-def _write(text: str, target: str | None) -> None:
+def _write(text: str, target: str | None, told: Mapping[str, Any] | None = None) -> None:
+    """Write a text to stdout, or into a file and say where it is; as JSON with what is `told` of it."""
     if target in (None, "-"):
         output.line(text.rstrip("\n"))
         return
@@ -146,4 +150,7 @@ def _write(text: str, target: str | None) -> None:
         output.write_whole(Path(str(target)), text.encode())
     except OSError as error:
         raise typer.BadParameter(f"--to {target} cannot be written: {error.strerror}") from None
-    output.line(str(target))
+    if told is None:
+        output.line(str(target))
+    else:
+        output.document({**told, "path": target})

@@ -71,6 +71,8 @@ def show(
       agent-core show last --as-example
       agent-core show run.jsonl --json
     """
+    if sum((trace, full, as_example, prompt is not None)) > 1:
+        raise typer.BadParameter("--trace, --full, --as-example and --prompt show a thing each; show it once for each")
     from engine_shim.cli.records.show import show_as_example, show_run
 
     if prompt is not None:

@@ -70,6 +70,8 @@ def copy_store(
 
 def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) -> list[str] | None:
     """Return the ids of the wanted runs, the oldest first; None for all of the store."""
+    if names and wanted != ALL:
+        raise typer.BadParameter("--run names the runs itself: it goes with no --status, --workflow or --since")
     if names:
         return [find_run(name, store) for name in names]
     if wanted == ALL:

@@ -15,6 +15,7 @@ from engine_shim.cli.parameters import (
     Store,
     Temporal,
     Verbose,
+    refuse_others,
 )
 
 Host = Annotated[str, typer.Option(help="The address to listen at.")]
@@ -123,6 +124,7 @@ def check_extra(command: str) -> None:
 
 
 def token(
+    context: typer.Context,
     action: Annotated[Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke")],
     identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="With revoke: the token's id.")] = None,
     name: Annotated[
@@ -153,6 +155,8 @@ def token(
     from engine_shim.cli.output import Options
     from engine_shim.cli.serving.token import list_tokens, make_token, revoke_token
 
+    made = dict.fromkeys(("name", "scope", "tenant", "days"), ("token new",))
+    refuse_others(context, f"token {action}", {**made, "identity": ("token revoke",)})
     options = Options(store, config, as_json)
     if action == "new":
         if name is None or not scope:
@@ -166,6 +170,7 @@ def token(
 
 
 def mcp(
+    context: typer.Context,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")] = False,
     host: Host = "127.0.0.1",
     port: Port = 8081,
@@ -188,6 +193,8 @@ def mcp(
       agent-core mcp
       agent-core mcp --http --port 8081
     """
+    served = dict.fromkeys(("host", "port", "allow_host", "allow_origin"), ("mcp --http",))
+    refuse_others(context, "mcp --http" if http else "mcp", served)
     if find_spec("mcp") is None:
         raise typer.BadParameter("mcp needs the extra mcp: pip install 'agent-core[mcp]'")
     if http and find_spec("fastapi") is None:
