@@ -1,5 +1,6 @@
 """The commands about serving: their options and help."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Literal
 
@@ -17,14 +18,36 @@ from engine_shim.cli.parameters import (
     Verbose,
     refuse_others,
 )
+from utools.lazy_pattern import lazy_compile
+
+NAME, ORIGIN = lazy_compile(r"[^/:\s]+|\[?[0-9A-Fa-f:.]+\]?"), lazy_compile(r"[A-Za-z][\w+.-]*://[^/\s]+")
+
+
+def check_names(context: typer.Context, names: list[str] | None) -> list[str] | None:
+    """BadParameter for what no request names as its host: a URL, or a name with a port."""
+    for each in names or () if not context.resilient_parsing else ():
+        if not NAME.fullmatch(each):
+            raise typer.BadParameter(f"{each!r}: write the name alone, such as agents.example.com, without a port")
+    return names
+
+
+def check_origins(context: typer.Context, origins: list[str] | None) -> list[str] | None:
+    """Return the origins as browsers write them. BadParameter for what is none, whose pages could never call."""
+    for each in origins or () if not context.resilient_parsing else ():
+        if not ORIGIN.fullmatch(each):
+            raise typer.BadParameter(f"{each!r}: write an origin, such as https://desk.example.com, without a path")
+    return origins and [each.lower() for each in origins]
+
 
 Host = Annotated[str, typer.Option(help="The address to listen at.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")]
 AllowHost = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.", callback=check_names),
 ]
 AllowOrigin = Annotated[
-    list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
+    list[str] | None,
+    typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.", callback=check_origins),
 ]
 
 
@@ -193,7 +216,7 @@ def mcp(
       agent-core mcp
       agent-core mcp --http --port 8081
     """
-    served = dict.fromkeys(("host", "port", "allow_host", "allow_origin"), ("mcp --http",))
+    served: dict[str, Sequence[str]] = dict.fromkeys(("host", "port", "allow_host", "allow_origin"), ("mcp --http",))
     refuse_others(context, "mcp --http" if http else "mcp", served)
     if find_spec("mcp") is None:
         raise typer.BadParameter("mcp needs the extra mcp: pip install 'agent-core[mcp]'")

@@ -191,6 +191,10 @@ def test_a_model_for_a_workflow_that_asks_none_is_told(cli: Cli, write: Write) -
     ran = cli("run", "w.json", "--model", "openai:gpt-4o-mini")
     assert (ran.code, ran.out) == (2, "")
     assert "--model 'openai:gpt-4o-mini': no node of 'w' is an agent, so no model is asked" in ran.err
+    write("a.json", agent())
+    write("replies.json", [final("Hi.")])
+    assert cli("validate", "w.json", "a.json", "--model", "scripted:replies.json").out == "ok\n"
+    assert cli("validate", "w.json", "--model", "scripted:replies.json").code == 2
 
 
 def test_other_model_can_be_asked_in_every_agent_node(cli: Cli, write: Write) -> None:

@@ -20,6 +20,8 @@ IDLE = {
     "ledger --to head.txt": "--to goes with `ledger checkpoint`, `ledger proof`, `ledger cosign`, and not with",
     "ledger checkpoint last": "last goes with `ledger proof`, `ledger consistency`, `ledger cosign`, and not with",
     "mcp --port 9000": "--port goes with `mcp --http`, and not with `mcp`",
+    "serve --allow-host desk.example.com:8443": "'desk.example.com:8443': write the name alone, such as",
+    "serve --allow-origin https://desk.example.com/app": "'https://desk.example.com/app': write an origin, such as",
     "demo injection --serve": "injection goes with `demo`, and not with `demo --serve`",
     "demo --port 9000": "--port goes with `demo --serve`, and not with `demo`",
     "eval add last --repeat 3": "--repeat goes with `eval CASES`, and not with `eval add`",
