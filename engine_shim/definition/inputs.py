@@ -21,6 +21,8 @@ from utools.schema.shape import KNOWN, find_unknown_keywords
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
+SHORTEST_PART, MISSPELT = 3, 0.77
+"""Letters of a part that stands for a keyword, and how near to one a word is that is taken for it."""
 _EXTERNAL = lazy_compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
 
 
@@ -79,9 +81,20 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
 def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:
     """Yield the keys of a schema that check nothing, and were meant to."""
     for pointer, key in find_unknown_keywords(schema):
-        if near := near_names(key, sorted(KNOWN)):
-            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
+        if meant := _find_meant(key):
+            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {meant}?"
             yield Problem(f"{where}{pointer}/{key}", message)
+
+
+def _find_meant(key: str) -> str | None:
+    """Return the keyword that a key is written for: as a part of it (`min`) or misspelt. None for a word of another
+    program, such as enumNames."""
+    if any(key.startswith(each) and key[len(each)].isupper() for each in KNOWN if len(key) > len(each)):
+        return None
+    word, known = key.lower(), {each.lower(): each for each in sorted(KNOWN)}
+    begun = [each for each in known if each.startswith(word)] if len(word) >= SHORTEST_PART else []
+    near = near_names(word, list(known), cutoff=MISSPELT) or near_names(word, begun, cutoff=0.0)
+    return known[near[0]] if near else None
 
 
 def _wrong_defaults(definition: Definition) -> Iterator[Problem]:

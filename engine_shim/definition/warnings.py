@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 
+from agent_core.policy import has_wildcard
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import misspelt_keywords
 from engine_shim.definition.model import AGENT, Definition, Node
@@ -17,6 +18,8 @@ from utools.schema.loose_patterns import LoosePattern, find_loose_patterns
 
 IsPriced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options that it is reached by."""
+HasTool = Callable[[str], bool]
+"""Whether the host may have a tool that fits a glob of codes."""
 NETWORK, HOSTS = "http_request", "allowed_domains"
 EVERY_HOST = f"{NETWORK} may reach every public host; set {HOSTS} to those that are meant"
 WRITER = "write_file"
@@ -28,7 +31,9 @@ EVERYWHERE = (
 Presets = Mapping[str, Mapping[str, Any]]
 
 
-def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets) -> Iterator[Problem]:
+def find_warnings(
+    definition: Definition, is_priced: IsPriced, presets: Presets, has_tool: HasTool
+) -> Iterator[Problem]:
     """Yield each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted.
 
     `presets` are the host's own, by tool.
@@ -45,6 +50,8 @@ def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets)
                 yield Problem(f"{where}/allowed_tools/{number}", message)
             for loose in _loose_patterns(entry):
                 yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
+        if node.tool == AGENT:
+            yield from _idle_denials(node.config.get("deny_tools"), f"{where}/deny_tools", has_tool)
         if node.tool == AGENT and isinstance(schema := node.config.get("answer_schema"), dict):
             yield from misspelt_keywords(schema, f"{where}/answer_schema")
         if node.config.get("cost_budget"):
@@ -62,6 +69,13 @@ def _left_as_they_are(value: Any, where: str) -> Iterator[Problem]:
                 yield Problem(where, f"the key {key!r} stays as it is: placeholders are filled in values alone")
             if not is_foreign(str(key), inner):
                 yield from _left_as_they_are(inner, f"{where}/{key}")
+
+
+def _idle_denials(denied: Any, where: str, has_tool: HasTool) -> Iterator[Problem]:
+    """Yield each glob of `deny_tools` that denies nothing, such as one that is misspelt; an unknown code is a fault."""
+    for pattern in denied if isinstance(denied, list) else ():
+        if isinstance(pattern, str) and has_wildcard(pattern) and not has_tool(pattern):
+            yield Problem(where, f"{pattern!r} denies nothing: no tool of this host fits this pattern")
 
 
 def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:

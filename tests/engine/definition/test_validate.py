@@ -9,7 +9,7 @@ import pytest
 from agent_core import Deny, replay
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
-from engine_shim.definition.inputs import doubtful_inputs
+from engine_shim.definition.inputs import doubtful_inputs, misspelt_keywords
 from engine_shim.definition.validate import check, validate
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.runs.loops import LOOPS
@@ -660,7 +660,7 @@ def test_item_of_what_is_no_list_is_told_once() -> None:
 def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
     texts = ["{external.name}, ${nodes.a.x}", "{{external.name}}", "{name} {external.}"]
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": texts}}]})
-    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {}, lambda _: True)] == [
         "nodes/0/config/text/0: {external.name} stays as it is: a placeholder has two braces, {{external.name}}",
         "nodes/0/config/text/0: ${nodes.a.x} stays as it is: a placeholder has two braces, {{nodes.a.x}}",
     ]
@@ -669,7 +669,7 @@ def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
 def test_a_placeholder_in_a_key_is_told_to_stay_as_it_is() -> None:
     config = {"headers": {"{{external.name}}": 1}, "template": "{{ x }}"}
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "set", "config": config}]})
-    (told,) = map(str, find_warnings(flow.definition, lambda *_: True, {}))
+    (told,) = map(str, find_warnings(flow.definition, lambda *_: True, {}, lambda _: True))
     assert told == (
         "nodes/0/config/headers: the key '{{external.name}}' stays as it is: placeholders are filled in values alone"
     )
@@ -684,10 +684,22 @@ def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        *(("maxlenght", "maxLength"), ("min", "minimum"), ("property", "properties"), ("one_of", "oneOf")),
+        *((each, None) for each in ("enumNames", "propertyOrder", "descriptionKind", "units", "notes", "xml")),
+    ],
+)
+def test_a_word_of_another_program_is_no_keyword_misspelt(key: str, meant: str | None) -> None:
+    found = list(misspelt_keywords({"type": "object", key: 1}, "inputs"))
+    assert [each.message.partition("did you mean ")[2] for each in found] == ([f"{meant}?"] if meant else [])
+
+
 def test_a_misspelt_keyword_of_an_answers_type_is_told() -> None:
     config = {"model": "m", "answer_schema": {"type": "object", "propertys": {"a": {}}}}
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": config}]})
-    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {}, lambda _: True)] == [
         "nodes/0/config/answer_schema/propertys: is no keyword of JSON Schema, and checks nothing; "
         "did you mean properties?"
     ]

@@ -205,6 +205,17 @@ def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> 
 
 
 @pytest.mark.usefixtures("keys")
+def test_a_pattern_of_deny_tools_that_denies_nothing_is_warned_of(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"deny_tools": ["http_request"]})
+    denied = ["json_*", "http_*", "mcp.files.*", "shell_comand*"]
+    ran = cli("validate", str(write("flow.json", agent(allowed_tools=["echo"], deny_tools=denied))), "--json")
+    told = [(each["where"], each["message"]) for each in ran.json["warnings"]]
+    idle = "denies nothing: no tool of this host fits this pattern"
+    assert told == [("nodes/0/config/deny_tools", f"{each!r} {idle}") for each in denied[2:]]
+    assert (ran.code, ran.json["problems"]) == (0, [])
+
+
+@pytest.mark.usefixtures("keys")
 def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:
     for root, warned in ((".", True), ("./drafts/..", True), ("drafts", False)):
         tool = {"tool": "write_file", "preset": {"root": root}}
