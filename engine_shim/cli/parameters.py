@@ -152,6 +152,10 @@ ExistingStore = Annotated[
     ),
 ]
 """For commands that do not make a store."""
+TrustedKeys = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
+]
 Config = Annotated[
     Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG", callback=check_files)
 ]

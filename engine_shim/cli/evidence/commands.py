@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Since, check_files, refuse_others
+from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Since, TrustedKeys, check_files, refuse_others
 
 
 def key(
@@ -151,10 +151,7 @@ def report(
         False
     ),
     to: Annotated[str | None, typer.Option(metavar="<path>", help="With --html: the file; - is stdout.")] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
-    ] = None,
+    key: TrustedKeys = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

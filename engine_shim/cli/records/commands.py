@@ -13,6 +13,7 @@ from engine_shim.cli.parameters import (
     Recorded,
     RecordedIfAny,
     Since,
+    TrustedKeys,
     check_files,
     read_option,
 )
@@ -133,10 +134,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="With --all: what `ledger checkpoint` wrote.", callback=check_files),
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
-    ] = None,
+    key: TrustedKeys = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:
