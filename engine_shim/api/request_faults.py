@@ -104,7 +104,7 @@ class RequestFields:
 
 
 def _is_list(annotation: Any) -> bool:
-    return list in map(get_origin, (annotation, *get_args(annotation)))
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
 
 
 def _find_position(fault: Mapping[str, Any], named: Position, body: Any, keys: KnownKeys) -> Position:
