@@ -205,3 +205,9 @@ def test_refusal_of_a_stream_says_why(tmp_path: Path) -> None:
     })"""
     told = compute(tmp_path, "RunStream", "../kit/run_stream.js", expression, '{"detail": "the token lacks read"}')
     assert told == {"kind": "problem", "status": 403, "body": '{"detail": "the token lacks read"}'}
+
+
+def test_a_cut_text_has_no_half_of_a_character(tmp_path: Path) -> None:
+    expression = "[cut(given, 4), cut(given, 5), beginning(given, 3), beginning(given, 4), beginning(given, 9)]"
+    found = compute(tmp_path, "beginning, cut", "../kit/text.js", expression, "ab👍cd👍")
+    assert found == ["ab…", "ab👍…", "ab", "ab👍", "ab👍cd👍"]
