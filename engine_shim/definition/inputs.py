@@ -67,6 +67,7 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
     yield from misspelt_keywords(definition.inputs, "inputs")
+    yield from _impossible_inputs(definition)
     yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
@@ -76,6 +77,18 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         if each.path[0] == "external" and not each.optional and each.path[1] not in given:
             fault = f"{each}: a run without the input {each.path[1]!r} is refused"
             yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
+
+
+def _impossible_inputs(definition: Definition) -> Iterator[Problem]:
+    """Yield what no run can be started with: another type than an object, and inputs that are refused and required."""
+    kinds = (definition.inputs or {}).get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        yield Problem("inputs/type", f"{kinds}: the inputs of a run are an object, and any run is refused")
+    if lists_inputs(definition):
+        required = _required(definition)
+        for name in unread_inputs(definition, [each for each in required if isinstance(each, str)]):
+            message = f"{name} is none of the properties: servers and commands refuse it, and every run without it"
+            yield Problem(f"inputs/required/{required.index(name)}", message)
 
 
 def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:

@@ -38,6 +38,8 @@ def find_warnings(
 
     `presets` are the host's own, by tool.
     """
+    if definition.model is not None and not any(edge.ask and edge.model is None for edge in definition.edges or ()):
+        yield Problem("model", "no edge asks it: it judges `ask` edges alone, and an agent has the model of its config")
     for place, value in definition.templates():
         yield from _left_as_they_are(value, place)
     for index, node in enumerate(definition.nodes):

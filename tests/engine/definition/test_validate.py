@@ -675,6 +675,42 @@ def test_a_placeholder_in_a_key_is_told_to_stay_as_it_is() -> None:
     )
 
 
+def test_inputs_that_no_run_can_have_are_told() -> None:
+    say_it = {"id": "a", "tool": "echo", "config": {"text": "x"}}
+    other = load_workflow({"id": "w", "inputs": {"type": ["array", "null"]}, "nodes": [say_it]})
+    assert ["inputs/type: " in each for each in map(str, doubtful_inputs(other.definition, {"a"}))] == [True]
+    inputs = {"type": "object", "properties": {"a": {}}, "required": ["a", "b"]}
+    unlisted = load_workflow({"id": "w", "inputs": inputs, "nodes": [say_it]})
+    assert list(map(str, doubtful_inputs(unlisted.definition, {"a"}))) == [
+        "inputs/required/1: b is none of the properties: servers and commands refuse it, and every run without it"
+    ]
+
+
+def test_a_model_that_no_edge_asks_is_told() -> None:
+    nodes, edge = [say("x", "a"), say("y", "b")], {"from": "a", "to": "b", "ask": "It is an order."}
+    idle = load_workflow({"id": "w", "model": "m", "nodes": nodes, "edges": [{**edge, "model": "n"}]})
+    (told,) = map(str, find_warnings(idle.definition, lambda *_: True, {}, lambda _: True))
+    assert told.startswith("model: no edge asks it")
+    asked = load_workflow({"id": "w", "model": "m", "nodes": nodes, "edges": [edge]})
+    assert list(find_warnings(asked.definition, lambda *_: True, {}, lambda _: True)) == []
+
+
+def test_a_variable_is_secret_or_plain_and_not_both() -> None:
+    told = problems(say("x"), env=["A", {"name": "B", "plain": True}, {"name": "A", "plain": True}])
+    assert told == ["env/2: A is listed as secret as well; leave one of both out"]
+
+
+@pytest.mark.parametrize("keys", [{"timeout": True}, {"max_iterations": True}, {"max_visits": False}], ids=str)
+def test_true_is_no_number(keys: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError, match="must be a number"):
+        problems(say("x"), **keys)
+
+
+def test_the_place_of_a_fault_has_no_word_of_pydantic() -> None:
+    with pytest.raises(DefinitionError, match=r"^nodes/0/foreach: must be a list"):
+        problems({**say("x"), "foreach": {"a": 1}})
+
+
 def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
     inputs = {"properties": {"a": {"type": "string", "minlength": 1, "x-own": 1, "ui": {}}}, "requierd": ["a"]}
     flow = load_workflow({"id": "w", "inputs": inputs, "nodes": [{"id": "a", "tool": "echo", "config": {"text": "x"}}]})
