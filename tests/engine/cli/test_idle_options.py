@@ -27,6 +27,7 @@ IDLE = {
     "eval add last --repeat 3": "--repeat goes with `eval CASES`, and not with `eval add`",
     "eval seed-scenarios --model m:n --to x.yaml": "--to goes with `eval add`, and not with `eval CASES`",
     "show last --trace --prompt 2": "--trace, --full, --as-example and --prompt show a thing each",
+    "replay last --set max_steps=3 --set max_steps=5": "--set max_steps is given twice",
     "doctor --quick --shared": "--quick, --shared and --copied-from look at a thing each",
 }
 
