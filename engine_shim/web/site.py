@@ -14,9 +14,9 @@ from starlette.types import Scope
 
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged
+from agent_core.run.secrets import find_signer
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
-from engine_shim.api.ledger import find_signer
 from engine_shim.api.problems import open_router, responses
 from engine_shim.api.reports import OfWorkflow, Since, make_report
 from engine_shim.errors import DefinitionError, RunNotFound

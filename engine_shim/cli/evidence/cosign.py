@@ -15,7 +15,7 @@ from agent_core.evidence.notes import Note, NoteError
 from agent_core.evidence.public_keys import PublicKeys
 from agent_core.evidence.tiles import TileReader
 from engine_shim.cli import output
-from engine_shim.cli.evidence.ledger import find_signer, read_checkpoint
+from engine_shim.cli.evidence.ledger import read_checkpoint, require_signer
 from engine_shim.cli.records.audit import keys_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def cosign_log(url: str, kept: Path, key: Path | None, *, as_json: bool) -> int:
     """
     if key is None:
         raise typer.BadParameter("cosign needs --key FILE.pub: the public keys of the host whose log it is")
-    trusted, signer = keys_of(None, key), find_signer()
+    trusted, signer = keys_of(None, key), require_signer()
     keys = PublicKeys() if trusted is None else trusted.public
     last = read_checkpoint(kept)[1] if kept.exists() else None
     import httpx2

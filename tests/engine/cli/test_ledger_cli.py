@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_log_or_key_is_told_apart(cli: Cli) -> None:
         (("consistency",), "consistency needs the FILE of a checkpoint"),
         (("consistency", "none.txt"), "none.txt cannot be read: No such file or directory"),
         (("consistency", KEY), f"{KEY} is no checkpoint: it is no signed note"),
-        (("checkpoint", "--to", "no/such/file"), "--to no/such/file cannot be written: No such file or directory"),
+        (("checkpoint", "--to", "no/such/file"), "no/such/file cannot be written: No such file or directory"),
         (("proof", "nobody"), "nobody"),
     ],
 )
