@@ -11,6 +11,7 @@ from engine_shim.definition.inputs import misspelt_keywords
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.definition.template import BRACES, is_foreign
+from engine_shim.definition.uses import ToolUse, uses_of_node
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.net.address import ORIGIN
@@ -46,16 +47,10 @@ def find_warnings(
         where = f"nodes/{index}/config"
         if node.tool == NETWORK and HOSTS not in presets.get(NETWORK, {}) and not _names_host(node):
             yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
-        entries = node.config.get("allowed_tools") if node.tool == AGENT else None
-        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
-            for message in _open_permissions(entry, presets):
-                yield Problem(f"{where}/allowed_tools/{number}", message)
-            for loose in _loose_patterns(entry):
-                yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
-        if node.tool == AGENT:
-            yield from _idle_denials(node.config.get("deny_tools"), f"{where}/deny_tools", has_tool)
-        if node.tool == AGENT and isinstance(schema := node.config.get("answer_schema"), dict):
-            yield from misspelt_keywords(schema, f"{where}/answer_schema")
+        for use in uses_of_node(node, where, (AGENT,)):
+            if use.by_name:
+                yield from _warnings_of_entries(use, presets)
+                yield from _idle_keys(use, has_tool)
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
 
@@ -73,11 +68,25 @@ def _left_as_they_are(value: Any, where: str) -> Iterator[Problem]:
                 yield from _left_as_they_are(inner, f"{where}/{key}")
 
 
-def _idle_denials(denied: Any, where: str, has_tool: HasTool) -> Iterator[Problem]:
-    """Yield each glob of `deny_tools` that denies nothing, such as one that is misspelt; an unknown code is a fault."""
+def _warnings_of_entries(agent: ToolUse, presets: Presets) -> Iterator[Problem]:
+    """Yield what the entries of an agent's whitelist leave to its model, and patterns that are meant otherwise."""
+    entries, where = agent.config.get("allowed_tools"), f"{agent.where}/allowed_tools"
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for message in _open_permissions(entry, presets):
+            yield Problem(f"{where}/{number}", message)
+        for loose in _loose_patterns(entry):
+            yield Problem(f"{where}/{number}/args{loose.pointer}", _explain(loose.pattern))
+
+
+def _idle_keys(agent: ToolUse, has_tool: HasTool) -> Iterator[Problem]:
+    """Yield what of an agent's config has no effect: keys of its `answer_schema` that check nothing, and globs of its
+    `deny_tools` that deny nothing, such as one that is misspelt; an unknown code is a fault."""
+    denied, schema = agent.config.get("deny_tools"), agent.config.get("answer_schema")
     for pattern in denied if isinstance(denied, list) else ():
         if isinstance(pattern, str) and has_wildcard(pattern) and not has_tool(pattern):
-            yield Problem(where, f"{pattern!r} denies nothing: no tool of this host fits this pattern")
+            message = f"{pattern!r} denies nothing: no tool of this host fits this pattern"
+            yield Problem(f"{agent.where}/deny_tools", message)
+    yield from misspelt_keywords(schema, f"{agent.where}/answer_schema") if isinstance(schema, dict) else ()
 
 
 def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:
