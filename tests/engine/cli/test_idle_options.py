@@ -39,6 +39,16 @@ def test_an_option_without_effect_is_refused(words: str, why: str, cli: Cli) -> 
     assert why in ran.err
 
 
+def test_a_server_that_no_engine_asks_is_refused_but_of_the_environment(
+    cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("w.json", {"id": "w", "nodes": [{"id": "say", "tool": "echo", "config": {"text": "hi"}}]})
+    refused = cli("run", "w.json", "--temporal", "127.0.0.1:7233")
+    assert (refused.code, "--temporal names the server of --engine temporal" in refused.err) == (2, True)
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:7233")
+    assert cli("run", "w.json").code == 0
+
+
 def test_a_file_on_stdout_takes_no_document_beside_it(cli: Cli, write: Write) -> None:
     write("w.json", {"id": "w", "nodes": [{"id": "say", "tool": "echo", "config": {"text": "hi"}}]})
     cli("run", "w.json")
