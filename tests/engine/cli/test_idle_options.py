@@ -2,10 +2,12 @@
 
 import sys
 from io import BytesIO, TextIOWrapper
+from pathlib import Path
 
 import pytest
 
 from engine_shim.cli import output
+from support.by_hand import final
 from support.command import Cli, Write
 
 IDLE = {
@@ -64,3 +66,18 @@ def test_a_file_on_stdout_has_the_bytes_that_it_has_elsewhere(monkeypatch: pytes
     output.write_file(b"no text: \xff, and \xe4\xb8\xad", "-", as_json=False)
     assert written.getvalue() == b"no text: \xff, and \xe4\xb8\xad"
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("words", ["context list", "erase --conversation c1", "eval add last --to no/such/cases.yaml"])
+def test_a_place_that_cannot_be_used_is_no_mistake_of_ours(
+    words: str, cli: Cli, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("replies.json", [final("Hi.")])
+    config = {"model": "scripted:replies.json", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}
+    cli("run", str(write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})))
+    (home / "folder").mkdir()
+    monkeypatch.setenv("AGENT_CORE_CONTEXT_DB", "folder")
+    ran = cli(*words.split())
+    assert ran.code in (1, 3), ran.out
+    assert ran.err.count("\n") == 1
+    assert "folder, cannot be used: " in ran.err or "cases.yaml: cannot be written: No such file" in ran.err
