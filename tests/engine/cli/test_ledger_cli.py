@@ -173,6 +173,7 @@ def test_a_checkpoint_of_another_log_or_key_is_told_apart(cli: Cli) -> None:
         (("consistency", KEY), f"{KEY} is no checkpoint: it is no signed note"),
         (("checkpoint", "--to", "no/such/file"), "no/such/file cannot be written: No such file or directory"),
         (("proof", "nobody"), "nobody"),
+        (("cosign", "http://127.0.0.1:1", "--key", PUBLIC, "--to", "no/such"), "--to no/such cannot be written: there"),
     ],
 )
 def test_what_cannot_be_done_is_told(cli: Cli, words: tuple[str, ...], told: str) -> None:
