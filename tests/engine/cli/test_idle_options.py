@@ -68,9 +68,20 @@ def test_a_file_on_stdout_has_the_bytes_that_it_has_elsewhere(monkeypatch: pytes
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("words", ["context list", "erase --conversation c1", "eval add last --to no/such/cases.yaml"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("context list", "erase --conversation c1", "eval add last --to no/such/cases.yaml"),
+        "eval seed-scenarios --only echo --model scripted:replies.json --store folder",
+    ],
+)
 def test_a_place_that_cannot_be_used_is_no_mistake_of_ours(
-    words: str, cli: Cli, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+    words: str,
+    cli: Cli,
+    write: Write,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     write("replies.json", [final("Hi.")])
     config = {"model": "scripted:replies.json", "max_steps": 1, "allowed_tools": [], "prompt": "Go."}
@@ -79,5 +90,6 @@ def test_a_place_that_cannot_be_used_is_no_mistake_of_ours(
     monkeypatch.setenv("AGENT_CORE_CONTEXT_DB", "folder")
     ran = cli(*words.split())
     assert ran.code in (1, 3), ran.out
-    assert ran.err.count("\n") == 1
-    assert "folder, cannot be used: " in ran.err or "cases.yaml: cannot be written: No such file" in ran.err
+    assert "Traceback" not in ran.err + caplog.text
+    told = ("folder, cannot be used: ", "cases.yaml: cannot be written: No such file", "folder: it is a directory")
+    assert [each in ran.err.splitlines()[-1] for each in told].count(True) == 1
