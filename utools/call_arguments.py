@@ -28,7 +28,13 @@ def own_arguments(args: Args, schema: dict[str, Any]) -> Args:
         own: Args = as_json(args)
     except NotJson:  # a program's own call
         return args
-    return _settle(own, schema, resolver(schema), 0) if b".0" in orjson.dumps(own) else own
+    return settle_integers(own, schema) if b".0" in orjson.dumps(own) else own
+
+
+def settle_integers(args: Args, schema: dict[str, Any]) -> Args:
+    """Return arguments with whole numbers as integers where the schema wants those, whatever their size."""
+    settled: Args = _settle(args, schema, resolver(schema), 0)
+    return settled
 
 
 def check_operation(args: Args, operations: Operations, always: frozenset[str]) -> None:

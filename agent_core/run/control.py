@@ -37,8 +37,10 @@ from agent_core.rules import rules_of
 from agent_core.run.clock import now
 from agent_core.run.shown_tools import compare_with_shown
 from agent_core.words.catalogue import words_of
+from utools.call_arguments import settle_integers
 from utools.registry import ToolRegistry
 from utools.schema.compiled import compile_schema
+from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
 Stopping = Literal["pause", "cancel"]
@@ -126,8 +128,14 @@ def _check_edit(tape: Tape, row: Row) -> None:
     args = decision.get("args")
     if decision["decision"] != "edit" or args is None or waiting is None:
         return
-    if refusal := _refuse_edit(start_of(tape, row.path), waiting, args, decision.get("schema")):
+    started, schema = start_of(tape, row.path), decision.get("schema")
+    if refusal := _refuse_edit(started, waiting, args, schema):
         raise DecisionError(f"nothing was decided. {refusal}", where="args")
+    if (tool := started["tools"].get(str(waiting.tool))) is not None:
+        try:  # 1e40 is an integer to a schema, and to no tool
+            as_json(settle_integers(args, schema or tool["schema"]))
+        except NotJson as error:
+            raise DecisionError(f"nothing was decided. In the edited arguments, {error}", where="args") from None
 
 
 def _check_done(tape: Tape, row: Row, registry: ToolRegistry) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from agent_core.evidence.public_keys import Keyring
+from agent_core.evidence.public_keys import Keyring, Signer
 from agent_core.evidence.variables import KEY_VARIABLE, PUBLIC_VARIABLE, ROOTS_VARIABLE, URL_VARIABLE
 from agent_core.journal.signature import VARIABLE as KEYS_VARIABLE
 from agent_core.journal.signature import Keys
@@ -98,6 +98,12 @@ def signing_keys() -> Keys | None:
         return None
     keys.check_signer()
     return keys
+
+
+def find_signer() -> Signer | None:
+    """Return the key of this host whose signatures others can check; None without one."""
+    keys = signing_keys()
+    return None if keys is None or keys.keyring is None else keys.keyring.signer()
 
 
 def verifying_keys() -> Keys | None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent_core.agents.chat import TURN_TOKENS
 from agent_core.agents.reply import ReplyReason
 from agent_core.outputs import Json, RunError, WaitingCall
-from engine_shim.api.models import Name, RequestBody, Text, Whole
+from engine_shim.api.models import Name, RequestBody, Said, Whole
 
 
 class ChatRequest(RequestBody):
@@ -15,7 +15,7 @@ class ChatRequest(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"message": "Where is order 17?"}]})
 
-    message: Text
+    message: Said
     conversation_id: Name | None = None
     agent: Name | None = None
     max_tool_calls: Whole = Field(default=5, ge=1, le=1000)

@@ -4,7 +4,7 @@ mail scanners and previews of chats open every link."""
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import ValidationError
@@ -26,6 +26,8 @@ NO_REFERRER: Final = {"Referrer-Policy": "no-referrer"}
 NO_LINKS: Final = (
     "this host makes no links: `decision_links` of its configuration names the URL by which people reach it"
 )
+FORM: Final = ("decision", "message")
+"""The fields of the page's form."""
 ANYONE: Final[dict[str, Any]] = {"security": []}
 Shown = LinkedCall | Decided | Refusal
 WritePage = Callable[[Shown, str, str], Response]
@@ -73,8 +75,7 @@ def decision_routes(access: Access, write_page: WritePage | None = None) -> APIR
         async def decide_by_form(
             request: Request, token: str, accept_language: Annotated[str, Header()] = ""
         ) -> Response:
-            body = await request.body()
-            return write_page(await _told(reader.decide_by_form(token, body)), token, accept_language)
+            return write_page(await _told(reader.decide_by_form(token, request)), token, accept_language)
 
     return router
 
@@ -132,13 +133,11 @@ class _LinkReader:
             await decide_linked_call(tenant.runs, grant, body.read(), by=by)
         return Decided(decision=body.decision)
 
-    async def decide_by_form(self, token: str, body: bytes) -> Decided:
+    async def decide_by_form(self, token: str, request: Request) -> Decided:
+        """Decide as the form of the page says; whoever has no link is refused before it is read."""
+        self._read(token)
         try:
-            fields = {name: values[-1] for name, values in parse_qs(body.decode()).items()}
-            sent = {name: fields[name] for name in ("decision", "message") if name in fields}
-            if sent.get("decision") != "deny":
-                sent.pop("message", None)
-            decision = LinkDecision.model_validate(sent)
+            decision = _read_form(await request.body())
         except (ValidationError, ValueError):
             raise Refused(Refusal(422, "invalid", "the form of this page was sent with other fields")) from None
         return await self.decide(token, decision)
@@ -149,6 +148,17 @@ class _LinkReader:
             raise LinkUnknown
         grant = links.read(token, list(tenants))
         return grant, tenants[grant.tenant]
+
+
+def _read_form(body: bytes) -> LinkDecision:
+    """Return the decision in a form. ValueError, or ValidationError, for what the page's own form cannot have sent."""
+    fields = dict(pairs := parse_qsl(body.decode(), max_num_fields=len(FORM)))
+    if len(fields) < len(pairs):
+        raise ValueError("a field is given twice")
+    sent = {name: fields[name] for name in FORM if name in fields}
+    if sent.get("decision") != "deny":
+        sent.pop("message", None)
+    return LinkDecision.model_validate(sent)
 
 
 async def _told(shown: Awaitable[LinkedCall | Decided]) -> Shown:

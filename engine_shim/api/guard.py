@@ -62,7 +62,7 @@ class Guard:
     _hosts: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hosts", frozenset(map(str.lower, self.hosts)))
+        object.__setattr__(self, "_hosts", frozenset(map(_as_requested, self.hosts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -158,6 +158,11 @@ def _name_of_page(origin: str) -> str | None:
     """Return the host of an origin; None for what is none: browsers read other texts in other ways."""
     found = ORIGIN.fullmatch(origin)
     return None if found is None else found[1].lower()
+
+
+def _as_requested(name: str) -> str:
+    """Return a name as a Host header has it, in which an IPv6 address is in brackets."""
+    return f"[{name.lower()}]" if ":" in name and not name.startswith("[") else name.lower()
 
 
 def _name(host: str) -> str:

@@ -4,10 +4,9 @@ from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Response
 
-from agent_core.evidence.public_keys import Signer
 from agent_core.evidence.tiles import Tile
 from agent_core.journal.identity import read_identity
-from agent_core.run.secrets import signing_keys
+from agent_core.run.secrets import find_signer
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import MANNERS
 from engine_shim.api.problems import open_router, responses
@@ -47,12 +46,6 @@ def ledger_routes(access: Access) -> APIRouter:
         return Response(data, headers=MANNERS, media_type="application/octet-stream")
 
     return router
-
-
-def find_signer() -> Signer | None:
-    """Return the key of this server whose signatures others can check; None without one."""
-    keys = signing_keys()
-    return None if keys is None or keys.keyring is None else keys.keyring.signer()
 
 
 def _sign_checkpoint(store: DatabaseRunStore) -> str:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from agent_core.outputs import Json
 
 Text = Annotated[str, Field(max_length=1_000_000)]
+Said = Annotated[str, Field(min_length=1, max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 

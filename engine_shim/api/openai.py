@@ -128,7 +128,7 @@ def _write_error(refusal: Refusal) -> dict[str, Any]:
     named = [(_name_param(where), where, message) for where, message in refusal.errors]
     text = "; ".join(f"{param or where}: {message}" for param, where, message in named)
     message = text if refusal.kind == "invalid" and named else refusal.detail
-    absent = "model" if refusal.status == 404 else None  # nothing else is looked for here
+    absent = "model" if refusal.kind == "not_found" else None  # nothing else is looked for here
     kind, param = TYPES.get(refusal.status, "invalid_request_error"), named[0][0] if named else absent
     return {"error": {"message": message, "type": kind, "param": param, "code": refusal.kind}}
 

@@ -113,9 +113,15 @@ class ProblemRoute(ServedRoute):
     """A route whose errors become problem details."""
 
     def check(self, request: Request) -> None:
-        is_given = self.fields.query and request.scope["query_string"]
-        if is_given and (unknown := request.query_params.keys() - self.fields.query):
+        if not self.fields.query or not request.scope["query_string"]:
+            return
+        given = request.query_params
+        if unknown := given.keys() - self.fields.query:
             raise Refused(_refuse_fields(self.fields.explain_unknown(unknown)))
+        if b"&" in request.scope["query_string"]:
+            doubled = self.fields.explain_doubled(name for name, _ in given.multi_items())
+            if doubled:
+                raise Refused(_refuse_fields(doubled))
 
     def refuse(self, request: Request, error: Exception) -> Response:
         return refusal_of(error, self.fields).response()

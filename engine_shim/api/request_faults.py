@@ -1,9 +1,10 @@
 """What is wrong with a request: each fault at the field that it is about, in words for the sender. Pure."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -30,6 +31,8 @@ class RequestFields:
     path: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
+    lists: frozenset[str] = frozenset()
+    """The query parameters that may be given more than once."""
 
     @classmethod
     def from_route(cls, route: APIRoute) -> "RequestFields":
@@ -37,7 +40,9 @@ class RequestFields:
         model = None if route.body_field is None else route.body_field.field_info.annotation
         models = [each for each in (model, *get_args(model)) if isinstance(each, type) and issubclass(each, BaseModel)]
         known = (route.dependant.path_params, route.dependant.query_params, route.dependant.header_params)
-        return cls(models[0] if models else None, *(tuple(each.alias for each in parameters) for parameters in known))
+        path, query, header = (tuple(each.alias for each in parameters) for parameters in known)
+        lists = frozenset(each.alias for each in known[1] if _is_list(each.field_info.annotation))
+        return cls(models[0] if models else None, path, query, header, lists)
 
     def find(self, name: str) -> str:
         """Return the place of a field, as in `body/agent`; empty for one that the route has not."""
@@ -63,6 +68,12 @@ class RequestFields:
         """Yield what is wrong with query parameters that a route does not know."""
         for name in sorted(parameters):
             yield f"query/{name}", f"unknown parameter; {hint(name, self.query)}"
+
+    def explain_doubled(self, parameters: Iterable[str]) -> list[tuple[str, str]]:
+        """Return what is wrong with query parameters, by the name of each value, that are given twice, and have one
+        value."""
+        counts = Counter(parameters)
+        return [(f"query/{name}", "is given twice") for name in sorted(counts.keys() - self.lists) if counts[name] > 1]
 
     def _keys(self) -> Sequence[str]:
         return () if self.body is None else tuple(keys_of(self.body)(("",)))
@@ -90,6 +101,10 @@ class RequestFields:
         examples = about.get("examples", ()) if isinstance(about, dict) else ()
         first = next((each for each in examples if each), None) if isinstance(examples, list) else None
         return "" if first is None else f", such as {json.dumps(first)}"
+
+
+def _is_list(annotation: Any) -> bool:
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
 
 
 def _find_position(fault: Mapping[str, Any], named: Position, body: Any, keys: KnownKeys) -> Position:

@@ -11,7 +11,7 @@ from agent_core.errors import DefinitionError
 from agent_core.journal.path import PLACE, read_place
 from agent_core.outputs import Json, PolicyDecision, RunError, WaitingCall
 from agent_core.statuses import ListedStatus, RunStatus
-from engine_shim.api.models import Name, RequestBody, Text, Whole
+from engine_shim.api.models import Name, RequestBody, Said, Text, Whole
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class MessageRequest(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"content": "Look at order 18 as well."}]})
 
-    content: Text
+    content: Said
     role: Literal["user", "assistant"] = "user"
 
 

@@ -7,6 +7,7 @@ import typer
 from pydantic import ValidationError
 
 from engine_shim.cli.output import Options
+from engine_shim.cli.parameters import ADDRESS
 from engine_shim.cli.store import open_named_store
 from engine_shim.host.config import HostConfig, TemporalConfig
 from engine_shim.host.find import VARIABLE, find_host_config, open_host, recorded_host_config
@@ -25,12 +26,15 @@ def open_engine(options: Options, *, definition: Path | None = None, run: str | 
 
 
 def with_engine(config: HostConfig, options: Options) -> HostConfig:
-    """Return the host with the engine that the options name. BadParameter for what is no address."""
-    temporal = config.temporal
+    """Return the host with the engine that the options name. BadParameter for what is no address, and for one that
+    nothing would ask."""
+    temporal, engine = config.temporal, options.engine or config.engine
+    if engine == "process" and options.temporal not in (None, os.environ.get(ADDRESS)):
+        raise typer.BadParameter("--temporal names the server of --engine temporal, and this process drives its runs")
     if options.temporal is not None:
         try:
             temporal = TemporalConfig.model_validate({**temporal.model_dump(), "address": options.temporal})
         except ValidationError:
             message = f"--temporal, or TEMPORAL_ADDRESS, is {options.temporal!r}: write HOST:PORT"
             raise typer.BadParameter(message) from None
-    return config.model_copy(update={"temporal": temporal, "engine": options.engine or config.engine})
+    return config.model_copy(update={"temporal": temporal, "engine": engine})

@@ -15,7 +15,7 @@ from engine_shim.cli import output, terminal
 from engine_shim.definition.errors import DefinitionErrors, message_of
 from engine_shim.errors import EngineError, PageDamaged, RunBusy, RunNotFound, WritesRepeated
 from utools.error_text import describe
-from utools.errors import UnknownTool
+from utools.errors import ToolError, UnknownTool
 from utools.schema.model_faults import word_fault
 
 OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
@@ -62,7 +62,7 @@ def _describe(error: Exception) -> tuple[int, str, str, str]:
             return output.AUDIT, "damaged", "", str(error)
         case Divergence():
             return output.AUDIT, "diverged", f"{error.strand}:{error.n}", str(error)
-        case AgentCoreError() | EngineError():
+        case AgentCoreError() | EngineError() | ToolError():  # that of a store of conversations which is away
             return output.FAILED, "journal" if isinstance(error, JournalError) else "failed", "", str(error)
         case OSError(filename=str(path), errno=int(number)) if number in OF_THE_MACHINE:
             return output.FAILED, "failed", "", f"{path}: {error.strerror}"

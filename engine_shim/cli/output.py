@@ -41,8 +41,7 @@ def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[
     place that cannot be written."""
     data = content.encode() if isinstance(content, str) else content
     if path == "-":
-        terminal.out().write(data.decode())
-        return OK
+        return _write_out(data, as_json=as_json)
     try:
         write_whole(Path(path), data)
     except OSError as error:
@@ -53,6 +52,23 @@ def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[
         document({**(told or {}), "path": path})
     else:
         line(path)
+    return OK
+
+
+def _write_out(data: bytes, *, as_json: bool) -> int:
+    """Write a file's bytes to stdout as they are, also those that are no text. BadParameter beside --json."""
+    if as_json:
+        from typer import BadParameter
+
+        raise BadParameter("--to - writes the file to stdout, and --json a document about it; leave one out")
+    stdout = terminal.out()
+    stdout.flush()
+    buffer = getattr(stdout, "buffer", None)
+    if buffer is None:
+        stdout.write(data.decode(errors="backslashreplace"))
+    else:
+        buffer.write(data)
+        buffer.flush()
     return OK
 
 

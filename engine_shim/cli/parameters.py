@@ -1,5 +1,6 @@
 """Arguments and options that several commands take."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -39,15 +40,13 @@ def take_address(context: typer.Context, value: str | None) -> StoreAddress | No
 def read_option(text: str, where: str) -> StoreAddress:
     """Return the address of a store that an option or an argument gives; BadParameter for what is none, and for another
     program's file: it would be mixed up with what is kept here."""
+    from utools.databases.sqlite_file import refuse_foreign
+
     try:
         address = read_address(text, where=where)
+        refuse_foreign(address, where="")
     except DefinitionError as error:
         raise typer.BadParameter(str(error)) from None
-    from utools.databases.sqlite_file import find_foreign, list_tables
-
-    if isinstance(address, Path) and (tables := find_foreign(address)):
-        why = f"it has {list_tables(tables)}, and none of ours; name another file"
-        raise typer.BadParameter(f"{address} is another program's: {why}")
     return address
 
 
@@ -63,6 +62,19 @@ def check_store(context: typer.Context, value: str | None) -> StoreAddress | Non
 
     usual = describe_address(find_address(None))
     raise typer.BadParameter(f"there is no run store {address}; check --store, or leave it out for {usual}")
+
+
+def refuse_others(context: typer.Context, form: str, forms: Mapping[str, Sequence[str]]) -> None:
+    """BadParameter for an option or argument of the command line that other forms of the command take than this one.
+
+    `forms` are those of each parameter, by its name; what it says of none, all take.
+    """
+    for parameter in context.command.params:
+        name, source = str(parameter.name), context.get_parameter_source(str(parameter.name))
+        if form not in forms.get(name, (form,)) and source is not None and source.name == "COMMANDLINE":
+            others = ", ".join(f"`{each}`" for each in forms[name])
+            given = parameter.opts[0] if parameter.opts[0].startswith("-") else context.params[name]
+            raise typer.BadParameter(f"{given} goes with {others}, and not with `{form}`")
 
 
 def check_files(context: typer.Context, value: Any) -> Any:
@@ -140,6 +152,10 @@ ExistingStore = Annotated[
     ),
 ]
 """For commands that do not make a store."""
+TrustedKeys = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
+]
 Config = Annotated[
     Path | None, typer.Option(help="The host configuration.", envvar="AGENT_CORE_CONFIG", callback=check_files)
 ]

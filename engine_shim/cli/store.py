@@ -36,7 +36,11 @@ def find_address(named: StoreAddress | None, config: Path | None = None) -> Stor
     value = _read_configured(config, "store")
     if file is None or not isinstance(value, str) or not value:
         return default_address()
-    return default_address(read_address(value, file.parent, where=f"{file}: store"))
+    from utools.databases.sqlite_file import refuse_foreign
+
+    address = read_address(value, file.parent, where=f"{file}: store")
+    refuse_foreign(address, where=f"{file}: store")
+    return default_address(address)
 
 
 def _read_configured(config: Path | None, key: str) -> object:

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Location = tuple[int | str, ...]
-NOT_WRITTEN = ("str", "EnvName", "ExecutableTool", "[key]")
+NOT_WRITTEN = ("str", "list[any]", "EnvName", "ExecutableTool", "[key]")
 """Parts of a location by which pydantic tells apart what may stand at one place of a file."""
 
 

@@ -21,6 +21,8 @@ from utools.schema.shape import KNOWN, find_unknown_keywords
 
 PLAIN = frozenset({"$comment", "$schema", "description", "examples", "properties", "required", "title", "type"})
 """Keys of a schema that leave no other property to the author's will."""
+SHORTEST_PART, MISSPELT = 3, 0.77
+"""Letters of a part that stands for a keyword, and how near to one a word is that is taken for it."""
 _EXTERNAL = lazy_compile(r"""\bexternal\b(?:\.(\w+)|\."([^"]*)")?""")
 
 
@@ -65,6 +67,7 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
         message = f"declares no input: `inputs` is a JSON Schema, and inputs are below properties: {{{key}: …}}"
         yield Problem(f"inputs/{key}", message)
     yield from misspelt_keywords(definition.inputs, "inputs")
+    yield from _impossible_inputs(definition)
     yield from _wrong_defaults(definition)
     given = {*_defaults(definition), *_required(definition)}
     for placed in _certainly_filled(definition, always_run):
@@ -76,12 +79,35 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
             yield Problem(where, f"{fault}; add it to required, set its default{_advice(each, where)}")
 
 
+def _impossible_inputs(definition: Definition) -> Iterator[Problem]:
+    """Yield what no run can be started with: another type than an object, and inputs that are refused and required."""
+    kinds = (definition.inputs or {}).get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        yield Problem("inputs/type", f"{kinds}: the inputs of a run are an object, and any run is refused")
+    if lists_inputs(definition):
+        required = _required(definition)
+        for name in unread_inputs(definition, [each for each in required if isinstance(each, str)]):
+            message = f"{name} is none of the properties: servers and commands refuse it, and every run without it"
+            yield Problem(f"inputs/required/{required.index(name)}", message)
+
+
 def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:
     """Yield the keys of a schema that check nothing, and were meant to."""
     for pointer, key in find_unknown_keywords(schema):
-        if near := near_names(key, sorted(KNOWN)):
-            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {near[0]}?"
+        if meant := _find_meant(key):
+            message = f"is no keyword of JSON Schema, and checks nothing; did you mean {meant}?"
             yield Problem(f"{where}{pointer}/{key}", message)
+
+
+def _find_meant(key: str) -> str | None:
+    """Return the keyword that a key is written for: as a part of it (`min`) or misspelt. None for a word of another
+    program, such as enumNames."""
+    if any(key.startswith(each) and key[len(each)].isupper() for each in KNOWN if len(key) > len(each)):
+        return None
+    word, known = key.lower(), {each.lower(): each for each in sorted(KNOWN)}
+    begun = [each for each in known if each.startswith(word)] if len(word) >= SHORTEST_PART else []
+    near = near_names(word, list(known), cutoff=MISSPELT) or near_names(word, begun, cutoff=0.0)
+    return known[near[0]] if near else None
 
 
 def _wrong_defaults(definition: Definition) -> Iterator[Problem]:

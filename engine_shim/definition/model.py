@@ -30,7 +30,18 @@ IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_\-]*$"
 Identifier = Annotated[str, Field(pattern=IDENTIFIER, max_length=128)]
 PATTERNS = {IDENTIFIER: "must be letters, digits, _ and -, not starting with -"}
 """What our patterns ask for."""
-Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+
+
+def _refuse_bool(value: Any) -> Any:
+    """Return what may be a number. ValueError for true and false, which pydantic takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_refuse_bool)]
+Number = Annotated[float, BeforeValidator(_refuse_bool)]
+Seconds = Annotated[Number, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 Names = Annotated[
     list[str],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | list[str]),
@@ -55,9 +66,9 @@ class EnvName(_Strict):
 class Retry(_Strict):
     """How often a node is tried in all, and the seconds before each further try: `delay`, then `backoff` times more."""
 
-    max_attempts: int = Field(ge=1, le=100)
+    max_attempts: Whole = Field(ge=1, le=100)
     delay: Seconds = 0.0
-    backoff: float = Field(default=2.0, ge=1, le=100)
+    backoff: Number = Field(default=2.0, ge=1, le=100)
 
 
 class Node(_Strict):
@@ -70,7 +81,7 @@ class Node(_Strict):
     foreach: str | list[Any] | None = Field(
         default=None, description="A list, or the placeholder of one: the tool is called once for each {{item}}"
     )
-    max_parallel: int = Field(default=4, ge=1, le=64, description="How many items are under way at once")
+    max_parallel: Whole = Field(default=4, ge=1, le=64, description="How many items are under way at once")
     on_item_error: Literal["fail", "continue"] = "fail"
     retry: Retry | None = None
     on_error: Literal["fail", "continue", "fail_at_end"] = Field(
@@ -141,8 +152,8 @@ class Definition(_Strict):
     entry: Names | None = Field(default=None, min_length=1, description="Absent: the nodes without incoming edges")
     ends: Names | None = Field(default=None, description="Absent: the nodes without outgoing edges")
     model: str | None = Field(default=None, description="Judges the `ask` edges that name no model")
-    max_iterations: int = Field(default=50, ge=1, description="How often each loop may be gone round again")
-    max_visits: int | None = Field(
+    max_iterations: Whole = Field(default=50, ge=1, description="How often each loop may be gone round again")
+    max_visits: Whole | None = Field(
         default=None, ge=1, description="How many visits all nodes together may have; absent: unlimited"
     )
     timeout: Seconds | None = Field(default=None, description="Active seconds of a run; 0: unlimited")

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from engine_shim.definition.errors import Problem, problems_in
 from engine_shim.definition.inputs import closed_inputs
-from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, Node, PlacedPlaceholder
+from engine_shim.definition.model import AGENT, INVOKE, KEEPS_ROLES, Definition, EnvName, Node, PlacedPlaceholder
 from engine_shim.definition.template import ITEM_ROOTS, PATH_ONLY, Placeholder, placeholders, read_placeholders
 from engine_shim.errors import DefinitionError
 from utools.schema.faults import hint
@@ -59,6 +59,18 @@ def _known_names(root: str, definition: Definition, nodes: Set[str]) -> Set[str]
             return closed_inputs(definition)
         case _:
             return {"id", "messages"}
+
+
+def contradicted_secrets(definition: Definition) -> Iterator[Problem]:
+    """Yield variables that are listed as secret and as plain: their values would be written into records."""
+    secret = {entry if isinstance(entry, str) else entry.name for entry in definition.env if not _is_plain(entry)}
+    for index, entry in enumerate(definition.env):
+        if isinstance(entry, EnvName) and entry.plain and entry.name in secret:
+            yield Problem(f"env/{index}", f"{entry.name} is listed as secret as well; leave one of both out")
+
+
+def _is_plain(entry: str | EnvName) -> bool:
+    return isinstance(entry, EnvName) and entry.plain
 
 
 def exposed_secrets(definition: Definition) -> Iterator[Problem]:

@@ -26,7 +26,7 @@ from engine_shim.definition.model import AGENT, INVOKE, Definition, Node
 from engine_shim.definition.named_agents import fill_workflow
 from engine_shim.definition.outputs import NodeOutputs
 from engine_shim.definition.reachability import Reachability, reachability_of, unmet_references
-from engine_shim.definition.references import exposed_secrets, unknown_references, unvouched_text
+from engine_shim.definition.references import contradicted_secrets, exposed_secrets, unknown_references, unvouched_text
 from engine_shim.definition.template import BRACES, TEMPLATE, find_placeholder_inside, read_whole
 from engine_shim.definition.uses import ToolUse, uses_of_node
 from utools.errors import UnknownTool
@@ -203,6 +203,7 @@ class _Checker:
                 yield from self._check_invoked(use)
         yield from unknown_references(definition, "outputs", nodes)
         yield from exposed_secrets(definition)
+        yield from () if self._begun else contradicted_secrets(definition)
 
     def _find_graph_problems(self) -> Iterator[Problem]:
         definition = self.workflow.definition

@@ -5,11 +5,13 @@ from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 
+from agent_core.policy import has_wildcard
 from engine_shim.definition.errors import Problem
 from engine_shim.definition.inputs import misspelt_keywords
 from engine_shim.definition.model import AGENT, Definition, Node
 from engine_shim.definition.model_refs import model_refs_of
 from engine_shim.definition.template import BRACES, is_foreign
+from engine_shim.definition.uses import ToolUse, uses_of_node
 from engine_shim.errors import DefinitionError
 from utools.lazy_pattern import lazy_compile
 from utools.net.address import ORIGIN
@@ -17,6 +19,8 @@ from utools.schema.loose_patterns import LoosePattern, find_loose_patterns
 
 IsPriced = Callable[[str, Mapping[str, Any]], bool]
 """Whether the price of a model is known, by its name and the options that it is reached by."""
+HasTool = Callable[[str], bool]
+"""Whether the host may have a tool that fits a glob of codes."""
 NETWORK, HOSTS = "http_request", "allowed_domains"
 EVERY_HOST = f"{NETWORK} may reach every public host; set {HOSTS} to those that are meant"
 WRITER = "write_file"
@@ -28,25 +32,25 @@ EVERYWHERE = (
 Presets = Mapping[str, Mapping[str, Any]]
 
 
-def find_warnings(definition: Definition, is_priced: IsPriced, presets: Presets) -> Iterator[Problem]:
+def find_warnings(
+    definition: Definition, is_priced: IsPriced, presets: Presets, has_tool: HasTool
+) -> Iterator[Problem]:
     """Yield each tool that may do more than somebody wrote down, and each budget in USD that cannot be counted.
 
     `presets` are the host's own, by tool.
     """
+    if definition.model is not None and not any(edge.ask and edge.model is None for edge in definition.edges or ()):
+        yield Problem("model", "no edge asks it: it judges `ask` edges alone, and an agent has the model of its config")
     for place, value in definition.templates():
         yield from _left_as_they_are(value, place)
     for index, node in enumerate(definition.nodes):
         where = f"nodes/{index}/config"
         if node.tool == NETWORK and HOSTS not in presets.get(NETWORK, {}) and not _names_host(node):
             yield Problem(f"{where}/{HOSTS}", EVERY_HOST)
-        entries = node.config.get("allowed_tools") if node.tool == AGENT else None
-        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
-            for message in _open_permissions(entry, presets):
-                yield Problem(f"{where}/allowed_tools/{number}", message)
-            for loose in _loose_patterns(entry):
-                yield Problem(f"{where}/allowed_tools/{number}/args{loose.pointer}", _explain(loose.pattern))
-        if node.tool == AGENT and isinstance(schema := node.config.get("answer_schema"), dict):
-            yield from misspelt_keywords(schema, f"{where}/answer_schema")
+        for use in uses_of_node(node, where, (AGENT,)):
+            if use.by_name:
+                yield from _warnings_of_entries(use, presets)
+                yield from _idle_keys(use, has_tool)
         if node.config.get("cost_budget"):
             yield from _unpriced_models(node, where, is_priced)
 
@@ -62,6 +66,27 @@ def _left_as_they_are(value: Any, where: str) -> Iterator[Problem]:
                 yield Problem(where, f"the key {key!r} stays as it is: placeholders are filled in values alone")
             if not is_foreign(str(key), inner):
                 yield from _left_as_they_are(inner, f"{where}/{key}")
+
+
+def _warnings_of_entries(agent: ToolUse, presets: Presets) -> Iterator[Problem]:
+    """Yield what the entries of an agent's whitelist leave to its model, and patterns that are meant otherwise."""
+    entries, where = agent.config.get("allowed_tools"), f"{agent.where}/allowed_tools"
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for message in _open_permissions(entry, presets):
+            yield Problem(f"{where}/{number}", message)
+        for loose in _loose_patterns(entry):
+            yield Problem(f"{where}/{number}/args{loose.pointer}", _explain(loose.pattern))
+
+
+def _idle_keys(agent: ToolUse, has_tool: HasTool) -> Iterator[Problem]:
+    """Yield what of an agent's config has no effect: keys of its `answer_schema` that check nothing, and globs of its
+    `deny_tools` that deny nothing, such as one that is misspelt; an unknown code is a fault."""
+    denied, schema = agent.config.get("deny_tools"), agent.config.get("answer_schema")
+    for pattern in denied if isinstance(denied, list) else ():
+        if isinstance(pattern, str) and has_wildcard(pattern) and not has_tool(pattern):
+            message = f"{pattern!r} denies nothing: no tool of this host fits this pattern"
+            yield Problem(f"{agent.where}/deny_tools", message)
+    yield from misspelt_keywords(schema, f"{agent.where}/answer_schema") if isinstance(schema, dict) else ()
 
 
 def _loose_patterns(entry: Any) -> Iterator[LoosePattern]:

@@ -63,6 +63,8 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)
         os.replace(beside, path)
+    except OSError as error:
+        raise DefinitionError(f"cannot be written: {error.strerror}", where=str(path)) from None
     finally:
         beside.unlink(missing_ok=True)
 

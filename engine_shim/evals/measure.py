@@ -82,7 +82,14 @@ async def measure(
             return scored
 
         refuse(fault for case in suite.cases for fault in _faults(case, config_of, registries[case.name], suite.lines))
-        return await asyncio.gather(*(run(case, seed) for seed in range(repeat) for case in suite.cases))
+        runs = [asyncio.ensure_future(run(case, seed)) for seed in range(repeat) for case in suite.cases]
+        try:
+            return await asyncio.gather(*runs)
+        except Exception:  # such as a journal that cannot be written: the others would fail by it unheard
+            for each in runs:
+                each.cancel()
+            await asyncio.gather(*runs, return_exceptions=True)
+            raise
 
 
 def _faults(

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
 
 from agent_core.agents.catalog import AgentCatalog
 from engine_shim.definition.errors import Problem, by_line
@@ -10,6 +12,7 @@ from engine_shim.definition.validate import Examination, examine, examine_parts
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.host.registry import undescribed_tools
 from engine_shim.runs.host_check import HostCheck
+from utools.registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,14 @@ def find_faults(workflow: Workflow, faults: Sequence[Problem], check: HostCheck,
     found = examine(workflow, registry, catalog)
     workflow = found.workflow
     problems = by_line([*found.problems, *check.problems(workflow, found.invoked)])
-    unbounded = find_warnings(workflow.definition, check.models.is_priced(workflow.base), registry._policy.presets)
+    is_priced, presets = check.models.is_priced(workflow.base), registry._policy.presets
+    unbounded = find_warnings(workflow.definition, is_priced, presets, partial(_has_tool, registry))
     doubts = [*map(workflow.locate, unbounded), *found.warnings, *check.warnings(workflow, found.invoked)]
     undescribed = [Problem("tools", each) for each in undescribed_tools(registry)]
     return Faults(problems, [*undescribed, *by_line(doubts)], found)
+
+
+def _has_tool(registry: ToolRegistry, pattern: str) -> bool:
+    """Return whether a glob fits a tool, also one that this host refuses, or whose source cannot be used now."""
+    is_refused = any(fnmatchcase(code, pattern) for code in registry._refused)
+    return is_refused or registry._refusal(pattern) is not None or bool(registry.matching([pattern]))

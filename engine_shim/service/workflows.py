@@ -82,14 +82,14 @@ class WorkflowCatalog:
     def get(self, name: str) -> CheckedWorkflow:
         """Return the workflow `id@version`, or the newest version of `id`. WorkflowNotFound for any other name."""
         self._refresh()
-        identity, _, version = name.partition("@")
+        identity, is_exact, version = name.partition("@")
         versions = self._by_name.get(identity, {})
-        if not versions or (version and version not in versions):
+        if not versions or (is_exact and version not in versions):
             if why := self.left_out.get(identity):
                 raise WorkflowNotFound(name, [], why="; ".join(f"{each.where}: {each.message}" for each in why))
             known = [f"{each}@{key}" for each, keys in self._by_name.items() for key in keys]
             raise WorkflowNotFound(name, known, faults=self._faults)
-        return versions[version or next(iter(versions))]
+        return versions[version if is_exact else next(iter(versions))]
 
     def list(self) -> Mapping[str, Mapping[str, CheckedWorkflow]]:
         """Return all workflows by id, each by its versions, the newest first."""

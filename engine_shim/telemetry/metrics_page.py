@@ -16,9 +16,11 @@ def serve_metrics(metrics: RunMetrics, address: str) -> Iterator[str]:
     DefinitionError for an address that cannot be listened at.
     """
     host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():  # without a host every machine could read them
+        raise DefinitionError("name it as HOST:PORT, such as 127.0.0.1:9464", where="--metrics", value=address)
     try:
         server, thread = start_http_server(int(port), host.strip("[]"), registry=metrics.registry)
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, OverflowError) as error:
         told = f"cannot be listened at ({error}); name it as HOST:PORT, such as 127.0.0.1:9464"
         raise DefinitionError(told, where="--metrics", value=address) from None
     try:

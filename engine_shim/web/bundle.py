@@ -1,7 +1,9 @@
-"""join_modules(): modules of the page as one script, for a page that loads nothing."""
+"""join_modules(), read_style(): modules and styles of the page as one, for a page that loads nothing."""
 
 import re
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -26,6 +28,13 @@ def join_modules(entry: str) -> str:
     names = {path: f"module{at}" for at, path in enumerate(order)}
     pieces = [f"const {names[path]} = {_as_value(path, text, names)};" for path, text in order.items()]
     return "\n".join([*pieces, f"const page = {names[entry]};"])
+
+
+@cache
+def read_style(*paths: str) -> tuple[str, str]:
+    """Return the style sheets at these paths below `static` as one, and the source of it alone in a policy."""
+    style = "\n".join((STATIC / path).read_text("utf-8") for path in paths)
+    return style, f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
 
 
 def _add(path: str, order: dict[str, str], above: tuple[str, ...]) -> None:

@@ -3,10 +3,8 @@ buttons; or why nothing can be decided."""
 
 import html
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
-from hashlib import sha256
 from typing import Any, Final, assert_never
 
 from fastapi.responses import HTMLResponse
@@ -14,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from engine_shim.api.decision_links import Shown
 from engine_shim.api.link_models import Decided, LinkedCall
 from engine_shim.api.refusal import Refusal
-from engine_shim.web.bundle import STATIC
+from engine_shim.web.bundle import STATIC, read_style
 from engine_shim.web.shown_text import show
 
 Say = Callable[[str], str]
@@ -64,7 +62,8 @@ def write_decision_page(shown: Shown, token: str, language: str) -> HTMLResponse
             body = _paragraph(t(ADVICE[shown.kind]) if shown.kind in ADVICE else show(shown.detail))
         case _:
             assert_never(shown)
-    style, policy = _read_style()
+    style, source = read_style(*STYLES)
+    policy = f"default-src 'none'; style-src {source}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">'
@@ -137,14 +136,3 @@ def _speak(language: str) -> Say:
 def _read_chinese() -> Mapping[str, str]:
     table: dict[str, Any] = json.loads((STATIC / "kit/zh.json").read_text("utf-8"))
     return table
-
-
-@cache
-def _read_style() -> tuple[str, str]:
-    """Return the style of the page, and the policy that allows nothing else."""
-    style = "\n".join((STATIC / path).read_text("utf-8") for path in STYLES)
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    )
-    return style, policy

@@ -1,14 +1,11 @@
 """write_report_page(): the auditor's report as one HTML file without a script, which prints on A4."""
 
 import html
-from base64 import b64encode
 from collections.abc import Iterator
-from functools import cache
-from hashlib import sha256
 from typing import Any, Final
 
 from engine_shim.report.report import Report, Table
-from engine_shim.web.bundle import STATIC
+from engine_shim.web.bundle import read_style
 from engine_shim.web.report_layout import Column, Section, TableLayout, find_command, list_head, read_layout, write_cell
 from engine_shim.web.shown_text import show
 
@@ -22,7 +19,8 @@ CODE: Final = ("run", "command")
 
 def write_report_page(report: Report) -> str:
     """Return the report as a page that needs nothing else. Whatever a run says is a text in it."""
-    style, policy = _read_style()
+    style, source = read_style(*STYLES)
+    policy = f"default-src 'none'; style-src {source}; form-action 'none'; base-uri 'none'"
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -73,11 +71,3 @@ def _class_of(kind: str) -> str:
 
 def _text(text: str) -> str:
     return html.escape(show(text))
-
-
-@cache
-def _read_style() -> tuple[str, str]:
-    """Return the style of the page, and the policy that allows nothing else."""
-    style = "\n".join((STATIC / path).read_text("utf-8") for path in STYLES)
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    return style, f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'none'; base-uri 'none'"

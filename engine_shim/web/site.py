@@ -14,12 +14,12 @@ from starlette.types import Scope
 
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged
+from agent_core.run.secrets import find_signer
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
-from engine_shim.api.ledger import find_signer
 from engine_shim.api.problems import open_router, responses
 from engine_shim.api.reports import OfWorkflow, Since, make_report
-from engine_shim.errors import RunNotFound
+from engine_shim.errors import DefinitionError, RunNotFound
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.service import Service
 from engine_shim.store.excerpts import write_excerpt
@@ -67,7 +67,8 @@ def serve_page(app: FastAPI, service: Service) -> None:
     async def show_script(request: Request) -> Response:
         script, packed, tag = _prepare_script()
         headers = {**HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
-        if request.headers.get("if-none-match") == tag:
+        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+        if tag in known:  # weakened by a proxy that packs what it passes on
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(packed, media_type="text/javascript", headers={**headers, "Content-Encoding": "gzip"})
@@ -140,7 +141,9 @@ def _page_routes(access: Access) -> APIRouter:
     ) -> Response:
         """Return the events of all runs that the tabs of a browser look at, each after its own position, by one
         connection."""
-        wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=False)]
+        if len(run) != len(after):
+            raise DefinitionError("must be given as often as run", where="query/after")
+        wanted = [(each, Position.read(text)) for each, text in zip(run, after, strict=True)]
         missing = [at for at, (each, _) in enumerate(wanted) if not await _exists(caller, each)]
         frames = caller.tenant.runs.feeds.follow_many(wanted, missing)
         return HeldStream(caller, frames)

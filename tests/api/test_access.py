@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from engine_shim.api.app import create_router
@@ -255,6 +256,14 @@ def test_body_that_never_ends_is_refused_in_time(host: Served) -> None:
     scope = {"type": "http", "headers": [(b"host", b"localhost")]}
     with pytest.raises(Exception, match="408"):
         asyncio.run(Guard(app, body_seconds=0.01)(scope, never, send))
+
+
+@pytest.mark.parametrize(("host", "status"), [("[2001:db8::1]:8080", 200), ("[2001:db8::2]", 400), ("2001", 400)])
+def test_an_ipv6_address_that_a_server_listens_at_is_a_name_of_it(host: str, status: int) -> None:
+    app = FastAPI()
+    app.add_middleware(Guard, hosts=["2001:DB8::1"])
+    app.add_api_route("/", lambda: None)
+    assert TestClient(app).get("/", headers={"host": host}).status_code == status
 
 
 def test_header_that_no_http_allows_ends_the_connection_alone(host: Served) -> None:

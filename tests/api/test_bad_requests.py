@@ -270,6 +270,16 @@ def test_unknown_parameter_is_told_with_the_one_that_may_be_meant(host: Served, 
             assert (told["where"], told["message"]) == (f"query/{name}z", f"unknown parameter; did you mean {name}?")
 
 
+def test_parameter_with_one_value_is_given_once(host: Served) -> None:
+    told = host.client.get("/runs?limit=1&workflow=desk&workflow=buy&status=failed&status=completed").json()
+    assert told["errors"] == [{"where": "query/workflow", "message": "is given twice"}]
+    assert host.client.get("/runs?status=failed&status=completed").status_code == 200
+
+
+def test_limit_is_told_to_its_last_digit(host: Served) -> None:
+    assert "must be 9007199254740992 or less" in host.client.get("/runs/x/journal?after=9007199254740993").text
+
+
 def test_place_is_taken_as_the_command_line_writes_it(tmp_path: Path) -> None:
     with served(tmp_path) as host:
         run = host.submit("buy", article="A-17")["run_id"]
@@ -305,6 +315,9 @@ def test_what_is_no_place_is_told_with_what_one_is(host: Served, at: Any) -> Non
         ("/tools/stock/execute", {"args": {"artcle": "A"}}, 422, "body/args/artcle"),
         ("/tools/approve", {"digest": "x"}, 409, "body/digest"),
         ("/agent/chat", {"message": "x", "agent": "nobody"}, 404, "body/agent"),
+        ("/agent/chat", {"message": "", "agent": "clerk"}, 422, "body/message"),
+        ("/runs/RUN/messages", {"content": ""}, 422, "body/content"),
+        ("/workflows/desk@/runs", {"external": {"message": "x"}}, 404, "path/name"),
     ],
 )
 def test_what_only_the_host_can_know_is_named_too(host: Served, path: str, body: Any, status: int, where: str) -> None:

@@ -122,6 +122,15 @@ def test_page_of_a_link_decides_by_its_form(host: Served) -> None:
     assert "Not this month." in host.client.get(f"/runs/{run}/journal", headers=host.issue("r", "read")).text
 
 
+def test_form_that_no_page_sends_decides_nothing(host: Served) -> None:
+    action = f"{path_of(make_link(host, submit(host)))}/form"
+    for form in ("decision=approve&decision=deny", "a=1&decision=approve&message=x", "decision=edit", ""):
+        assert host.client.post(action, content=form, headers=HTML).status_code == 422, form
+    assert host.client.post(action, content="decision=approve&message=", headers=HTML).status_code == 200
+    unknown = host.client.post("/decide/nobody/form", content="&a=1" * 1000, headers=HTML)
+    assert (unknown.status_code, "There is no such link" in unknown.text) == (404, True)  # before the form is read
+
+
 @pytest.mark.exhaustive
 def test_page_speaks_the_language_of_the_browser(host: Served) -> None:
     path = path_of(make_link(host, submit(host)))

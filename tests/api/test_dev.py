@@ -33,6 +33,16 @@ def test_changes_are_named_by_file(tmp_path: Path) -> None:
     assert name_changes(before, before) == []
 
 
+def test_configuration_of_another_name_and_the_agents_that_it_names_are_watched(tmp_path: Path) -> None:
+    config, agents = tmp_path / "host.yaml", tmp_path / "people"
+    config.write_text("agents: people\n")
+    agents.mkdir()
+    (agents / "b.yaml").write_text("")
+    assert sorted(path.name for path in find_stamps(tmp_path, config)) == ["b.yaml", "host.yaml"]
+    config.write_text("agents: [")
+    assert [path.name for path in find_stamps(tmp_path, config)] == ["host.yaml"]
+
+
 @pytest.fixture
 def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:

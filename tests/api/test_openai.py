@@ -444,4 +444,4 @@ def test_all_of_it_works_in_a_program_of_ones_own(tmp_path: Path) -> None:
     assert (found[0], found[1]["id"]) == (200, "agent/clerk")
     assert (missing[0], set(missing[1])) == (404, {"error"})
     assert answered[1]["choices"][0]["message"]["content"] == "There are 12."
-    assert (nothing[0], set(nothing[1])) == (404, {"error"})
+    assert (nothing[0], set(nothing[1]), nothing[1]["error"]["param"]) == (404, {"error"}, None)

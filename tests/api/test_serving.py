@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from engine_shim.cli.output import Options
 from engine_shim.cli.serving import serve
-from engine_shim.cli.serving.serve import Connection, _listen, describe_served, open_service
+from engine_shim.cli.serving.serve import Connection, _listen, describe_served, open_service, write_base
 from engine_shim.service.tokens import Tokens
 from engine_shim.store.database_sqlite import SqliteDatabase
 from support.optional import needs
@@ -35,9 +35,10 @@ def test_start_says_what_there_is_and_where_it_is_asked(tmp_path: Path) -> None:
     (tmp_path / "agents" / "desk.yaml").write_text("{name: desk, model: 'openai:m'}")
     (tmp_path / "agent-core.yaml").write_text("{}")
     service = open_service("127.0.0.1", (), None, Options(tmp_path / "runs.db", tmp_path / "agent-core.yaml"))
-    first, second = describe_served("127.0.0.1", 8080, service).splitlines()
+    first, second = describe_served(write_base("127.0.0.1", 8080), service).splitlines()
     assert "  0 workflows, 1 agent; open to every program on this machine" in first
     assert second.endswith("/openapi.json, by MCP at http://127.0.0.1:8080/mcp")
+    assert write_base("::1", 8080) == "http://[::1]:8080"
 
 
 def submit(client: httpx2.Client, until: str) -> str:

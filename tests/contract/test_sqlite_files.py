@@ -23,6 +23,7 @@ from utools.context.store import Summary
 from utools.context.store_sqlite import LAYOUT as CONVERSATIONS
 from utools.context.store_sqlite import SqliteContextStore, default_path
 from utools.databases.sqlite_file import Layout, LayoutError, SqliteFile, find_foreign, version_of
+from utools.errors import ToolError
 
 ONE = Layout("box", (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
 TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
@@ -309,7 +310,7 @@ async def test_newer_conversations_are_refused_beside_runs_that_are_known(tmp_pa
     await SqliteContextStore(path).append("s", "t", [])
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE layouts SET version = version + 1")
-    with pytest.raises(LayoutError, match="use a newer version"):
+    with pytest.raises(ToolError, match="use a newer version"):
         await SqliteContextStore(path).turns("s")
     with closing(SqliteRunStore(path)) as store:
         store.save(RunEntry("r", "w", "1", "pending", "2026-01-01", "."))

@@ -5,9 +5,10 @@ from opentelemetry.semconv._incubating.metrics import gen_ai_metrics as conventi
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent_core.models import create_model
-from engine_shim import Engine
+from engine_shim import DefinitionError, Engine
 from engine_shim.store.run_store_memory import MemoryRunStore
 from engine_shim.telemetry import names
+from engine_shim.telemetry.metrics_page import serve_metrics
 from engine_shim.telemetry.operations import Source
 from engine_shim.telemetry.run_metrics import RunMetrics
 from engine_shim.telemetry.tenant_state import TenantState
@@ -150,3 +151,12 @@ def test_labels_are_bounded_and_the_rest_is_counted_together() -> None:
     found = {key: value for key, value in samples_of(metrics.write({})).items() if key[0] == "runs_total"}
     assert len(found) == 4
     assert found["runs_total", "other", "other", "acme", "other"] == 7
+
+
+@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:http", "localhost:99999"])
+def test_metrics_are_served_at_a_host_that_is_named(address: str) -> None:
+    with (
+        pytest.raises(DefinitionError, match=r"--metrics: .*name it as HOST:PORT, such as 127.0.0.1:9464"),
+        serve_metrics(RunMetrics(), address),
+    ):
+        pass

@@ -337,6 +337,20 @@ def test_unsaved_work_is_kept_and_files_come_and_go(tab: Tab, flow: str, tmp_pat
     tab.check_accessible()
 
 
+def test_an_entry_that_is_there_is_not_written_over_by_a_new_one_of_its_name(tab: Tab, host: Served) -> None:
+    config = {"method": "GET", "url": "https://example.com", "headers": {"Accept": "text/plain"}}
+    definition = {"id": "get", "nodes": [{"id": "get", "tool": "http_request", "config": config}]}
+    (host.folder / "workflows/get.json").write_text(json.dumps(definition))
+    page = tab.open("workflows/get?node=get")
+    name = page.get_by_label("Name of a new entry of headers")
+    name.fill("Accept")
+    name.press("Enter")
+    assert parse(read_text(page))["nodes"][0]["config"] == config
+    name.fill("Range")
+    name.press("Enter")
+    assert parse(read_text(page))["nodes"][0]["config"]["headers"] == {"Accept": "text/plain", "Range": ""}
+
+
 def test_the_editor_fits_and_can_be_read_in_the_dark(browser: Any, host: Served, flow: str) -> None:
     with open_tab(browser, host.url, size=NARROW, scheme="dark", language="zh-CN") as tab:
         for place in ("workflows", f"workflows/{flow}?node=write", f"workflows/{flow}?view=yaml", "workflows/new"):

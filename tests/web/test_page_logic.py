@@ -196,3 +196,18 @@ def test_audit_says_what_was_checked_of_a_seal(tmp_path: Path, verdict: Any, exp
     told = [{**verdict, "first_bad": None, "head": "0", "count": 1}, {"outcome": "identical", "steps": 1}]
     found = compute(tmp_path, "judgeRun", "audit/verdicts.js", "judgeRun({}, given[0], given[1])", told)
     assert (found["verdict"], found["seal"], found["why"]) == (expected, verdict["seal"], why)
+
+
+def test_refusal_of_a_stream_says_why(tmp_path: Path) -> None:
+    expression = """await new Promise((tell) => {
+      globalThis.fetch = async () => new Response(given, { status: 403 });
+      new RunStream("http://127.0.0.1/", null).add({ run: "x", after: null, tell });
+    })"""
+    told = compute(tmp_path, "RunStream", "../kit/run_stream.js", expression, '{"detail": "the token lacks read"}')
+    assert told == {"kind": "problem", "status": 403, "body": '{"detail": "the token lacks read"}'}
+
+
+def test_a_cut_text_has_no_half_of_a_character(tmp_path: Path) -> None:
+    expression = "[cut(given, 4), cut(given, 5), beginning(given, 3), beginning(given, 4), beginning(given, 9)]"
+    found = compute(tmp_path, "beginning, cut", "../kit/text.js", expression, "ab👍cd👍")
+    assert found == ["ab…", "ab👍…", "ab", "ab👍", "ab👍cd👍"]

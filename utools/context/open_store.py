@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from utools.context.store import ContextStore
 from utools.context.store_sqlite import PATH_VARIABLE, SqliteContextStore, default_path
+from utools.databases.sqlite_file import refuse_foreign
 from utools.databases.store_address import StoreAddress, is_url, of_tenant, read_address, schema_of
 from utools.errors import DefinitionError
 
@@ -32,9 +33,13 @@ def open_context_store(database: "PostgresDatabase | None" = None, *, tenant: st
 
 
 def configured_address() -> StoreAddress | None:
-    """Return where conversations are by AGENT_CORE_CONTEXT_DB; None where it says nothing."""
-    chosen = os.environ.get(PATH_VARIABLE)
-    return read_address(chosen, where=PATH_VARIABLE) if chosen else None
+    """Return where conversations are by AGENT_CORE_CONTEXT_DB; None where it says nothing. DefinitionError for another
+    program's file."""
+    if not (chosen := os.environ.get(PATH_VARIABLE)):
+        return None
+    address = read_address(chosen, where=PATH_VARIABLE)
+    refuse_foreign(address, where=PATH_VARIABLE)
+    return address
 
 
 def _open_postgres(url: str, schema: str | None) -> ContextStore:

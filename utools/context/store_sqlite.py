@@ -4,14 +4,14 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from utools.context.store import Summary
 from utools.context.turns import Turn
 from utools.databases.sqlite_file import Layout, SqliteFile, data_file
-from utools.errors import DefinitionError
+from utools.errors import DefinitionError, ToolError
 from utools.files.protected_paths import protect_store
 from utools.threads import DaemonThreads
 
@@ -141,10 +141,18 @@ class SqliteContextStore:
         if database.execute(due, (session, self._clock())).fetchone():
             _forget(database, session)
 
-    def _file(self) -> closing[SqliteFile]:
+    @contextmanager
+    def _file(self) -> Iterator[SqliteFile]:
+        """Open the file for a block. ToolError where it cannot be used, as for any other store that is away."""
         path = self._path or default_path()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return closing(SqliteFile(path, LAYOUT, busy_seconds=BUSY_SECONDS))
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with closing(SqliteFile(path, LAYOUT, busy_seconds=BUSY_SECONDS)) as file:
+                yield file
+        except (sqlite3.Error, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            told = "the file of conversations, {file}, cannot be used: {why}"
+            raise ToolError(told, file=path.name, why=why) from error
 
 
 def default_path() -> Path:

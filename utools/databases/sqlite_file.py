@@ -15,7 +15,7 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Final, Literal
 
-from utools.databases.store_address import check_file
+from utools.databases.store_address import StoreAddress, check_file
 from utools.errors import DefinitionError
 from utools.files.protected_paths import protect_store
 from utools.forks import close_before_forks
@@ -242,6 +242,13 @@ def find_foreign(path: Path) -> set[str]:
     except (sqlite3.Error, OSError):  # who opens it says why that is not possible
         return set()
     return tables if not tables & OURS else set()
+
+
+def refuse_foreign(address: StoreAddress, *, where: str) -> None:
+    """DefinitionError for the file of another program, which what is kept here would be mixed up with."""
+    if isinstance(address, Path) and (tables := find_foreign(address)):
+        why = f"is another program's: it has {list_tables(tables)}, and none of ours; name another file"
+        raise DefinitionError(f"{address} {why}", where=where)
 
 
 def list_tables(tables: set[str]) -> str:

@@ -26,6 +26,13 @@ def is_url(address: StoreAddress | os.PathLike[str]) -> bool:
     return isinstance(address, str) and address.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
+def is_same(one: StoreAddress, other: StoreAddress) -> bool:
+    """Return whether two addresses are of one store; a file may have several paths."""
+    if isinstance(one, Path) and isinstance(other, Path):
+        return one.exists() and other.exists() and one.samefile(other)
+    return one == other
+
+
 def read_address(text: str, base: Path | None = None, *, where: str = "store") -> StoreAddress:
     """Return the address that a text gives; a path starts from `base`.
 

@@ -26,10 +26,10 @@ TEXTS = {
     "string_pattern_mismatch": "must match {pattern}",
     "union_tag_invalid": "must be {expected_tags}",
     "union_tag_not_found": "this key is required",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be {le:g} or less",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
     "literal_error": "must be {expected}",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
@@ -94,6 +94,11 @@ def explain_fault(fault: Any, known_keys: KnownKeys, texts: Mapping[str, str] = 
     return str(DefinitionError(text, value=fault["input"]))
 
 
+def _as_written(limit: Any) -> Any:
+    """Return a limit as its author wrote it: 10000000, where pydantic has 10000000.0 of a number."""
+    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+
+
 def word_fault(fault: Any, texts: Mapping[str, str] = TEXTS) -> str:
     """Return what is wrong, in our words: as `texts` have it by type, else pydantic's own with our beginning."""
     context = fault.get("ctx", {})
@@ -102,7 +107,7 @@ def word_fault(fault: Any, texts: Mapping[str, str] = TEXTS) -> str:
     if fault["type"] == "string_type" and isinstance(fault["input"], int | float):
         return f"{texts['string_type']}; put it in quotes"
     if fault["type"] in texts:
-        return texts[fault["type"]].format(**context)
+        return texts[fault["type"]].format(**{key: _as_written(value) for key, value in context.items()})
     text: str = fault["msg"]
     for theirs, ours in OURS:
         text = f"{ours}{text.removeprefix(theirs)}" if text.startswith(theirs) else text

@@ -36,7 +36,7 @@ from engine_shim.store.run_store import SqliteRunStore
 from utools.context.open_store import configured_address
 from utools.context.store_sqlite import PATH_VARIABLE, default_path
 from utools.databases.redis_server import VARIABLE as REDIS
-from utools.databases.store_address import StoreAddress, describe_address, is_url, of_tenant, schema_of
+from utools.databases.store_address import StoreAddress, describe_address, is_same, is_url, of_tenant, schema_of
 
 NEWEST: Final = 100
 """How many runs a quick look verifies."""
@@ -53,7 +53,11 @@ def examine_copy(options: Options, source: StoreAddress) -> int:
     if isinstance(source, Path) and not source.exists():
         raise typer.BadParameter(f"--copied-from: there is no run store {describe_address(source)}")
     load_environment(options.config or find_host_config())
-    return _tell_findings(check_copy(source, find_address(options.store, options.config), PATIENCE_S), options)
+    target = find_address(options.store, options.config)
+    if is_same(source, target):
+        name = describe_address(source)
+        raise typer.BadParameter(f"--copied-from: {name} would be compared with itself; --store names the other store")
+    return _tell_findings(check_copy(source, target, PATIENCE_S), options)
 
 
 def _tell_findings(found: Iterator[Finding], options: Options) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine_shim.cli.completion import complete_cases, complete_recorded
-from engine_shim.cli.parameters import AsJson, Config, Flows, Verbose, take_address
+from engine_shim.cli.parameters import AsJson, Config, Flows, Verbose, refuse_others, take_address
 
 Cases = Annotated[
     Path,
@@ -48,6 +48,7 @@ Junit = Annotated[Path | None, typer.Option(metavar="<file>", help="Also write t
 
 
 def evaluate(
+    context: typer.Context,
     cases: Cases,
     run: Run = None,
     model: Model = None,
@@ -81,6 +82,10 @@ def evaluate(
       agent-core eval add last --to cases.yaml
     """
     _check_words(cases, run, model)
+    added, measured = ("eval add",), ("eval CASES",)
+    measuring = ("compare", "compare_set", "only", "repeat", "concurrency", "protocol", "settings", "min_right")
+    forms = {**dict.fromkeys(("to", "name", "strand"), added), **dict.fromkeys((*measuring, "config"), measured)}
+    refuse_others(context, *(added if str(cases) == "add" else measured), forms)
     if str(cases) == "add" and run is not None:
         from engine_shim.cli.evals.add import add_case
 

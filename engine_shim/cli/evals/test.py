@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from engine_shim.cli import output
+from engine_shim.cli.terminal import visible
 from engine_shim.errors import DefinitionError
 from engine_shim.testing.load import FlowTests, find_tests, load_tests
 from engine_shim.testing.run_case import CaseResult, run_case
@@ -75,15 +76,24 @@ def _write_junit(tested: Sequence[Tested], path: Path) -> None:
     for tests, results in tested:
         failed = sum(not each.passed for each in results)
         seconds = f"{sum(each.seconds for each in results):.3f}"
-        about = {"name": str(tests.path), "tests": str(len(results)), "failures": str(failed), "time": seconds}
+        about = {"name": _as_xml(str(tests.path)), "tests": str(len(results)), "failures": str(failed), "time": seconds}
         suite = ElementTree.SubElement(root, "testsuite", about)
         for each in results:
-            about = {"classname": tests.workflow.definition.id, "name": each.name, "time": f"{each.seconds:.3f}"}
+            about = {
+                "classname": tests.workflow.definition.id,
+                "name": _as_xml(each.name),
+                "time": f"{each.seconds:.3f}",
+            }
             case = ElementTree.SubElement(suite, "testcase", about)
             if not each.passed:
-                failure = ElementTree.SubElement(case, "failure", {"message": each.mismatches[0]})
-                failure.text = "\n".join(each.mismatches)
+                failure = ElementTree.SubElement(case, "failure", {"message": _as_xml(each.mismatches[0])})
+                failure.text = _as_xml("\n".join(each.mismatches))
     try:
         ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
     except OSError as error:
         raise DefinitionError(f"cannot be written: {error.strerror}", where="--junit", value=str(path)) from None
+
+
+def _as_xml(text: str) -> str:
+    """Return a text with an escape in place of each character that no XML may have, such as those of an output."""
+    return visible(text).translate({0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"})

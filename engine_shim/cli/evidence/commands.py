@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Since, check_files
+from engine_shim.cli.parameters import AsJson, ExistingStore, OfWorkflow, Since, TrustedKeys, check_files, refuse_others
 
 
 def key(
+    context: typer.Context,
     action: Annotated[Literal["new", "show", "rotate", "revoke"], typer.Argument(metavar="new|show|rotate|revoke")],
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="The private key; its public keys are in FILE.pub.")
@@ -48,6 +49,14 @@ def key(
       agent-core key revoke desk.key --key ed25519:9f86d081884c7d65
       agent-core key new store.key --encryption
     """
+    revoked, renewed = ("key revoke",), ("key rotate --encryption",)
+    forms = {
+        "file": ("key new", "key show", "key rotate", "key revoke", "key new --encryption"),
+        "days": ("key new", "key rotate"),
+        "store": renewed,
+        **dict.fromkeys(("identity", "since", "reason"), revoked),
+    }
+    refuse_others(context, f"key {action}{' --encryption' * encryption}", forms)
     if encryption:
         from engine_shim.cli.evidence import encryption_key
 
@@ -72,6 +81,7 @@ def key(
 
 
 def ledger(
+    context: typer.Context,
     action: Annotated[
         Literal["head", "checkpoint", "proof", "consistency", "cosign"],
         typer.Argument(metavar="[checkpoint|proof|consistency|cosign]", show_default=False),
@@ -106,6 +116,13 @@ def ledger(
       agent-core ledger consistency today.txt
       agent-core ledger cosign http://desk:8080 --key desk.key.pub --to seen.txt
     """
+    forms = {
+        "subject": ("ledger proof", "ledger consistency", "ledger cosign"),
+        "to": ("ledger checkpoint", "ledger proof", "ledger cosign"),
+        "key": ("ledger consistency", "ledger cosign"),
+        "store": ("ledger", "ledger checkpoint", "ledger proof", "ledger consistency"),
+    }
+    refuse_others(context, "ledger" if action == "head" else f"ledger {action}", forms)
     from engine_shim.cli.evidence import ledger as log
     from engine_shim.cli.records.ledger import show_ledger
 
@@ -123,7 +140,7 @@ def ledger(
             raise typer.BadParameter("cosign needs --to FILE, where what was seen is kept")
         return cosign_log(subject, Path(str(to)), key, as_json=as_json)
     if action == "proof":
-        return log.write_proof(subject, store, to)
+        return log.write_proof(subject, store, to, as_json=as_json)
     return log.check_consistency(Path(subject), store, key, as_json=as_json)
 
 
@@ -134,10 +151,7 @@ def report(
         False
     ),
     to: Annotated[str | None, typer.Option(metavar="<path>", help="With --html: the file; - is stdout.")] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
-    ] = None,
+    key: TrustedKeys = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

@@ -15,7 +15,7 @@ from agent_core.evidence.notes import Note, NoteError
 from agent_core.evidence.public_keys import PublicKeys
 from agent_core.evidence.tiles import TileReader
 from engine_shim.cli import output
-from engine_shim.cli.evidence.ledger import find_signer, read_checkpoint
+from engine_shim.cli.evidence.ledger import read_checkpoint, require_signer
 from engine_shim.cli.records.audit import keys_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,10 @@ def cosign_log(url: str, kept: Path, key: Path | None, *, as_json: bool) -> int:
     """
     if key is None:
         raise typer.BadParameter("cosign needs --key FILE.pub: the public keys of the host whose log it is")
-    trusted, signer = keys_of(None, key), find_signer()
+    trusted, signer = keys_of(None, key), require_signer()
     keys = PublicKeys() if trusted is None else trusted.public
+    if not kept.parent.is_dir():
+        raise typer.BadParameter(f"--to {kept} cannot be written: there is no directory {kept.parent}")
     last = read_checkpoint(kept)[1] if kept.exists() else None
     import httpx2
 
@@ -49,7 +51,10 @@ def cosign_log(url: str, kept: Path, key: Path | None, *, as_json: bool) -> int:
         raise typer.BadParameter(f"{base} cannot be fetched: {error or type(error).__name__}") from None
     if why is None:
         note = cosign(note, signer.kid, signer, int(time.time()))
-        replace_text(kept, note.write())
+        try:
+            replace_text(kept, note.write())
+        except OSError as error:
+            raise typer.BadParameter(f"--to {kept} cannot be written: {error.strerror}") from None
     known = 0 if last is None else last.size
     if as_json:
         output.document({"ok": why is None, "why": why, "log": now.origin, "old": known, "new": now.size})

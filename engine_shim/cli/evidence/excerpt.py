@@ -10,7 +10,7 @@ from agent_core.errors import DefinitionError, JournalError
 from agent_core.evidence.ed25519 import check_installed
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
-from engine_shim.cli.evidence.ledger import find_signer
+from engine_shim.cli.evidence.ledger import require_signer
 from engine_shim.cli.records.recorded import Recorded, find_recorded
 from engine_shim.store.excerpts import WANTED, write_excerpt
 from utools.databases.store_address import StoreAddress
@@ -23,7 +23,7 @@ def export_excerpt(
     check_installed("--records")
     recorded = find_recorded(run, address)
     name, tape = load_sound(recorded)
-    signer = None if recorded.store is None else find_signer()
+    signer = None if recorded.store is None else require_signer()
     try:
         text = write_excerpt(name, tape, wanted, recorded.store, signer)
     except DefinitionError as error:

@@ -7,7 +7,7 @@ from agent_core.audit.foreign import make_receipts, make_statement, sign_stateme
 from agent_core.evidence.ed25519 import check_installed
 from engine_shim.cli import output
 from engine_shim.cli.evidence.excerpt import load_sound
-from engine_shim.cli.evidence.ledger import find_signer
+from engine_shim.cli.evidence.ledger import require_signer
 from engine_shim.cli.records.recorded import find_recorded
 from utools.databases.store_address import StoreAddress
 
@@ -19,7 +19,7 @@ def export_statement(run: str, address: StoreAddress | None, target: str | None,
     """Write an in-toto statement about a run, in a DSSE envelope."""
     check_installed("--in-toto")
     name, tape = load_sound(find_recorded(run, address))
-    envelope = sign_statement(make_statement(name, tape), find_signer())
+    envelope = sign_statement(make_statement(name, tape), require_signer())
     return output.write_file(_encode(envelope), target or f"{name}.intoto.json", as_json=as_json, told={"run": name})
 
 
@@ -29,7 +29,7 @@ def export_receipts(run: str, address: StoreAddress | None, target: str | None, 
     recorded = find_recorded(run, address)
     name, tape = load_sound(recorded)
     by = None if recorded.store is None else recorded.store.submitter(name)
-    receipts = make_receipts(name, tape, find_signer(), NOBODY if by is None else f"{NOBODY}:{by}")
+    receipts = make_receipts(name, tape, require_signer(), NOBODY if by is None else f"{NOBODY}:{by}")
     return output.write_file(_encode(receipts), target or f"{name}.receipts.json", as_json=as_json, told={"run": name})
 
 

@@ -26,6 +26,8 @@ OVERLAP: Final = timedelta(days=1)
 def make(file: Path, days: int | None, *, as_json: bool) -> int:
     """Write a new private key and its public one. BadParameter where one of the files is there already."""
     check_installed("key")
+    if file.is_dir():
+        raise typer.BadParameter(f"{file} is a directory; name a file in it, such as {file / 'desk.key'}")
     beside = public_file(file)
     for each in (file, beside):
         if each.exists():

@@ -13,7 +13,7 @@ from agent_core.evidence.notes import Note, NoteError, verifier_key
 from agent_core.evidence.public_keys import Signer
 from agent_core.journal.identity import read_identity
 from agent_core.journal.signature import Keys
-from agent_core.run.secrets import signing_keys
+from agent_core.run.secrets import find_signer
 from engine_shim.cli import output
 from engine_shim.cli.records.audit import keys_of
 from engine_shim.cli.records.run_names import find_run
@@ -34,20 +34,20 @@ _TREE_CHANGED: Final = (
 
 def write_checkpoint(address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
     """Sign how the log is now, for others to keep. BadParameter where no key signs, or nothing has ended yet."""
-    store, signer = open_named_store(address), find_signer()
+    store, signer = open_named_store(address), require_signer()
     found = LedgerTree(store.database).checkpoint(_name_of(store))
     note = found.sign(signer).write()
-    if as_json:
-        key = verifier_key(found.origin, signer.public)
-        output.document({"checkpoint": note, "size": found.size, "root": found.root.hex(), "key": key})
-    else:
-        _write(note, target)
-    return output.OK
+    key = verifier_key(found.origin, signer.public)
+    told = {"checkpoint": note, "size": found.size, "root": found.root.hex(), "key": key}
+    if as_json and target in (None, "-"):
+        output.document(told)
+        return output.OK
+    return output.write_file(note, target or "-", as_json=as_json, told=told)
 
 
-def write_proof(run: str, address: StoreAddress | None, target: str | None) -> int:
+def write_proof(run: str, address: StoreAddress | None, target: str | None, *, as_json: bool) -> int:
     """Write what proves the last entry about a run: the entry, its place, hashes, and a checkpoint of the log."""
-    store, signer = open_named_store(address), find_signer()
+    store, signer = open_named_store(address), require_signer()
     tree = LedgerTree(store.database)
     found = tree.checkpoint(_name_of(store))
     proof = tree.prove(find_run(run, store), found.size)
@@ -58,8 +58,9 @@ def write_proof(run: str, address: StoreAddress | None, target: str | None) -> i
         "hashes": [base64.b64encode(each).decode() for each in proof.hashes],
         "checkpoint": found.sign(signer).write(),
     }
-    _write(json.dumps(document, indent=2, ensure_ascii=False) + "\n", target)
-    return output.OK
+    text, told = json.dumps(document, indent=2, ensure_ascii=False) + "\n", {"index": proof.index, "size": found.size}
+    is_told = as_json and target not in (None, "-")  # else what is written is the document
+    return output.write_file(text, target or "-", as_json=is_told, told=told)
 
 
 def check_consistency(file: Path, address: StoreAddress | None, key: Path | None, *, as_json: bool) -> int:
@@ -114,11 +115,10 @@ def read_checkpoint(file: Path) -> tuple[Note, Checkpoint]:
         raise typer.BadParameter(f"{file} is no checkpoint: {error}") from None
 
 
-def find_signer() -> Signer:
+def require_signer() -> Signer:
     """Return the key of this host that signs. BadParameter where it has none whose signatures others can check."""
     load_environment(find_host_config())
-    keys = signing_keys()
-    signer = None if keys is None or keys.keyring is None else keys.keyring.signer()
+    signer = find_signer()
     if signer is None:
         told = "; only the host of the runs signs: where it has no key yet, `agent-core key new FILE` makes one"
         raise typer.BadParameter(f"AGENT_CORE_SIGNING_KEY is not set here{told}")
@@ -136,14 +136,3 @@ def _name_of(store: DatabaseRunStore) -> str:
 def count_entries(number: int) -> str:
     """Return a number of entries, in words."""
     return "1 entry" if number == 1 else f"{number:,} entries"
-
-
-def _write(text: str, target: str | None) -> None:
-    if target in (None, "-"):
-        output.line(text.rstrip("\n"))
-        return
-    try:
-        output.write_whole(Path(str(target)), text.encode())
-    except OSError as error:
-        raise typer.BadParameter(f"--to {target} cannot be written: {error.strerror}") from None
-    output.line(str(target))

@@ -21,6 +21,7 @@ from engine_shim.cli.parameters import (
     check_files,
     check_store,
     read_option,
+    refuse_others,
 )
 from engine_shim.cli.serving.commands import check_extra
 
@@ -77,6 +78,7 @@ def init(
 
 
 def tools(
+    context: typer.Context,
     action: Annotated[
         str | None, typer.Argument(metavar="[show|approve]", autocompletion=complete_words("show", "approve"))
     ] = None,
@@ -101,6 +103,8 @@ def tools(
     """
     from engine_shim.cli.host.tools import approve_tools, list_tools, show_tool
 
+    form = f"tools {action}" if action in ("show", "approve") else "tools"
+    refuse_others(context, form, {"yes": ("tools approve",), "as_read": ("tools show",)})
     if action == "approve":
         return approve_tools(code, config, yes=yes, as_json=as_json)
     if action == "show" and code:
@@ -111,6 +115,7 @@ def tools(
 
 
 def agents(
+    context: typer.Context,
     action: Annotated[
         str | None, typer.Argument(metavar="[show|check]", autocompletion=complete_words("show", "check"))
     ] = None,
@@ -118,9 +123,13 @@ def agents(
     since: Annotated[str | None, typer.Option(help="With check: begun since a date, or in the last 7d.")] = None,
     config: Config = None,
     store: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--against", "--store", help="The run store's file.", envvar="AGENT_CORE_STORE", callback=check_store
+            *("--against", "--store"),
+            metavar="FILE|URL",
+            help="With check: where runs are stored.",
+            envvar="AGENT_CORE_STORE",
+            callback=check_store,
         ),
     ] = None,
     verbose: Verbose = False,
@@ -142,6 +151,8 @@ def agents(
     from engine_shim.cli.host.agents import list_agents, show_agent
     from engine_shim.cli.timespec import read_time
 
+    form = f"agents {action}" if action in ("show", "check") else "agents"
+    refuse_others(context, form, {"since": ("agents check",), "store": ("agents check",)})
     if action == "show" and name:
         return show_agent(name, config)
     if action == "check" and name:
@@ -173,6 +184,8 @@ def schema(
     """
     from engine_shim.cli.host.describe import show_definition_schema, show_step_schema
 
+    if file is None and node is not None:
+        raise typer.BadParameter("--node takes the FLOW that has the node")
     return show_definition_schema() if file is None else show_step_schema(file, node, config)
 
 
@@ -238,6 +251,8 @@ def doctor(
       agent-core doctor --shared
       agent-core doctor --store postgresql://localhost/runs --copied-from runs.db
     """
+    if sum((quick, shared, copied_from is not None)) > 1:
+        raise typer.BadParameter("--quick, --shared and --copied-from look at a thing each; run it once for each")
     from engine_shim.cli.doctor.command import examine_copy, examine_host
     from engine_shim.cli.output import Options
 
@@ -248,6 +263,7 @@ def doctor(
 
 
 def demo(
+    context: typer.Context,
     story: Annotated[
         Literal["trip", "injection", "crash"],
         typer.Argument(metavar="[STORY]", help="injection: a mail gives orders; crash: a process dies; else a trip."),
@@ -275,6 +291,9 @@ def demo(
       agent-core demo --engine temporal
       agent-core demo --model ollama:qwen2.5:7b
     """
+    shown, served = ("demo",), ("demo --serve",)
+    told = dict.fromkeys(("story", "question", "engine", "store", "as_json"), shown)
+    refuse_others(context, *(served if serve else shown), {**told, "port": served})
     if serve:
         check_extra("demo --serve")
         from engine_shim.cli.host.demo_serve import serve_demo

@@ -10,7 +10,7 @@ from agent_core.agents.fill import fill_agents
 from agent_core.errors import DefinitionError
 from engine_shim.cli import output
 from engine_shim.cli.host.tools import tools_of
-from engine_shim.cli.runs.other_model import with_model
+from engine_shim.cli.runs.other_model import asks_model, with_model
 from engine_shim.definition.errors import Problem, gathering, problems_in
 from engine_shim.definition.load import load_parts, load_workflow
 from engine_shim.definition.model import AGENT, Definition
@@ -59,7 +59,8 @@ def validate_definitions(
     """Write what is wrong with definitions, and what their authors may not mean; with `show_prompt`, what their agents
     read, where nothing is wrong."""
     hosts = {file: load_host_config(config, file) for file in files}
-    found = [_find_problems(file, host, model) for file, host in hosts.items()]
+    is_alone = len(hosts) == 1
+    found = [_find_problems(file, host, model, is_alone=is_alone) for file, host in hosts.items()]
     problems, doubts = (list(dict.fromkeys(each for pair in found for each in pair[index])) for index in (0, 1))
     prompts: list[Prompt] = []
     if show_prompt and not problems:
@@ -92,8 +93,11 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
     return [{**each.as_json(), "message": output.mask(each.message)} for each in problems]
 
 
-def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return what is wrong, and what the author may not mean; also of the tests of a workflow."""
+def _find_problems(
+    file: Path, host: HostConfig, model: str | None, *, is_alone: bool
+) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Return what is wrong, and what the author may not mean; also of the tests of a workflow. Among others a workflow
+    may ask no model."""
     try:
         if is_test_file(file):
             from engine_shim.testing.load import load_tests
@@ -107,7 +111,8 @@ def _find_problems(file: Path, host: HostConfig, model: str | None) -> tuple[Seq
             catalog = build_catalog(host, registry)
         if workflow is None or problems:
             return [*problems, *faults], ()
-        workflow = with_model(workflow, model) if model is not None and not faults else workflow
+        if model is not None and not faults and (is_alone or asks_model(workflow.definition)):
+            workflow = with_model(workflow, model)
         found = find_faults(workflow, faults, HostCheck(open_grants(host, registry).own), catalog)
         return found.problems, found.warnings
     except DefinitionError as error:

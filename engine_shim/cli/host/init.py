@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -38,14 +39,31 @@ def write_project(directory: Path, example: str | None, *, as_json: bool) -> int
 
 
 def write_files(directory: Path, contents: Mapping[str, bytes]) -> None:
-    """Write new files below a directory. BadParameter where that cannot be."""
-    try:
+    """Write new files below a directory, all of them or none. BadParameter where that cannot be."""
+    with ExitStack() as undo:
         for name, content in contents.items():
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            with (directory / name).open("xb") as file:
-                file.write(content)
-    except OSError as error:
-        raise typer.BadParameter(f"{error.filename or directory} cannot be written: {error.strerror}") from None
+            path = directory / name
+            try:
+                _write_new(path, content, undo)
+            except OSError as error:
+                raise typer.BadParameter(f"{error.filename or path} cannot be written: {error.strerror}") from None
+        undo.pop_all()
+
+
+def _write_new(path: Path, content: bytes, undo: ExitStack) -> None:
+    """Write a new file, and note how it and each directory that is made for it are removed again."""
+    for each in reversed(path.parents):
+        if not each.exists():
+            each.mkdir()
+            undo.callback(_remove, each.rmdir)
+    with path.open("xb") as file:
+        undo.callback(_remove, path.unlink)
+        file.write(content)
+
+
+def _remove(remove: Callable[[], None]) -> None:
+    with suppress(OSError):  # such as a directory in which somebody else has written meanwhile
+        remove()
 
 
 def read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:

@@ -50,6 +50,9 @@ def verify_run(
     if (other := find_other(Path(run))) not in (None, AN_EXCERPT):
         raise typer.BadParameter(f"{run} is {other}")
     if (text := find_excerpt(Path(run))) is not None:
+        if (strand, head, count) != (None, None, None):
+            told = "an excerpt, which says itself what it shows: it takes no --strand, --head or --count"
+            raise typer.BadParameter(f"{run} is {told}")
         return show_excerpt(text, keys_of(find_host_config(), key), as_json=as_json)
     recorded = find_recorded(run, store)
     keys = keys_of(_host_file(recorded), key)

@@ -13,6 +13,7 @@ from engine_shim.cli.parameters import (
     Recorded,
     RecordedIfAny,
     Since,
+    TrustedKeys,
     check_files,
     read_option,
 )
@@ -71,6 +72,8 @@ def show(
       agent-core show last --as-example
       agent-core show run.jsonl --json
     """
+    if sum((trace, full, as_example, prompt is not None)) > 1:
+        raise typer.BadParameter("--trace, --full, --as-example and --prompt show a thing each; show it once for each")
     from engine_shim.cli.records.show import show_as_example, show_run
 
     if prompt is not None:
@@ -131,10 +134,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="With --all: what `ledger checkpoint` wrote.", callback=check_files),
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.pub", help="The public keys that are trusted alone.", callback=check_files),
-    ] = None,
+    key: TrustedKeys = None,
     store: ExistingStore = None,
     as_json: AsJson = False,
 ) -> int:

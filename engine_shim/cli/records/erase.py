@@ -15,6 +15,7 @@ from engine_shim.host.find import find_host_config
 from engine_shim.store.erase import Erased, ErasureRequest, erase_runs, find_runs, plan_erasure, was_erased
 from engine_shim.store.open import shared_database
 from engine_shim.store.run_store import DatabaseRunStore
+from utools.context.store import ContextStore
 from utools.context.store_encrypted import subject_of
 from utools.databases.store_address import StoreAddress
 from utools.defaults import host_context_store
@@ -45,19 +46,31 @@ def erase_named(
             subjects = [] if conversation is None else [subject_of(conversation)]
             request = ErasureRequest(output.user(), now(), why)
             erased = erase_runs(store, found, request, signing_keys(), subjects)
-            if conversation is not None:
-                _clear_conversation(store, conversation)
+        is_remembered = conversation is not None and _find_conversation(store, conversation, clear=not dry_run)
     finally:
         store.close()
-    if not found and submitter is not None and not as_json:
-        output.line(f"nothing to erase: no run of this store was handed in by {submitter!r}")
+    if not found and not is_remembered and not as_json:
+        whose = f"was handed in by {submitter!r}"
+        if conversation is not None:
+            whose = f"is of the conversation {conversation!r}, and nothing is remembered of it"
+        output.line(f"nothing to erase: no run of this store {whose}")
         return output.OK
     _tell(erased, dry_run=dry_run, as_json=as_json)
     return output.OK
 
 
-def _clear_conversation(store: DatabaseRunStore, conversation: str) -> None:
-    asyncio.run(host_context_store(database=shared_database(store)).clear(conversation))
+def _find_conversation(store: DatabaseRunStore, conversation: str, *, clear: bool) -> bool:
+    """Return whether something is remembered of a conversation, after it is cleared if that is wanted."""
+    remembered = host_context_store(database=shared_database(store))
+    return asyncio.run(_clear(remembered, conversation) if clear else _is_known(remembered, conversation))
+
+
+async def _clear(remembered: ContextStore, conversation: str) -> bool:
+    return await remembered.clear(conversation)
+
+
+async def _is_known(remembered: ContextStore, conversation: str) -> bool:
+    return bool(await remembered.turns(conversation))
 
 
 def _tell(erased: Erased, *, dry_run: bool, as_json: bool) -> None:

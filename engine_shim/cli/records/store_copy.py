@@ -22,7 +22,7 @@ from engine_shim.store.ledger import read_ledger
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.copy import CopiedConversations, copy_conversations
-from utools.databases.store_address import StoreAddress, describe_address
+from utools.databases.store_address import StoreAddress, describe_address, is_same
 
 _LEDGER: Final = {
     "carried": "the ledger continues there, with each head that it had",
@@ -38,7 +38,7 @@ def copy_store(
     that is not there, or is the target, and for a name that no run has."""
     if isinstance(source, Path) and not source.exists():
         raise typer.BadParameter(f"there is no run store {describe_address(source)}")
-    if source == target:
+    if is_same(source, target):
         name = describe_address(source)
         raise typer.BadParameter(f"{name} would be copied into itself; name the store to copy from before it")
     load_environment(find_host_config())
@@ -70,6 +70,8 @@ def copy_store(
 
 def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) -> list[str] | None:
     """Return the ids of the wanted runs, the oldest first; None for all of the store."""
+    if names and wanted != ALL:
+        raise typer.BadParameter("--run names the runs itself: it goes with no --status, --workflow or --since")
     if names:
         return [find_run(name, store) for name in names]
     if wanted == ALL:

@@ -7,7 +7,7 @@ import typer
 
 from agent_core.config import OF_ITS_MODEL
 from engine_shim.definition.load import Workflow, load_workflow
-from engine_shim.definition.model import AGENT
+from engine_shim.definition.model import AGENT, Definition
 
 
 def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None = None) -> Workflow:
@@ -16,6 +16,9 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
 
     BadParameter for a workflow that asks no model.
     """
+    if not asks_model(workflow.definition):
+        message = f"--model {model!r}: no node of {workflow.definition.id!r} is an agent, so no model is asked"
+        raise typer.BadParameter(message)
     data, given = workflow.as_json(), {"model": "--model"}
     for index, node in enumerate(data["nodes"]):
         if node["tool"] == AGENT:
@@ -28,6 +31,10 @@ def with_model(workflow: Workflow, model: str, limits: Mapping[str, int] | None 
             edge["model"] = model
     if "model" in data:
         data["model"] = model
-    elif len(given) == 1:
-        raise typer.BadParameter(f"--model {model!r}: no node of {data['id']!r} is an agent, so no model is asked")
     return replace(load_workflow(data, base=workflow.base), document=workflow.document, given=given)
+
+
+def asks_model(definition: Definition) -> bool:
+    """Return whether a definition names a model, for an agent or for an edge."""
+    is_judged = definition.model is not None or any(edge.model is not None for edge in definition.edges or ())
+    return is_judged or any(node.tool == AGENT for node in definition.nodes)

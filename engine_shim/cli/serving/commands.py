@@ -1,5 +1,6 @@
 """The commands about serving: their options and help."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Literal
 
@@ -15,15 +16,38 @@ from engine_shim.cli.parameters import (
     Store,
     Temporal,
     Verbose,
+    refuse_others,
 )
+from utools.lazy_pattern import lazy_compile
+
+NAME, ORIGIN = lazy_compile(r"[^/:\s]+|\[?[0-9A-Fa-f:.]+\]?"), lazy_compile(r"[A-Za-z][\w+.-]*://[^/\s]+")
+
+
+def check_names(context: typer.Context, names: list[str] | None) -> list[str] | None:
+    """BadParameter for what no request names as its host: a URL, or a name with a port."""
+    for each in names or () if not context.resilient_parsing else ():
+        if not NAME.fullmatch(each):
+            raise typer.BadParameter(f"{each!r}: write the name alone, such as agents.example.com, without a port")
+    return names
+
+
+def check_origins(context: typer.Context, origins: list[str] | None) -> list[str] | None:
+    """Return the origins as browsers write them. BadParameter for what is none, whose pages could never call."""
+    for each in origins or () if not context.resilient_parsing else ():
+        if not ORIGIN.fullmatch(each):
+            raise typer.BadParameter(f"{each!r}: write an origin, such as https://desk.example.com, without a path")
+    return origins and [each.lower() for each in origins]
+
 
 Host = Annotated[str, typer.Option(help="The address to listen at.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")]
 AllowHost = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A name by which clients call this server; repeat it.", callback=check_names),
 ]
 AllowOrigin = Annotated[
-    list[str] | None, typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.")
+    list[str] | None,
+    typer.Option(metavar="ORIGIN", help="An origin whose pages may call; repeat it.", callback=check_origins),
 ]
 
 
@@ -123,6 +147,7 @@ def check_extra(command: str) -> None:
 
 
 def token(
+    context: typer.Context,
     action: Annotated[Literal["new", "list", "revoke"], typer.Argument(metavar="new|list|revoke")],
     identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="With revoke: the token's id.")] = None,
     name: Annotated[
@@ -153,6 +178,8 @@ def token(
     from engine_shim.cli.output import Options
     from engine_shim.cli.serving.token import list_tokens, make_token, revoke_token
 
+    made = dict.fromkeys(("name", "scope", "tenant", "days"), ("token new",))
+    refuse_others(context, f"token {action}", {**made, "identity": ("token revoke",)})
     options = Options(store, config, as_json)
     if action == "new":
         if name is None or not scope:
@@ -166,6 +193,7 @@ def token(
 
 
 def mcp(
+    context: typer.Context,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")] = False,
     host: Host = "127.0.0.1",
     port: Port = 8081,
@@ -188,6 +216,8 @@ def mcp(
       agent-core mcp
       agent-core mcp --http --port 8081
     """
+    served: dict[str, Sequence[str]] = dict.fromkeys(("host", "port", "allow_host", "allow_origin"), ("mcp --http",))
+    refuse_others(context, "mcp --http" if http else "mcp", served)
     if find_spec("mcp") is None:
         raise typer.BadParameter("mcp needs the extra mcp: pip install 'agent-core[mcp]'")
     if http and find_spec("fastapi") is None:

@@ -5,16 +5,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from engine_shim.cli import output, terminal
+from engine_shim.errors import DefinitionError
 from engine_shim.host.find import find_host_config
 from engine_shim.intervals import FILES_INTERVAL_S
 from utools.databases.store_address import StoreAddress
+from utools.document import read_document
 
-WATCHED: Final = ("*.py", "*/*.py", "agent-core.*", ".env", "agents/*", "manifests/*")
-"""Files that a server reads once; it takes up changed workflows by itself."""
+WATCHED: Final = ("*.py", "*/*.py", "agent-core.*", ".env", "manifests/*")
+"""Files that a server reads once, beside its configuration and its agents; it takes up changed workflows by itself."""
 ENDS_S: Final = 10.0
 """How long a server may take to end before it is killed."""
 PROGRAM: Final = "from engine_shim.cli.main import main; main()"
@@ -28,11 +31,11 @@ def serve_while_writing(words: Sequence[str], config: Path | None, store: StoreA
     base = Path.cwd() if file is None else file.absolute().parent
     named = {"AGENT_CORE_CONFIG": config, "AGENT_CORE_STORE": store}  # no password of a URL on a command line
     environment = {**os.environ, **{name: str(value) for name, value in named.items() if value is not None}}
-    stamps, server = find_stamps(base), _start(words, environment)
+    stamps, server = find_stamps(base, file), _start(words, environment)
     try:
         while True:
             time.sleep(FILES_INTERVAL_S)
-            if (now := find_stamps(base)) != stamps:
+            if (now := find_stamps(base, file)) != stamps:
                 _tell(name_changes(stamps, now))
                 stamps = now
                 _end(server)
@@ -43,16 +46,26 @@ def serve_while_writing(words: Sequence[str], config: Path | None, store: StoreA
         _end(server)
 
 
-def find_stamps(base: Path) -> Stamps:
-    """Return when each watched file of a host was last written, in nanoseconds."""
+def find_stamps(base: Path, config: Path | None = None) -> Stamps:
+    """Return when each watched file of a host was last written, in nanoseconds; its configuration may have any name."""
     found: Stamps = {}
-    for pattern in WATCHED:
-        for path in base.glob(pattern):
-            try:
-                found[path] = path.stat().st_mtime_ns
-            except OSError:  # it went just now
-                continue
+    named = [] if config is None else [config.absolute()]
+    for path in chain(named, _find_agents(base, config).glob("*"), *map(base.glob, WATCHED)):
+        try:
+            found[path] = path.stat().st_mtime_ns
+        except OSError:  # it went just now
+            continue
     return found
+
+
+def _find_agents(base: Path, config: Path | None) -> Path:
+    """Return the directory of the host's agents."""
+    try:
+        data = None if config is None else read_document(config, "the host configuration").data
+    except DefinitionError:  # the server says what is wrong with it
+        data = None
+    named = data.get("agents") if isinstance(data, dict) else None
+    return base / (named if isinstance(named, str) else "agents")
 
 
 def name_changes(before: Stamps, now: Stamps) -> list[str]:

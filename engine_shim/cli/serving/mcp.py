@@ -26,11 +26,11 @@ def serve_http(
 ) -> int:
     """Serve streamable HTTP. BadParameter for an address that others reach while it asks for no token."""
     from engine_shim.api.guard import protect
-    from engine_shim.cli.serving.serve import list_names, open_service, run_server
+    from engine_shim.cli.serving.serve import list_names, open_service, run_server, write_base
     from engine_shim.mcp_server.http import create_app
     from engine_shim.mcp_server.mount import PATH
 
     service = open_service(host, hosts, model, options)
     app = create_app(service)
     protect(app, list_names(host, hosts), origins)
-    return run_server(app, service, host, port, lambda port: f"agent-core: MCP at http://{host}:{port}{PATH}\n")
+    return run_server(app, service, host, port, lambda port: f"agent-core: MCP at {write_base(host, port)}{PATH}\n")

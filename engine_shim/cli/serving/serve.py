@@ -115,7 +115,7 @@ def serve_host(
         from engine_shim.mcp_server.mount import mount
 
         mount(app, LaterEndpoint(service))
-    return run_server(app, service, host, port, lambda port: describe_served(host, port, service))
+    return run_server(app, service, host, port, lambda port: describe_served(write_base(host, port), service))
 
 
 def open_service(
@@ -181,7 +181,12 @@ def _listen(host: str, port: int) -> socket.socket:
         raise typer.BadParameter(f"cannot listen at {host}:{port}: {why}; choose {other}") from None
 
 
-def describe_served(host: str, port: int, service: Service) -> str:
+def write_base(host: str, port: int) -> str:
+    """Return the URL of a server that listens there; an IPv6 address is in brackets."""
+    return f"http://[{host}]:{port}" if ":" in host and not host.startswith("[") else f"http://{host}:{port}"
+
+
+def describe_served(base: str, service: Service) -> str:
     """Return what a server says when it starts: where it is, what it serves and to whom."""
     workflows = sum(len(tenant.workflows.list()) for tenant in service.tenants.values())
     access = "open to every program on this machine; `agent-core token new` closes it" if service.is_open else "tokens"
@@ -191,9 +196,9 @@ def describe_served(host: str, port: int, service: Service) -> str:
     agents = sum(len(each.host.catalog.list()) for each in talking)
     hint = "" if workflows or agents else empty
     told = output.count(workflows, "workflow") + (f", {output.count(agents, 'agent')}" if agents else "")
-    mcp = f", by MCP at http://{host}:{port}/mcp" if find_spec("mcp") else ""
+    mcp = f", by MCP at {base}/mcp" if find_spec("mcp") else ""
     tenants = f", {output.count(len(service.tenants) - 1, 'tenant')}" if len(service.tenants) > 1 else ""
     return (
-        f"agent-core: at http://{host}:{port}  {told}{tenants}; {access}\n"
-        f"agent-core: its page: http://{host}:{port}/ui/, its API: http://{host}:{port}/openapi.json{mcp}\n{hint}"
+        f"agent-core: at {base}  {told}{tenants}; {access}\n"
+        f"agent-core: its page: {base}/ui/, its API: {base}/openapi.json{mcp}\n{hint}"
     )

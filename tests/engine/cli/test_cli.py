@@ -191,6 +191,10 @@ def test_a_model_for_a_workflow_that_asks_none_is_told(cli: Cli, write: Write) -
     ran = cli("run", "w.json", "--model", "openai:gpt-4o-mini")
     assert (ran.code, ran.out) == (2, "")
     assert "--model 'openai:gpt-4o-mini': no node of 'w' is an agent, so no model is asked" in ran.err
+    write("a.json", agent())
+    write("replies.json", [final("Hi.")])
+    assert cli("validate", "w.json", "a.json", "--model", "scripted:replies.json").out == "ok\n"
+    assert cli("validate", "w.json", "--model", "scripted:replies.json").code == 2
 
 
 def test_other_model_can_be_asked_in_every_agent_node(cli: Cli, write: Write) -> None:
@@ -426,6 +430,32 @@ def test_person_decides_from_another_process(home: Path, name: str) -> None:
     assert (done.returncode, result["outputs"]["answer"]) == (0, "Done.")
     (step,) = [step for step in result["outputs"]["agent_core"]["trace"] if step["action"]]
     assert heard in f"{step['observation']} {step['error']}"
+
+
+PAY = """
+from utools import tool
+
+
+@tool(effect="write")
+def pay(pieces: int) -> str:
+    "Pay."
+    return f"paid {pieces}"
+"""
+
+
+@pytest.mark.parametrize("by_agent", [True, False], ids=["an agent's call", "a node's"])
+def test_an_edit_of_an_integer_that_no_tool_can_have_is_refused(cli: Cli, write: Write, by_agent: bool) -> None:
+    write("pay.py", PAY)
+    write("agent-core.yaml", {"tools": ["pay.py"]})
+    write("replies.json", [action("pay", pieces=1), final("Paid.")])
+    node = {"tool": "pay", "approval": "always", "config": {"pieces": 1}}
+    flow = agent(allowed_tools=[{"tool": "pay", "approval": "always"}]) if by_agent else {"id": "w", "nodes": [node]}
+    assert cli("run", str(write("w.json", flow))).code == 6
+    refused = cli("decide", "last", "edit", "--args", '{"pieces": 1e40}')
+    assert (refused.code, "nothing was decided" in refused.err, "/pieces is an integer outside" in refused.err) == (
+        *(2, True, True),
+    )
+    assert cli("decide", "last", "edit", "--args", '{"pieces": 2.0}').code == 0
 
 
 def test_edited_arguments_are_judged_before_they_are_recorded(cli: Cli, waiting: str) -> None:

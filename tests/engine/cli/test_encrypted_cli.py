@@ -67,6 +67,8 @@ def test_what_is_erased_is_told_and_is_no_fault(cli: Cli, host: Path) -> None:
     assert (again.code, again.json["outcomes"]) == (0, {"identical": 1, "erased": 1})
     none = "nothing to erase: no run of this store was handed in by 'nobody'\n"
     assert (cli("erase", "--subject", "nobody").code, cli("erase", "--subject", "nobody").out) == (0, none)
+    none = "nothing to erase: no run of this store is of the conversation 'c9', and nothing is remembered of it\n"
+    assert [cli("erase", "--conversation", "c9", *more).out for more in ((), ("--dry-run",))] == [none, none]
     planned = cli("erase", gone, stays, "--dry-run", "--json").json
     assert (planned["would_erase"], planned["before"]) == ([stays], [gone])
 

@@ -47,6 +47,8 @@ def test_some_records_are_written_and_a_stranger_verifies_them(
     assert f"of the run {run}, sealed by ed25519:" in told.out
     assert "; completed in the log agent-core/" in told.out
     assert cli("verify", "shown.json", "--key", PUBLIC, "--json").json["shown"] == 2
+    refused = cli("verify", "shown.json", "--key", PUBLIC, "--count", "2")
+    assert (refused.code, "it takes no --strand, --head or --count" in refused.err) == (2, True)
     refused = cli("verify", "shown.json")
     assert (refused.code, "an excerpt is checked by a public key: --key FILE.pub" in refused.err) == (2, True)
     Path("shown.json").write_text(Path("shown.json").read_text().replace("run_started", "run_Started"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from importlib.resources import files
@@ -96,6 +97,20 @@ def test_a_directory_that_cannot_be_made_is_told(cli: Cli, home: Path) -> None:
     ran = cli("init", "file/below")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "cannot be written: Not a directory" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [["init"], ["init", "new/desk"], ["init", "--example", "orders", "new"]], ids=" ".join
+)
+def test_a_disk_without_room_leaves_nothing_behind(cli: Cli, home: Path, words: list[str]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, before[1]))
+    try:
+        ran = cli(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (ran.code, "cannot be written: File too large" in ran.err) == (2, True)
+    assert list(home.iterdir()) == []
 
 
 def test_a_program_is_told_in_one_document(cli: Cli) -> None:

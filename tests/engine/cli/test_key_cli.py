@@ -44,6 +44,8 @@ def test_no_key_is_written_over(cli: Cli) -> None:
     before = Path(KEY).read_text()
     refused = cli("key", "new", KEY)
     assert (refused.code, f"`agent-core key rotate {KEY}` puts a new key" in refused.err) == (2, True)
+    refused = cli("key", "new", ".")
+    assert (refused.code, ". is a directory; name a file in it, such as desk.key" in refused.err) == (2, True)
     assert Path(KEY).read_text() == before
 
 

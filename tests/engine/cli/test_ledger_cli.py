@@ -42,6 +42,10 @@ def test_a_checkpoint_is_signed_and_a_later_log_is_held_against_it(cli: Cli) -> 
     told = cli("ledger", "consistency", "kept.txt")
     assert (told.code, told.out) == (0, "ok: its 2 entries are the beginning of today's 3; signature checked\n")
     assert cli("ledger", "consistency", "kept.txt", "--json").json["ok"] is True
+    for what in ("checkpoint", "proof last"):  # the file is written, and stdout is one document
+        wrote = cli("ledger", *what.split(), "--to", "file.txt", "--json").json
+        assert (wrote["path"], wrote["size"], Path("file.txt").is_file()) == ("file.txt", 3, True)
+        Path("file.txt").unlink()
     held = cli("verify", "--all", "--checkpoint", "kept.txt", "--key", PUBLIC)
     assert (held.code, "kept.txt: its 2 entries are the beginning of the ledger; signature checked\n" in held.out) == (
         0,
@@ -167,8 +171,9 @@ def test_a_checkpoint_of_another_log_or_key_is_told_apart(cli: Cli) -> None:
         (("consistency",), "consistency needs the FILE of a checkpoint"),
         (("consistency", "none.txt"), "none.txt cannot be read: No such file or directory"),
         (("consistency", KEY), f"{KEY} is no checkpoint: it is no signed note"),
-        (("checkpoint", "--to", "no/such/file"), "--to no/such/file cannot be written: No such file or directory"),
+        (("checkpoint", "--to", "no/such/file"), "no/such/file cannot be written: No such file or directory"),
         (("proof", "nobody"), "nobody"),
+        (("cosign", "http://127.0.0.1:1", "--key", PUBLIC, "--to", "no/such"), "--to no/such cannot be written: there"),
     ],
 )
 def test_what_cannot_be_done_is_told(cli: Cli, words: tuple[str, ...], told: str) -> None:

@@ -206,3 +206,22 @@ def test_the_file_of_another_program_is_no_store(words: str, cli: Cli, home: Pat
     assert "songs.db is another program's: it has the table songs, and none of ours; name another file" in ran.err
     with closing(sqlite3.connect(home / "songs.db")) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
+
+
+@pytest.mark.parametrize("named", ["store of agent-core.yaml", "AGENT_CORE_CONTEXT_DB"])
+def test_neither_the_configuration_nor_the_environment_mixes_runs_up_with_another_program(
+    named: str, cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(home / "songs.db")) as db, db:
+        db.execute("CREATE TABLE songs (name TEXT)")
+    if named == "AGENT_CORE_CONTEXT_DB":
+        monkeypatch.setenv(named, "songs.db")
+        ran = cli("chat")
+    else:
+        monkeypatch.delenv("AGENT_CORE_STORE", raising=False)
+        (home / "agent-core.yaml").write_text("store: songs.db\n", "utf-8")
+        ran = cli("runs")
+    assert ran.code == 3
+    assert "songs.db is another program's: it has the table songs" in ran.err
+    with closing(sqlite3.connect(home / "songs.db")) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]

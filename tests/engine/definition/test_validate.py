@@ -9,7 +9,7 @@ import pytest
 from agent_core import Deny, replay
 from agent_core.models import ScriptedModel
 from engine_shim import DefinitionError, Engine, MemoryRunStore, load_workflow
-from engine_shim.definition.inputs import doubtful_inputs
+from engine_shim.definition.inputs import doubtful_inputs, misspelt_keywords
 from engine_shim.definition.validate import check, validate
 from engine_shim.definition.warnings import find_warnings
 from engine_shim.runs.loops import LOOPS
@@ -660,7 +660,7 @@ def test_item_of_what_is_no_list_is_told_once() -> None:
 def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
     texts = ["{external.name}, ${nodes.a.x}", "{{external.name}}", "{name} {external.}"]
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "echo", "config": {"text": texts}}]})
-    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {}, lambda _: True)] == [
         "nodes/0/config/text/0: {external.name} stays as it is: a placeholder has two braces, {{external.name}}",
         "nodes/0/config/text/0: ${nodes.a.x} stays as it is: a placeholder has two braces, {{nodes.a.x}}",
     ]
@@ -669,10 +669,46 @@ def test_a_placeholder_in_single_braces_is_told_to_stay_as_it_is() -> None:
 def test_a_placeholder_in_a_key_is_told_to_stay_as_it_is() -> None:
     config = {"headers": {"{{external.name}}": 1}, "template": "{{ x }}"}
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "set", "config": config}]})
-    (told,) = map(str, find_warnings(flow.definition, lambda *_: True, {}))
+    (told,) = map(str, find_warnings(flow.definition, lambda *_: True, {}, lambda _: True))
     assert told == (
         "nodes/0/config/headers: the key '{{external.name}}' stays as it is: placeholders are filled in values alone"
     )
+
+
+def test_inputs_that_no_run_can_have_are_told() -> None:
+    say_it = {"id": "a", "tool": "echo", "config": {"text": "x"}}
+    other = load_workflow({"id": "w", "inputs": {"type": ["array", "null"]}, "nodes": [say_it]})
+    assert ["inputs/type: " in each for each in map(str, doubtful_inputs(other.definition, {"a"}))] == [True]
+    inputs = {"type": "object", "properties": {"a": {}}, "required": ["a", "b"]}
+    unlisted = load_workflow({"id": "w", "inputs": inputs, "nodes": [say_it]})
+    assert list(map(str, doubtful_inputs(unlisted.definition, {"a"}))) == [
+        "inputs/required/1: b is none of the properties: servers and commands refuse it, and every run without it"
+    ]
+
+
+def test_a_model_that_no_edge_asks_is_told() -> None:
+    nodes, edge = [say("x", "a"), say("y", "b")], {"from": "a", "to": "b", "ask": "It is an order."}
+    idle = load_workflow({"id": "w", "model": "m", "nodes": nodes, "edges": [{**edge, "model": "n"}]})
+    (told,) = map(str, find_warnings(idle.definition, lambda *_: True, {}, lambda _: True))
+    assert told.startswith("model: no edge asks it")
+    asked = load_workflow({"id": "w", "model": "m", "nodes": nodes, "edges": [edge]})
+    assert list(find_warnings(asked.definition, lambda *_: True, {}, lambda _: True)) == []
+
+
+def test_a_variable_is_secret_or_plain_and_not_both() -> None:
+    told = problems(say("x"), env=["A", {"name": "B", "plain": True}, {"name": "A", "plain": True}])
+    assert told == ["env/2: A is listed as secret as well; leave one of both out"]
+
+
+@pytest.mark.parametrize("keys", [{"timeout": True}, {"max_iterations": True}, {"max_visits": False}], ids=str)
+def test_true_is_no_number(keys: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError, match="must be a number"):
+        problems(say("x"), **keys)
+
+
+def test_the_place_of_a_fault_has_no_word_of_pydantic() -> None:
+    with pytest.raises(DefinitionError, match=r"^nodes/0/foreach: must be a list"):
+        problems({**say("x"), "foreach": {"a": 1}})
 
 
 def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
@@ -684,10 +720,22 @@ def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        *(("maxlenght", "maxLength"), ("min", "minimum"), ("property", "properties"), ("one_of", "oneOf")),
+        *((each, None) for each in ("enumNames", "propertyOrder", "descriptionKind", "units", "notes", "xml")),
+    ],
+)
+def test_a_word_of_another_program_is_no_keyword_misspelt(key: str, meant: str | None) -> None:
+    found = list(misspelt_keywords({"type": "object", key: 1}, "inputs"))
+    assert [each.message.partition("did you mean ")[2] for each in found] == ([f"{meant}?"] if meant else [])
+
+
 def test_a_misspelt_keyword_of_an_answers_type_is_told() -> None:
     config = {"model": "m", "answer_schema": {"type": "object", "propertys": {"a": {}}}}
     flow = load_workflow({"id": "w", "nodes": [{"id": "a", "tool": "agent_core", "config": config}]})
-    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {})] == [
+    assert [str(each) for each in find_warnings(flow.definition, lambda *_: True, {}, lambda _: True)] == [
         "nodes/0/config/answer_schema/propertys: is no keyword of JSON Schema, and checks nothing; "
         "did you mean properties?"
     ]

@@ -205,6 +205,26 @@ def test_a_network_that_is_none_is_found_by_validate(cli: Cli, write: Write) -> 
 
 
 @pytest.mark.usefixtures("keys")
+def test_a_pattern_of_deny_tools_that_denies_nothing_is_warned_of(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", {"deny_tools": ["http_request"]})
+    denied = ["json_*", "http_*", "mcp.files.*", "shell_comand*"]
+    ran = cli("validate", str(write("flow.json", agent(allowed_tools=["echo"], deny_tools=denied))), "--json")
+    told = [(each["where"], each["message"]) for each in ran.json["warnings"]]
+    idle = "denies nothing: no tool of this host fits this pattern"
+    assert told == [("nodes/0/config/deny_tools", f"{each!r} {idle}") for each in denied[2:]]
+    assert (ran.code, ran.json["problems"]) == (0, [])
+
+
+@pytest.mark.usefixtures("keys")
+def test_an_agent_that_is_a_tool_of_another_is_warned_of_likewise(cli: Cli, write: Write) -> None:
+    inner = {"model": "openai:gpt-4o-mini", "max_steps": 1, "allowed_tools": ["http_request"], "deny_tools": ["nix.*"]}
+    flow = agent(allowed_tools=[{"tool": "agent_core", "preset": inner}])
+    told = cli("validate", str(write("flow.json", flow)), "--json").json["warnings"]
+    preset = "nodes/0/config/allowed_tools/0/preset"
+    assert [each["where"] for each in told] == [f"{preset}/allowed_tools/0", f"{preset}/deny_tools"]
+
+
+@pytest.mark.usefixtures("keys")
 def test_a_file_writer_at_the_hosts_root_is_warned_of(cli: Cli, write: Write) -> None:
     for root, warned in ((".", True), ("./drafts/..", True), ("drafts", False)):
         tool = {"tool": "write_file", "preset": {"root": root}}

@@ -231,6 +231,11 @@ def test_doctor_compares_a_copy_with_what_it_was_copied_from(cli: Cli, home: Pat
     cli("store", "copy", "runs.db", "other.db")
     parted = f"run {runs[2]} has other records: the run has continued in both stores"
     assert compare() == (1, ["3 of 4 runs as in the other store", parted])
+    Path("other name.db").symlink_to("runs.db")
+    for same in ("other name.db", str(Path("runs.db").absolute())):
+        for words in (("store", "copy", "runs.db", same), ("doctor", "--store", same, "--copied-from", "runs.db")):
+            refused = cli(*words)
+            assert (refused.code, "itself" in refused.err) == (2, True), words
     refused = cli("doctor", "--copied-from", "none.db", "--store", "other.db")
     assert (refused.code, "there is no run store none.db" in refused.err) == (2, True)
 

@@ -245,6 +245,14 @@ def test_results_are_written_for_ci_servers(cli: Cli, write: Write, home: Path) 
     assert (ran.code, "--junit: cannot be written" in ran.err) == (3, True)
 
 
+@pytest.mark.usefixtures("desk")
+def test_characters_that_no_xml_may_have_are_written_out(cli: Cli, write: Write, home: Path) -> None:
+    write("flow.test.json", {"cases": [case(name="a\x1b\uffffb", outputs={"answer": "\x00 red \x1b[31m"})]})
+    assert cli("test", "flow.json", "--junit", "r.xml").code == 1
+    (suite,) = ElementTree.parse(home / "r.xml").getroot()
+    assert suite[0].get("name") == "a\\x1b\\uffffb"
+
+
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_one_case_is_chosen_by_its_name(cli: Cli, write: Write) -> None:

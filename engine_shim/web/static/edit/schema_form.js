@@ -112,13 +112,15 @@ function ChecksField({ edit, path, label, help, required, options, items, setAll
 
 function MapField({ edit, path, label, help, required, schema, root, value }) {
   const [name, setName] = useState("");
-  const add = () => name.trim() && (edit.write([...path, name.trim()], emptyOf(schema.additionalProperties, root)), setName(""));
+  const wanted = name.trim();
+  const isFree = wanted !== "" && !Object.hasOwn(value ?? {}, wanted); // what is there already is not written over
+  const add = () => isFree && (edit.write([...path, wanted], emptyOf(schema.additionalProperties, root)), setName(""));
   return html`<fieldset class="list" data-path=${keyOf(path)} tabindex="-1"><legend><${Name} label=${label} required=${required} /></legend>
     ${help && html`<p class="help">${show(t(help))}</p>`}<${Said} edit=${edit} path=${path} />
     ${Object.entries(value ?? {}).map(([key, each]) => html`<${OtherField} key=${key} name=${key} value=${each} path=${[...path, key]} edit=${edit} schema=${schema.additionalProperties} root=${root} />`)}
     <div class="row"><input type="text" class="short" aria-label=${t("Name of a new entry of {name}", { name: show(label) })} placeholder=${t("name")} value=${name} disabled=${edit.disabled} onInput=${(event) => setName(event.target.value)}
       onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), add())} />
-      <${Button} kind="small" disabled=${edit.disabled || !name.trim()} onClick=${add}>${t("Add")}<//></div>
+      <${Button} kind="small" disabled=${edit.disabled || !isFree} onClick=${add}>${t("Add")}<//></div>
   </fieldset>`;
 }
 

@@ -71,9 +71,10 @@ export class RunStream {
   }
 
   /** A refusal that no further try mends ends all followers. */
-  async #refuse(followers, { status, ...response }) {
+  async #refuse(followers, response) {
+    const { status } = response;
     if (status === 429 || status >= 500) return;
-    const body = await response.text?.();
+    const body = await response.text();
     for (const each of followers) this.#end(each, { kind: "problem", status, body });
   }
 

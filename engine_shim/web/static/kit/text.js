@@ -17,7 +17,13 @@ export function onOneLine(value) {
   return show(text ?? "").replaceAll("\n", "↵ ");
 }
 
-/** The beginning of a text, up to `most` characters. */
+/** The beginning of a text, up to `most` characters; one of two halves, such as 👍, is not cut in two. */
+export function beginning(text, most) {
+  const isHalf = text.length > most && /[\ud800-\udbff]/.test(text[most - 1] ?? "");
+  return text.slice(0, isHalf ? most - 1 : most);
+}
+
+/** The same, with a mark where something is left out. */
 export function cut(text, most) {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+  return text.length <= most ? text : `${beginning(text, most - 1)}…`;
 }

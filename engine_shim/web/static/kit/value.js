@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { writeJson } from "./json.js";
-import { cut, onOneLine, show } from "./text.js";
+import { beginning, cut, onOneLine, show } from "./text.js";
 import { number, t } from "./words.js";
 
 const SHORT = 120;
@@ -23,7 +23,7 @@ export function Part({ label, value, open = false }) {
 export function Block({ value }) {
   const text = typeof value === "string" ? value : writeJson(value, 2);
   const [pieces, setPieces] = useState(1);
-  const shown = show(text.slice(0, pieces * PIECE));
+  const shown = show(beginning(text, pieces * PIECE));
   const left = text.length - pieces * PIECE;
   return html`<div class="block">
     <pre tabindex="0">${shown}${left > 0 ? "…" : ""}</pre>
