@@ -78,6 +78,26 @@ async def test_only_the_last_turn_is_stored_with_its_tool_calls(session: Session
     assert await session.output("load") == USED
 
 
+@pytest.mark.parametrize(
+    "turn",
+    [
+        pytest.param([*USED[:4], says("user", "and this"), says("assistant", "both")], id="behind a result"),
+        pytest.param([says("user", "look"), says("user", "no"), says("assistant", "done")], id="before an answer"),
+        pytest.param([*USED[:4], says("user", "stop")], id="without an answer"),
+    ],
+)
+async def test_a_message_that_was_added_to_a_run_is_stored_with_its_turn(session: Session, turn: Turn) -> None:
+    for history in ([], USED, turn, USED[:4]):
+        await session.output("clear")
+        if history:
+            await session.output("persist", run="before", messages_json=history)
+        prepared = await session.output("prepare", user_message="x", system_prompt="Be kind.")
+        conversation = [*prepared["messages_json"][:-1], *turn]
+        for _ in range(2):
+            assert (await session.output("persist", messages_json=conversation))["messages"] == len(turn)
+        assert await session.store.turns("s") == [*([history] if history else []), turn]
+
+
 @pytest.mark.parametrize(("answer", "text"), [("ho", "ho"), ({"n": "é"}, '{"n": "é"}'), ([], "[]")])
 async def test_message_and_answer_are_a_turn_too(session: Session, answer: Any, text: str) -> None:
     await session.output("persist", user_message="hi", final_answer=answer)
@@ -295,6 +315,23 @@ async def test_an_empty_summary_is_not_kept(made: Any) -> None:
     failed = await registry.execute("context_manager", call)
     assert (failed.success, failed.error) == (False, "the summary of the conversation's beginning came back empty")
     assert "They met." in str((await registry.execute("context_manager", call)).output)
+
+
+async def test_a_summary_of_a_session_that_was_cleared_meanwhile_is_forgotten() -> None:
+    async def summarise(messages: list[Message], language: str) -> str:
+        if len(await session.store.turns("s")) > 2:
+            await session.output("clear")
+            await session.output("persist", turn_id="other channel", user_message="anew", final_answer="a")
+        return " ".join(each["content"] for each in messages if each["role"] == "user")
+
+    session = Session(summarise=summarise)
+    for number in range(4):
+        await session.output("persist", turn_id=f"t{number}", user_message=f"secret {number}", final_answer="a")
+    await session.output("prepare", user_message="?", window=2)
+    for number in range(3):
+        await session.output("persist", turn_id=f"n{number}", user_message=f"new {number}", final_answer="a")
+    prepared = await session.output("prepare", user_message="?", window=2)
+    assert "secret" not in json.dumps(prepared["messages_json"])
 
 
 async def test_newest_turn_stays_even_where_it_fills_the_window() -> None:

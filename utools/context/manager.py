@@ -8,7 +8,15 @@ from utools.call_arguments import check_operation
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
 from utools.context.summary import Summarise, as_message, fold_turns, quote
-from utools.context.turns import Message, Turn, check_history, last_turn, messages_of, rename_repeated_calls
+from utools.context.turns import (
+    Message,
+    Turn,
+    check_history,
+    continues_turn,
+    last_turn,
+    messages_of,
+    rename_repeated_calls,
+)
 from utools.context.window import Window, split_at_window
 from utools.errors import ToolError
 from utools.json_text import to_text
@@ -148,7 +156,8 @@ async def _prepare(store: ContextStore, args: Args, summarise: Summarise | None,
 
 async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, Any]:
     turn_id = args.get("turn_id") or turn_id_of(context)
-    turn = last_turn(_conversation(args))
+    messages = _conversation(args)
+    turn = last_turn(messages, await store.turns(args["session_id"]) if continues_turn(messages) else ())
     stored = await store.append(args["session_id"], turn_id, turn, ttl=args.get("ttl"))
     return {"session_id": args["session_id"], "turn_id": turn_id, "stored": stored, "messages": len(turn)}
 

@@ -59,6 +59,7 @@ class ContextStore(Protocol):
     async def keep_summary(self, session: str, summary: Summary) -> None:
         """Keep a summary for as long as the session, in place of one that stands for fewer turns.
 
-        Nothing is kept where one stands for as many turns already, or the session is gone.
+        Nothing is kept where one stands for as many turns already, or the session has fewer turns: it was cleared, or
+        its last turn dropped, while the summary was made.
         """
         ...

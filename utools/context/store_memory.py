@@ -77,7 +77,8 @@ class MemoryContextStore:
     async def keep_summary(self, session: str, summary: Summary) -> None:
         with self._lock:
             stored = self._live(session)
-            if stored and (stored.summary is None or stored.summary.turns < summary.turns):
+            kept = stored.summary.turns if stored and stored.summary else 0
+            if stored and kept < summary.turns <= len(stored.turns):
                 stored.summary = summary
 
     def _live(self, session: str) -> _Session | None:

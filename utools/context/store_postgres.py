@@ -48,7 +48,8 @@ _EXPIRE: Final = f"UPDATE conversations SET expires = {_NOW} + ? WHERE id = ?"
 _SWEEP: Final = f"""DELETE FROM conversations WHERE id = ANY(ARRAY(
     SELECT id FROM conversations WHERE expires <= {_NOW} LIMIT 100 FOR UPDATE SKIP LOCKED))"""
 _LAST: Final = "SELECT count(*), max(place) FROM conversation_turns WHERE conversation = ?"
-_KEEP: Final = "UPDATE conversations SET summarised = ?, summary = ? WHERE id = ? AND summarised < ?"
+_KEEP: Final = """UPDATE conversations SET summarised = ?, summary = ? WHERE id = ? AND summarised < ?
+    AND (SELECT count(*) FROM conversation_turns WHERE conversation = id) >= ?"""
 _FORGET: Final = "UPDATE conversations SET summarised = 0, summary = NULL WHERE id = ? AND summarised = ?"
 _DELETE: Final = "DELETE FROM conversations WHERE id = ?"
 
@@ -120,7 +121,7 @@ class PostgresContextStore:
     def _keep_summary(self, session: bytes, turns: int, text: str) -> None:
         with self._changing(session) as (db, known):
             if known is not None:
-                db.execute(_KEEP, (turns, text, known, turns))
+                db.execute(_KEEP, (turns, text, known, turns, turns))
 
     @contextmanager
     def _changing(self, session: bytes) -> Iterator[tuple[Transaction, int | None]]:

@@ -28,8 +28,9 @@ return 1
 """
 
 KEEP = """
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local kept = redis.call('HGET', KEYS[1], '')
+local turns = redis.call('HLEN', KEYS[1]) - (kept and 1 or 0)
+if turns < tonumber(ARGV[1]) then return 0 end
 if kept and tonumber(string.match(kept, '^summary (%d+)')) >= tonumber(ARGV[1]) then return 0 end
 return redis.call('HSET', KEYS[1], '', 'summary ' .. ARGV[1] .. ' ' .. ARGV[2])
 """

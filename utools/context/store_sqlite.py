@@ -31,7 +31,7 @@ SESSIONS_WITH_TURNS = """SELECT DISTINCT session FROM turns
     WHERE session NOT IN (SELECT session FROM sessions WHERE expires <= ?)"""
 LAST = "SELECT count(*), max(place) FROM turns WHERE session = ? HAVING count(*) > 0"
 KEEP = """INSERT INTO summaries (session, turns, text)
-    SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM turns WHERE session = ?)
+    SELECT ?, ?, ? WHERE (SELECT count(*) FROM turns WHERE session = ?) >= ?
     ON CONFLICT DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
 
 
@@ -117,7 +117,7 @@ class SqliteContextStore:
     def _keep_summary(self, session: str, summary: Summary) -> None:
         with self._file() as file, file.writing() as database:
             self._expire(database, session)
-            database.execute(KEEP, (session, summary.turns, json.dumps(summary.text), session))
+            database.execute(KEEP, (session, summary.turns, json.dumps(summary.text), session, summary.turns))
 
     def _drop_last(self, session: str, count: int) -> bool:
         with self._file() as file, file.writing() as database:

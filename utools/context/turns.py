@@ -1,5 +1,7 @@
 """Turns: the messages from one `user` message until the next, stored whole and in order, or not at all. Pure.
 
+A user's message that was added to a run under way continues its turn.
+
 Messages are neutral: `role`, `content`, and where they apply `name`, `tool_calls` (OpenAI's shape), `tool_call_id`,
 and `trace_id`: the run that the message came from, which no model reads.
 """
@@ -42,8 +44,15 @@ def messages_of(value: Any) -> list[Message]:
     return value
 
 
-def last_turn(messages: Sequence[Message]) -> Turn:
-    """Return the messages from the last `user` message on, checked.
+def continues_turn(messages: Sequence[Message]) -> bool:
+    """Return whether the last `user` message may have been added to a turn: it stands behind no words of a model."""
+    users = _users(messages)
+    return len(users) > 1 and not _is_answer(messages[users[-1] - 1])
+
+
+def last_turn(messages: Sequence[Message], stored: Sequence[Turn] = ()) -> Turn:
+    """Return the messages of the last turn, checked: from the last `user` message on, or from an earlier one where the
+    last `continues_turn`, and no `stored` turn ends before it.
 
     Leading system messages belong to the prompt and are left out. A system message further down, or a call without
     its answer, is a ToolError.
@@ -51,10 +60,10 @@ def last_turn(messages: Sequence[Message]) -> Turn:
     start = next((at for at, each in enumerate(messages) if each.get("role") not in INSTRUCTING), len(messages))
     for at, each in enumerate(messages[start:], start):
         _check_role(each, at)
-    user_messages = [at for at, each in enumerate(messages) if each.get("role") == "user"]
-    if not user_messages:
+    users = _users(messages)
+    if not users:
         raise ToolError("messages_json has no user message, so there is no turn to store")
-    first = user_messages[-1]
+    first = _find_start(messages, users, stored)
     turn = [_neutral(each, at) for at, each in enumerate(messages[first:], first)]
     check_calls(turn, first)
     try:
@@ -62,6 +71,39 @@ def last_turn(messages: Sequence[Message]) -> Turn:
     except NotJson as error:  # it could be stored, but not read back
         raise ToolError("the turn cannot be stored: {error}", error=error) from None
     return turn
+
+
+def _users(messages: Sequence[Message]) -> list[int]:
+    return [at for at, each in enumerate(messages) if each.get("role") == "user"]
+
+
+def _is_answer(message: Message) -> bool:
+    return message.get("role") == "assistant" and not message.get("tool_calls")
+
+
+def _find_start(messages: Sequence[Message], users: list[int], stored: Sequence[Turn]) -> int:
+    """Return where the last turn begins: at the first `user` message behind the last answer, and behind what is of
+    stored turns that ended without one."""
+    starts = [users.pop()]
+    while users and not _is_answer(messages[starts[0] - 1]):
+        starts.insert(0, users.pop())
+    said, earlier = [*map(_said, messages)], [[*map(_said, turn)] for turn in stored]
+    start = starts.pop(0)
+    while starts:
+        ended = [(end, turn) for end in starts for turn in earlier if turn[start - end :] == said[start:end]]
+        if not ended:
+            break
+        start, turn = ended[0]
+        earlier.remove(turn)
+        starts = [each for each in starts if each > start]
+    return start
+
+
+def _said(message: Message) -> tuple[Any, ...]:
+    """Return a message without the ids of calls, which may have been renamed."""
+    calls = message.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return message.get("role"), _join_parts(message.get("content")) or "", functions
 
 
 def check_history(messages: Sequence[Message]) -> None:

@@ -154,6 +154,16 @@ async def a_summary_that_stands_for_more_turns_stays(store: ContextStore) -> Non
     assert await store.turns("s") == [turn(str(number)) for number in range(4)]
 
 
+async def a_summary_of_more_turns_than_there_are_is_not_kept(store: ContextStore) -> None:
+    for number in range(2):
+        await store.append("s", f"t{number}", turn(str(number)))
+    await store.keep_summary("s", Summary(3, "of a session that was cleared"))
+    assert await store.summary("s") is None
+    await store.keep_summary("s", Summary(1, "one"))
+    await store.keep_summary("s", Summary(3, "of a turn that was dropped"))
+    assert await store.summary("s") == Summary(1, "one")
+
+
 async def a_summary_goes_with_its_session(store: ContextStore, later: Later) -> None:
     await store.keep_summary("s", Summary(1, "of nothing"))
     assert await store.summary("s") is None
@@ -244,6 +254,7 @@ CONTEXT_RULES: Final = rules_of(
     a_session_whose_only_turn_is_dropped_is_gone,
     a_summary_goes_with_the_turn_that_it_stands_for_and_no_sooner,
     a_summary_that_stands_for_more_turns_stays,
+    a_summary_of_more_turns_than_there_are_is_not_kept,
     writers_in_many_threads_lose_nothing_and_keep_their_order,
     one_turn_written_by_many_at_once_is_stored_once,
 )
