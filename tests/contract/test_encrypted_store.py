@@ -334,6 +334,8 @@ def test_conversations_and_kept_answers_are_encrypted(store: DatabaseRunStore) -
         assert await answers.get("k") == "MARIGOLD again"
         assert await turns.append("anna", "t2", turn)
         assert await turns.turns("anna") == [turn]  # the conversation has begun anew, under a key of its own
+        assert await turns.drop_last("anna", 1)  # its last turn is taken back, whatever is below that nobody reads
+        assert await turns.turns("anna") == []
 
     asyncio.run(talk())
 

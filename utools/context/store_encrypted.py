@@ -33,7 +33,10 @@ class EncryptedContextStore:
         return await self._store.sessions()
 
     async def drop_last(self, session: str, count: int) -> bool:
-        return await self._store.drop_last(session, count)
+        found = await self._store.turns(session)
+        if len(await self._threads.run(self._decrypt_turns, session, found)) != count:
+            return False
+        return await self._store.drop_last(session, len(found))
 
     async def clear(self, session: str) -> bool:
         return await self._store.clear(session)
