@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.facts import RecordedRun
-from agent_core.journal.reader import read_runs
+from agent_core.journal.path import is_below
 from agent_core.journal.record import Tape
+from agent_core.journal.started import loop_of
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
 from utools.errors import ToolError
@@ -42,13 +42,10 @@ def find_runs(turns: Iterable[Turn]) -> list[str]:
 
 def count_tokens(tape: Tape) -> int:
     """Return the tokens, read and written, of the agents of a run; 0 if its records are gone."""
-    ends = [tape[path][-1].record() for path, run in read_runs(tape).items() if _is_outermost(run)]
+    agents = [path for path, rows in tape.items() if rows[0].kind == "run_started" and loop_of(rows[0]) == "agent"]
+    outermost = [path for path in agents if not any(is_below(path, each) for each in agents)]
+    ends = [tape[path][-1].record() for path in outermost]  # they count what is below them
     return sum(int(end.get("usage", {}).get("total_tokens", 0)) for end in ends)
-
-
-def _is_outermost(run: RecordedRun) -> bool:
-    """Return whether a run is an agent's whose tokens no agent above it has counted."""
-    return run.is_agent and not (run.above is not None and run.above.is_within_agent)
 
 
 def mark_messages(messages: Sequence[Message], run: str) -> Turn:
