@@ -4,12 +4,13 @@ import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Final
 
 from utools.lazy_pattern import lazy_compile
 
-STATIC: Final = Path(__file__).parent / "static"
+STATIC: Final = files("engine_shim.web") / "static"
 _IMPORT: Final = lazy_compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 _IMPORT_JSON: Final = lazy_compile(r'^import (\w+) from "([^"]+\.json)" with \{ type: "json" \};\n', re.MULTILINE)
 _EXPORTED: Final = lazy_compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)

@@ -74,7 +74,7 @@ def serve_page(app: FastAPI, service: Service) -> None:
             return Response(packed, media_type="text/javascript", headers={**headers, "Content-Encoding": "gzip"})
         return Response(script, media_type="text/javascript", headers=headers)
 
-    app.mount("/ui/static", _Files(directory=STATIC), name="static")
+    app.mount("/ui/static", _Files(directory=str(STATIC)), name="static")
 
     @app.api_route("/ui/{path:path}", methods=PAGE_METHODS, include_in_schema=False)
     async def show_page(request: Request, path: str) -> Response:

@@ -8,6 +8,8 @@ import json
 import os
 import sys
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ MAX_TABLE = 2**20
 """Characters of a table, with those that its cells leave out."""
 LARGEST = 6 * MAX_TEXT + 1000
 """Bytes of the program's output: no character takes more than 6 in JSON, and an error is short."""
-PROGRAM = Path(__file__).with_name("render_template.py")
+PROGRAM = "render_template.py"
 
 
 def formatter() -> Tool:
@@ -169,13 +171,20 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("\\|", "|").replace("|", "\\|")
 
 
+@cache
+def _read_program() -> str:
+    return files("utools.builtin").joinpath(PROGRAM).read_text("utf-8")
+
+
 async def render(template: str, data: dict[str, Any]) -> str:
     """Return the text that a template makes of the data; ToolError for a template that is wrong or takes too much
     time."""
     from utools.command import run_command
 
     stdin = json.dumps({"template": template, "data": data, "longest": MAX_TEXT}).encode()
-    ran = await run_command([sys.executable, "-I", str(PROGRAM)], cwd=Path(os.sep), stdin=stdin, largest=LARGEST)
+    ran = await run_command(
+        [sys.executable, "-I", "-c", _read_program()], cwd=Path(os.sep), stdin=stdin, largest=LARGEST
+    )
     try:
         answer = json.loads(ran.stdout)
     except ValueError:
