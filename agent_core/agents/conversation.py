@@ -131,6 +131,8 @@ class AgentExecutor:
         options, reader = options or ConversationOptions(), AnswerReader.of(answer_schema)
         if not isinstance(options, ConversationOptions):
             raise DefinitionError("must be ConversationOptions(…)", where="options", value=options)
+        if not user_message and not decisions:  # the agent would answer the message before it once more
+            raise DefinitionError("must be a text that is not empty", where="user_message", value=user_message)
         config, note = self.catalog.config_of(agent_name)
         overrides = _overrides(options, config)
         told: Json = {**note, "overrides": sorted(overrides)}

@@ -128,7 +128,10 @@ class Steering(Driving):
         Raises:
             RunNotFound: The store holds no such run.
             DecisionError: The run has ended.
+            DefinitionError: The text is empty.
         """
+        if not content:  # many vendors refuse a question that has such a message
+            raise DefinitionError("must be a text that is not empty", where="content", value=content)
         text = self._secrets.redactor().text(content.encode("utf-8", "backslashreplace").decode())
         self._controls.append_message(run_id, {"role": role, "content": text}, by)
         self._lease_keeper.notify(run_id, "message")

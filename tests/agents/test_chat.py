@@ -315,6 +315,7 @@ async def test_undo_goes_back_to_an_empty_conversation_and_no_further(store: Con
 
 
 BAD: list[tuple[Callable[[Conversations], Any], type[Exception], str]] = [
+    (lambda desk: desk.chat("", "c"), DefinitionError, "user_message: must be a text that is not empty"),
     (lambda desk: desk.chat("Hi.", ""), DefinitionError, "conversation_id: must be a text of 1 to 256 characters"),
     (lambda desk: desk.chat("Hi.", "c" * 257), DefinitionError, "conversation_id"),
     (lambda desk: desk.chat("Hi.", "c", agent="dekk"), AgentNotFound, "did you mean 'desk'"),
@@ -323,7 +324,9 @@ BAD: list[tuple[Callable[[Conversations], Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("act", "kind", "told"), BAD, ids=["empty id", "long id", "agent", "run id", "limit"])
+@pytest.mark.parametrize(
+    ("act", "kind", "told"), BAD, ids=["nothing", "empty id", "long id", "agent", "run id", "limit"]
+)
 async def test_bad_input_is_refused_with_its_place(
     act: Callable[[Conversations], Any], kind: type[Exception], told: str
 ) -> None:

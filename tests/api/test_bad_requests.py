@@ -305,6 +305,7 @@ def test_what_is_no_place_is_told_with_what_one_is(host: Served, at: Any) -> Non
         ("/runs/RUN/decide", {"decision": "approve", "args": {}}, 422, "body/args"),
         ("/runs/RUN/decide", {"decision": "approve", "message": "x"}, 422, "body/message"),
         ("/runs/RUN/decide", {"decision": "edit", "args": {"article": 5}}, 409, "body/args"),
+        ("/runs/RUN/messages", {"content": ""}, 422, "body/content"),
         ("/runs/RUN/fork", {"at": "flow/nowhere.1:0"}, 422, "body/at"),
         ("/runs/RUN/replay", {"policy": {"max_stepz": 1}}, 422, "body/policy/max_stepz"),
         ("/runs/RUN/replay", {"policy": {}, "strand": "flow/nowhere.1"}, 422, "body/strand"),

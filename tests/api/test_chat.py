@@ -106,6 +106,7 @@ def test_turn_without_an_agent_names_those_there_are(host: Served) -> None:
     [
         ({"message": "x", "agent": "nobody"}, 404, "body/agent"),
         ({"agent": "clerk"}, 422, "body/message"),
+        ({"message": "", "agent": "clerk"}, 422, "body/message"),
         ({"message": "x", "agent": "clerk", "max_tool_calls": 0}, 422, "body/max_tool_calls"),
         ({"message": "x", "agent": "clerk", "conversation_id": ""}, 422, "body/conversation_id"),
         ({"message": "x", "agent": "clerk", "temperature": 1}, 422, "body/temperature"),

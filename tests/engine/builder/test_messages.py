@@ -205,6 +205,8 @@ def test_an_execution_that_has_ended_takes_no_message() -> None:
         await execution
         with pytest.raises(DecisionError, match="has ended as completed"):
             execution.add_message("Too late.")
+        with pytest.raises(DefinitionError, match="content: must be a text that is not empty"):
+            execution.add_message("")
 
     play(run)
 
