@@ -19,7 +19,8 @@ from agent_core.testing.contracts.context_store import CONTEXT_RULES, RULES_OF_T
 from agent_core.testing.contracts.rules import Rule
 from support.call_stores import POSTGRES
 from support.redis_server import RealServer
-from utools.context.store import ContextStore
+from utools.context.copy import copy_conversations
+from utools.context.store import ContextStore, Summary
 from utools.context.store_memory import MemoryContextStore
 from utools.context.store_redis import RedisContextStore
 from utools.context.store_sqlite import SqliteContextStore, default_path
@@ -175,3 +176,12 @@ async def test_sqlite_finds_its_file_at_first_use(tmp_path: Path, monkeypatch: p
 def test_default_file_lies_in_the_users_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENT_CORE_CONTEXT_DB", raising=False)
     assert default_path().parts[-2:] == ("agent-core", "context.db")
+
+
+async def test_a_copy_that_ended_before_its_summary_gets_it_when_it_is_done_again() -> None:
+    source, target = MemoryContextStore(), MemoryContextStore()
+    for store in (source, target):
+        await store.append("s", "copied-0", turn("one"))
+    await source.keep_summary("s", Summary(1, "one"))
+    assert await copy_conversations(source, target, ["s", "unknown"]) == ([], [])
+    assert await target.summary("s") == Summary(1, "one")

@@ -21,15 +21,14 @@ async def copy_conversations(
     found = CopiedConversations([], [])
     for session in sorted(sessions):
         turns, held = await source.turns(session), await target.turns(session)
-        if held == turns:
-            continue
         if held != turns[: len(held)]:
             found.parted.append(session)
             continue
-        left = await source.seconds_left(session)
+        left = None if held == turns else await source.seconds_left(session)
         for number, turn in enumerate(turns[len(held) :], start=len(held)):
             await target.append(session, f"copied-{number}", turn, ttl=left)
         if (summary := await source.summary(session)) is not None:
             await target.keep_summary(session, summary)
-        found.new.append(session)
+        if held != turns:
+            found.new.append(session)
     return found
