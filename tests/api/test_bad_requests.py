@@ -317,7 +317,6 @@ def test_what_is_no_place_is_told_with_what_one_is(host: Served, at: Any) -> Non
         ("/tools/approve", {"digest": "x"}, 409, "body/digest"),
         ("/agent/chat", {"message": "x", "agent": "nobody"}, 404, "body/agent"),
         ("/agent/chat", {"message": "", "agent": "clerk"}, 422, "body/message"),
-        ("/runs/RUN/messages", {"content": ""}, 422, "body/content"),
         ("/workflows/desk@/runs", {"external": {"message": "x"}}, 404, "path/name"),
     ],
 )
