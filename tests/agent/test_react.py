@@ -10,10 +10,13 @@ import pytest
 
 from agent_core.decisions import Approve, Deny, Edit
 from agent_core.effects import CallModel, Cancelled, Failed, Suspended
+from agent_core.loop.calls import judge_calls
 from agent_core.loop.outcome import AgentOutcome
-from agent_core.loop.react import ask
+from agent_core.loop.react import ask, check_answer
 from agent_core.loop.run_state import RunState
 from agent_core.outputs import TokenParts
+from agent_core.protocol.errors import ProtocolError
+from agent_core.protocol.parse import Action, Final
 from agent_core.records import encode_asked
 from agent_core.rules import CURRENT
 from support.by_hand import AT, Hand, action, broke, did, final, look, said
@@ -25,6 +28,13 @@ Hands = Callable[..., Hand]
 def hand(request: pytest.FixtureRequest) -> Hands:
     """A run driven by hand, in each dialect."""
     return partial(Hand, protocol=request.param)
+
+
+def run_to_end(loop: Any) -> Any:
+    """What a loop returns that asks for nothing."""
+    with pytest.raises(StopIteration) as ended:
+        next(loop)
+    return ended.value.value
 
 
 def test_an_action_is_run_and_its_observation_is_the_next_message() -> None:
@@ -178,6 +188,19 @@ def test_a_run_of_earlier_rules_asks_whatever_is_left(hand: Hands) -> None:
         except StopIteration as stop:
             first = stop.value
         assert isinstance(first, kind)
+
+
+@pytest.mark.parametrize(("comparison", "fits"), [(4, False), (5, True)])
+def test_an_amount_is_a_multiple_of_a_cent_in_a_run_of_todays_rules(hand: Hands, comparison: int, fits: bool) -> None:
+    cent: Any = {"type": "object", "properties": {"sum": {"type": "number", "multipleOf": 0.01}}}
+    narrowed: Any = {"properties": {"sum": {"multipleOf": 0.05}}}
+    asked: Any = {"answer_schema": cent, "allowed_tools": ["pay", {"tool": "look", "args": narrowed}]}
+    started: Any = hand([final({})], tools=[look("pay", schema=cent), look(schema=cent)], **asked).started
+    state = RunState({**started, "rules": {**CURRENT, "comparison": comparison}})
+    calls = [Action("pay", {"sum": 19.99}), Action("look", {"sum": 0.15})]
+    assert [verdict.verdict == "run" for _, verdict in run_to_end(judge_calls(state, calls))] == [fits, fits]
+    assert isinstance(check_answer(state, Final({"sum": 600.03})), Final) is fits
+    assert isinstance(check_answer(state, Final({"sum": 600.035})), ProtocolError)
 
 
 # ── the last step ────────────────────────────────────────────────────────────────────────────────

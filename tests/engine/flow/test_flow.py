@@ -49,10 +49,11 @@ def by_hand(
     *,
     pick: Pick = lambda _: 0,
     rules: Any = CURRENT,
+    schema: Any = ANY,
     **more: Any,
 ) -> Any:
     """The outcome of a flow whose visits end in the order in which `pick` chooses among those under way."""
-    tools = {"work": {"schema": ANY, "effect": "read", "idempotent": False, "within": 30.0}}
+    tools = {"work": {"schema": schema, "effect": "read", "idempotent": False, "within": 30.0}}
     definition = {"id": "w", "nodes": nodes, **more}
     started = {"run": "r", "at": AT, "definition": definition, "external": {}, "env": {}, "tools": tools}
     loop = flow({**started, "rules": rules})
@@ -66,6 +67,16 @@ def by_hand(
     with pytest.raises(StopIteration) as ended:
         loop.send(())
     return ended.value.value
+
+
+@pytest.mark.parametrize(("comparison", "status"), [(4, "failed"), (5, "completed")])
+def test_a_node_is_called_with_a_multiple_of_a_cent_in_a_run_of_todays_rules(comparison: int, status: str) -> None:
+    nodes = [node("first"), {"id": "pay", "tool": "work", "config": {"sum": 19.99}}]
+    cent = {"type": "object", "properties": {"sum": {"multipleOf": 0.01}}}
+    ended = by_hand(
+        nodes, schema=cent, rules={**CURRENT, "comparison": comparison}, edges=[{"from": "first", "to": "pay"}]
+    )
+    assert ended.output["status"] == status
 
 
 def test_a_quoted_key_orders_the_nodes_and_reaches_its_value() -> None:
