@@ -151,8 +151,9 @@ class SqliteContextStore:
                 yield file
         except (sqlite3.Error, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            told = "the file of conversations, {file}, cannot be used: {why}"
-            raise ToolError(told, file=path.name, why=why) from error
+            raise ToolError(
+                "the file of conversations, {file}, cannot be used: {why}", file=path.name, why=why
+            ) from error
 
 
 def default_path() -> Path:
