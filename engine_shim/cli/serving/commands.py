@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -20,7 +20,12 @@ from engine_shim.cli.parameters import (
 )
 from utools.lazy_pattern import lazy_compile
 
-NAME, ORIGIN = lazy_compile(r"[^/:\s]+|\[?[0-9A-Fa-f:.]+\]?"), lazy_compile(r"[A-Za-z][\w+.-]*://[^/\s]+")
+NAME: Final = lazy_compile(r"[^/:*\s]+|\[?[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]?")
+"""A name, or an address: only one of IPv6 has two colons."""
+ORIGIN: Final = lazy_compile(r"[A-Za-z][\w+.-]*://[^/?#@\s]+|null")
+"""An origin; that of a page in a file is null."""
+USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
+"""What browsers leave out of an origin."""
 
 
 def check_names(context: typer.Context, names: list[str] | None) -> list[str] | None:
@@ -36,7 +41,11 @@ def check_origins(context: typer.Context, origins: list[str] | None) -> list[str
     for each in origins or () if not context.resilient_parsing else ():
         if not ORIGIN.fullmatch(each):
             raise typer.BadParameter(f"{each!r}: write an origin, such as https://desk.example.com, without a path")
-    return origins and [each.lower() for each in origins]
+    return origins and [_as_browsers_write(each.lower()) for each in origins]
+
+
+def _as_browsers_write(origin: str) -> str:
+    return origin.removesuffix(USUAL_PORTS.get(origin.partition(":")[0], ""))
 
 
 Host = Annotated[str, typer.Option(help="The address to listen at.")]

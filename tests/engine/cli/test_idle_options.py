@@ -5,8 +5,10 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
+import typer
 
 from engine_shim.cli import output
+from engine_shim.cli.serving.commands import check_names, check_origins
 from support.by_hand import final
 from support.command import Cli, Write
 
@@ -23,6 +25,7 @@ IDLE = {
     "ledger checkpoint last": "last goes with `ledger proof`, `ledger consistency`, `ledger cosign`, and not with",
     "mcp --port 9000": "--port goes with `mcp --http`, and not with `mcp`",
     "serve --allow-host desk.example.com:8443": "'desk.example.com:8443': write the name alone, such as",
+    "serve --allow-host 192.168.1.5:8443": "'192.168.1.5:8443': write the name alone, such as",
     "serve --allow-origin https://desk.example.com/app": "'https://desk.example.com/app': write an origin, such as",
     "demo injection --serve": "injection goes with `demo`, and not with `demo --serve`",
     "demo --port 9000": "--port goes with `demo --serve`, and not with `demo`",
@@ -39,6 +42,13 @@ def test_an_option_without_effect_is_refused(words: str, why: str, cli: Cli) -> 
     ran = cli(*words.split())
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
+
+
+def test_names_and_origins_are_as_requests_have_them() -> None:
+    context = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
+    assert check_names(context, names := ["desk.example.com", "::1", "[fe80::1]"]) == names
+    given = ["HTTPS://Desk.example.com:443", "http://desk:80", "http://desk:8080", "null"]
+    assert check_origins(context, given) == ["https://desk.example.com", "http://desk", "http://desk:8080", "null"]
 
 
 def test_a_server_that_no_engine_asks_is_refused_but_of_the_environment(
