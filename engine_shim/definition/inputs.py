@@ -102,12 +102,13 @@ def misspelt_keywords(schema: dict[str, Any], where: str) -> Iterator[Problem]:
 def _find_meant(key: str) -> str | None:
     """Return the keyword that a key is written for: as a part of it (`min`) or misspelt. None for a word of another
     program, such as enumNames."""
-    if any(key.startswith(each) and key[len(each)].isupper() for each in KNOWN if len(key) > len(each)):
-        return None
     word, known = key.lower(), {each.lower(): each for each in sorted(KNOWN)}
     begun = [each for each in known if each.startswith(word)] if len(word) >= SHORTEST_PART else []
-    near = near_names(word, list(known), cutoff=MISSPELT) or near_names(word, begun, cutoff=0.0)
-    return known[near[0]] if near else None
+    mixed = [each for each in known if sorted(each) == sorted(word)]  # tpye: of so few letters no two are near
+    near = near_names(word, list(known), cutoff=MISSPELT) or mixed or near_names(word, begun, cutoff=0.0)
+    meant = known[near[0]] if near else ""
+    is_longer = key.startswith(meant) and key[len(meant) :][:1].isupper()  # minLengthMessage
+    return None if is_longer else meant or None
 
 
 def _wrong_defaults(definition: Definition) -> Iterator[Problem]:
