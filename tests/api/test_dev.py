@@ -38,6 +38,7 @@ def test_configuration_of_another_name_and_the_agents_that_it_names_are_watched(
     config.write_text("agents: people\n")
     agents.mkdir()
     (agents / "b.yaml").write_text("")
+    (agents / "runs.db").write_text("")
     assert sorted(path.name for path in find_stamps(tmp_path, config)) == ["b.yaml", "host.yaml"]
     config.write_text("agents: [")
     assert [path.name for path in find_stamps(tmp_path, config)] == ["host.yaml"]

@@ -5,10 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from agent_core.agents.catalog import SUFFIXES
 from engine_shim.cli import output, terminal
 from engine_shim.errors import DefinitionError
 from engine_shim.host.find import find_host_config
@@ -48,18 +51,23 @@ def serve_while_writing(words: Sequence[str], config: Path | None, store: StoreA
 
 def find_stamps(base: Path, config: Path | None = None) -> Stamps:
     """Return when each watched file of a host was last written, in nanoseconds; its configuration may have any name."""
+    found = _stamps_of([] if config is None else [config.absolute()])
+    agents = _find_agents(base, config, tuple(found.values()))
+    beside = (path for path in agents.glob("*") if path.suffix in SUFFIXES)  # no store that is kept there
+    return found | _stamps_of(chain(beside, *map(base.glob, WATCHED)))
+
+
+def _stamps_of(paths: Iterable[Path]) -> Stamps:
     found: Stamps = {}
-    named = [] if config is None else [config.absolute()]
-    for path in chain(named, _find_agents(base, config).glob("*"), *map(base.glob, WATCHED)):
-        try:
+    for path in paths:
+        with suppress(OSError):  # it went just now
             found[path] = path.stat().st_mtime_ns
-        except OSError:  # it went just now
-            continue
     return found
 
 
-def _find_agents(base: Path, config: Path | None) -> Path:
-    """Return the directory of the host's agents."""
+@lru_cache(1)
+def _find_agents(base: Path, config: Path | None, stamps: tuple[int, ...]) -> Path:
+    """Return the directory of the host's agents, by a configuration that was last written at `stamps`."""
     try:
         data = None if config is None else read_document(config, "the host configuration").data
     except DefinitionError:  # the server says what is wrong with it
