@@ -98,6 +98,14 @@ async def test_a_message_that_was_added_to_a_run_is_stored_with_its_turn(session
         assert await session.store.turns("s") == [*([history] if history else []), turn]
 
 
+async def test_a_turn_that_says_the_same_twice_is_not_stored_again_in_part(session: Session) -> None:
+    twice = [*USED[:4], *USED[:4]]
+    await session.output("persist", run="before", messages_json=twice)
+    anew = [says("user", "again"), says("assistant", "done")]
+    await session.output("persist", messages_json=[*twice, *anew])
+    assert await session.store.turns("s") == [twice, anew]
+
+
 @pytest.mark.parametrize(("answer", "text"), [("ho", "ho"), ({"n": "é"}, '{"n": "é"}'), ([], "[]")])
 async def test_message_and_answer_are_a_turn_too(session: Session, answer: Any, text: str) -> None:
     await session.output("persist", user_message="hi", final_answer=answer)

@@ -93,7 +93,7 @@ def _find_start(messages: Sequence[Message], users: list[int], stored: Sequence[
         ended = [(end, turn) for end in starts for turn in earlier if turn[start - end :] == said[start:end]]
         if not ended:
             break
-        start, turn = ended[0]
+        start, turn = ended[-1]
         earlier.remove(turn)
         starts = [each for each in starts if each > start]
     return start
