@@ -104,8 +104,9 @@ def _find_meant(key: str) -> str | None:
     program, such as enumNames."""
     word, known = key.lower(), {each.lower(): each for each in sorted(KNOWN)}
     begun = [each for each in known if each.startswith(word)] if len(word) >= SHORTEST_PART else []
-    mixed = [each for each in known if sorted(each) == sorted(word)]  # tpye: of so few letters no two are near
-    near = near_names(word, list(known), cutoff=MISSPELT) or mixed or near_names(word, begun, cutoff=0.0)
+    swaps = (word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1))
+    swapped = [each for each in swaps if each in known]  # tpye: words of four letters are not that near
+    near = near_names(word, list(known), cutoff=MISSPELT) or swapped or near_names(word, begun, cutoff=0.0)
     meant = known[near[0]] if near else ""
     is_longer = key.startswith(meant) and key[len(meant) :][:1].isupper()  # minLengthMessage
     return None if is_longer else meant or None

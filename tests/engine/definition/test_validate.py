@@ -726,7 +726,7 @@ def test_a_misspelt_keyword_of_the_inputs_is_told() -> None:
         *(("maxlenght", "maxLength"), ("min", "minimum"), ("property", "properties"), ("one_of", "oneOf")),
         *(("tpye", "type"), ("patternProperty", "patternProperties")),
         *((each, None) for each in ("enumNames", "propertyOrder", "descriptionKind", "units", "notes", "xml")),
-        ("minLengthMessage", None),
+        *(("minLengthMessage", None), ("menu", None)),
     ],
 )
 def test_a_word_of_another_program_is_no_keyword_misspelt(key: str, meant: str | None) -> None:
