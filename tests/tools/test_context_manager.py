@@ -98,6 +98,11 @@ async def test_a_message_that_was_added_to_a_run_is_stored_with_its_turn(session
         assert await session.store.turns("s") == [*([history] if history else []), turn]
 
 
+async def test_a_turn_behind_calls_that_nobody_answered_is_one_of_its_own(session: Session) -> None:
+    assert (await session.output("persist", messages_json=[says("user", "stop"), calls("c0"), *USED]))["messages"] == 5
+    assert await session.store.turns("s") == [USED]
+
+
 async def test_a_turn_that_says_the_same_twice_is_not_stored_again_in_part(session: Session) -> None:
     twice = [*USED[:4], *USED[:4]]
     await session.output("persist", run="before", messages_json=twice)

@@ -78,7 +78,8 @@ def _users(messages: Sequence[Message]) -> list[int]:
 
 
 def _is_answer(message: Message) -> bool:
-    return message.get("role") == "assistant" and not message.get("tool_calls")
+    """Return whether a message before a user's ends its turn: as an answer, or with calls that nobody answered."""
+    return message.get("role") == "assistant"
 
 
 def _find_start(messages: Sequence[Message], users: list[int], stored: Sequence[Turn]) -> int:
