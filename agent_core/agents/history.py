@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.path import is_below
+from agent_core.journal.path import parent_of
 from agent_core.journal.record import Tape
 from agent_core.journal.started import loop_of
 from utools.context.store import ContextStore
@@ -42,10 +42,16 @@ def find_runs(turns: Iterable[Turn]) -> list[str]:
 
 def count_tokens(tape: Tape) -> int:
     """Return the tokens, read and written, of the agents of a run; 0 if its records are gone."""
-    agents = [path for path, rows in tape.items() if rows[0].kind == "run_started" and loop_of(rows[0]) == "agent"]
-    outermost = [path for path in agents if not any(is_below(path, each) for each in agents)]
+    agents = {path for path, rows in tape.items() if rows[0].kind == "run_started" and loop_of(rows[0]) == "agent"}
+    outermost = [path for path in agents if agents.isdisjoint(_list_above(path))]
     ends = [tape[path][-1].record() for path in outermost]  # they count what is below them
     return sum(int(end.get("usage", {}).get("total_tokens", 0)) for end in ends)
+
+
+def _list_above(path: str) -> Iterator[str]:
+    """Yield the strands that a strand lies below."""
+    while path := parent_of(path):
+        yield path
 
 
 def mark_messages(messages: Sequence[Message], run: str) -> Turn:

@@ -394,3 +394,10 @@ def test_model_without_a_name_is_refused(model: str) -> None:
 
 def test_address_of_ipv6_is_shown_in_brackets() -> None:
     assert [read_host(f"http://[::1]{port}/v1") for port in (":8000", "")] == ["[::1]:8000", "[::1]"]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("", ""), ("user:", "dXNlcjp")])
+def test_beginning_of_a_key_in_base64_is_not_shown_at_the_end(name: str, shown: str) -> None:
+    key = "sk-abcdefghijklmnop1234567890"
+    begun = b64encode(f"{name}{key}".encode()).decode()[:24]
+    assert mask(key, f"401: the login {begun}") == f"401: the login {shown}***"

@@ -13,10 +13,13 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.errors import AgentNotFound
+from agent_core.agents.history import count_tokens
 from agent_core.errors import DecisionError, DefinitionError
+from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
 from agent_core.models.client import Completion, ModelError, Question
 from support.by_hand import action, final
+from support.growth import growth
 from utools import ToolRegistry, default_registry
 from utools.context.manager import context_manager
 from utools.context.store import ContextStore
@@ -378,3 +381,26 @@ async def test_a_long_result_stays_json_shortened_inside(size: int, tmp_path: Pa
     else:
         assert call["result"]["ok"] is True
     assert (size < 4_000) or "left out]" in str(call["result"])
+
+
+def tape_of(tokens: dict[str, int]) -> Tape:
+    """A run with agents at these strands, each with what it and those below it have cost."""
+    tape = {"flow": [Row("flow", 0, b"", b'{"kind":"run_started","loop":"workflow"}')]}
+    for path, count in tokens.items():
+        end = {"kind": "run_ended", "usage": {"total_tokens": count}}
+        tape[path] = [
+            Row(path, 0, b"", b'{"kind":"run_started","loop":"agent"}'),
+            Row(path, 1, b"", orjson.dumps(end)),
+        ]
+    return tape
+
+
+def test_tokens_of_a_turn_are_those_of_its_outermost_agents() -> None:
+    within = {"flow/a.1/call.3": 2, "flow/a.1/call.3/flow.1/b.2": 1}
+    assert count_tokens(tape_of({**within, "flow/a.1": 5, "flow/a.1x": 7})) == 12
+
+
+@pytest.mark.sampled
+def test_tokens_of_a_turn_of_many_agents_are_counted_in_a_time_that_grows_with_them() -> None:
+    small, large = (tape_of({f"flow/each.{n}": 1 for n in range(size)}) for size in (750, 3000))
+    assert growth(count_tokens, small, large) < 10

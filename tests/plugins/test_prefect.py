@@ -1,5 +1,7 @@
 """The node as a task of Prefect: a real server and what serves its flows, whose processes are killed in the middle."""
 
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -173,3 +175,25 @@ def test_in_threads_a_journal_that_was_away_is_tried_again_and_a_cancelled_flow_
     assert (desk.end_of("flaky", "flaky.db")["finish_reason"], desk.count("look-flaky")) == ("final", 1)
     desk.set_state("beside", "CANCELLING")
     assert desk.end_of("aside")["finish_reason"] == "cancelled"
+
+
+BY_ITSELF = """
+from prefect_app import agent
+task = agent("tried", journal="tried.db")
+print(task.fn("Go.")["status"], task.fn("Go.")["status"])
+"""
+
+
+def test_function_of_a_task_is_called_without_prefect_and_begins_a_run_each_time(tmp_path: Path) -> None:
+    """As Prefect says that tasks are tested."""
+    own = {"PREFECT_HOME": str(tmp_path), "AGENT_FOLDER": str(tmp_path), "PYTHONPATH": str(PROGRAM.parent)}
+    ran = subprocess.run(
+        [engine_bin("prefect") / "python", "-c", BY_ITSELF],
+        env={**os.environ, **QUIET, **own},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "completed completed\n", ran.stderr
+    assert len(SqliteJournal(tmp_path / "tried.db").runs()) == 2

@@ -77,6 +77,21 @@ FORMS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "nullable_members": (of(a={"allOf": [{"type": "string"}], "nullable": True}), {"a": None}, {"a": 1}),
     "nullable_constant": (of(a={"const": "x", "nullable": True}), {"a": None}, {"a": "y"}),
+    "nullable_root": (
+        {"$ref": "#/definitions/A", "nullable": True, "definitions": {"A": of(a={"type": "string"})}},
+        *({"a": "x"}, {"a": 1}),
+    ),
+    "reference_into_what_is_nullable": (
+        of(
+            a={"allOf": [of(b={"type": "string"})], "nullable": True}, c={"$ref": "#/properties/a/allOf/0/properties/b"}
+        ),
+        *({"a": None, "c": "x"}, {"c": 1}),
+    ),
+    "nullable_reference_beside_alternatives": (
+        of(a={"$ref": "#/$defs/A", "anyOf": [{"maxLength": 2}, {"enum": ["long"]}], "nullable": True})
+        | {"$defs": {"A": {"type": "string"}}},
+        *({"a": None}, {"a": "too"}),
+    ),
     "dialect_of_a_part": (
         of(n={"$schema": DRAFT4, "type": "integer", "minimum": 5, "exclusiveMinimum": True}),
         *({"n": 6}, {"n": 5}),

@@ -55,6 +55,18 @@ def test_every_form_of_a_secret_is_replaced(form: str) -> None:
     assert Redactor({"TOKEN": SECRET}).text(f"a {form} b {form}") == "a [redacted:TOKEN] b [redacted:TOKEN]"
 
 
+@pytest.mark.parametrize("secret", [r"ab\$cd&ef", r"C:\101\<key>", r"\\host\_x&y", "a%41bc&d"])
+def test_secret_that_holds_what_looks_like_an_escape_is_found_beside_others(secret: str) -> None:
+    redactor = Redactor({"TOKEN": secret})
+    for form in (secret, escape(secret), json.dumps(secret)[1:-1]):
+        assert redactor.text(f"a {form} b") == "a [redacted:TOKEN] b"
+        assert redactor.value({"a": f"a {form} b"}) == {"a": "a [redacted:TOKEN] b"}
+
+
+def test_what_is_read_of_a_secret_is_not_looked_for_where_it_is_too_short() -> None:
+    assert Redactor({"TOKEN": r"\_\_\_"}).text("a ___ b") == "a ___ b"
+
+
 def test_keys_and_values_at_any_depth_are_replaced() -> None:
     value = {"k": ["xyz123", {"xyz123": 1, "n": None}], "f": 1.5, "t": True}
     expected = {"k": ["[redacted:T]", {"[redacted:T]": 1, "n": None}], "f": 1.5, "t": True}

@@ -270,6 +270,30 @@ def test_items_are_unique_as_json_schema_says(items: list[Any], unique: bool) ->
     assert (pointers({"uniqueItems": True}, items) == []) == unique
 
 
+class Printed(float):
+    """A number whose repr is none, as numpy's."""
+
+    def __repr__(self) -> str:
+        return f"Printed({float(self)})"
+
+
+@pytest.mark.parametrize(
+    ("number", "step", "fits"),
+    [
+        pytest.param(Printed(19.99), 0.01, True, id="of another type"),
+        pytest.param(Printed(5.0), 2, False, id="of another type, of an integer"),
+        pytest.param(Decimal("19.99"), 0.01, True, id="decimal"),
+        pytest.param(Decimal("19.99"), 2, False, id="decimal of an integer"),
+        pytest.param(float("inf"), 2, False, id="infinite"),
+        pytest.param(float("nan"), 0.01, False, id="no number"),
+        pytest.param(10**5000, 0.01, True, id="large"),
+        pytest.param(True, 2, True, id="bool"),
+    ],
+)
+def test_what_a_program_calls_a_number_is_a_multiple_or_none(number: Any, step: float, fits: bool) -> None:
+    assert (ConfigSchema({"multipleOf": step}).faults(number) == []) == fits
+
+
 def test_got_is_short_however_long_the_value() -> None:
     (fault,) = ConfigSchema({"type": "integer"}).faults("x" * 10_000)
     assert len(fault.got) <= 120

@@ -6,8 +6,7 @@ jsonschema (minutes). `anyOf` and `oneOf` keep every error of every branch (870 
 Python's `re` for ever. `properties`, `items` and `type` make a validator anew for each value; without that, ordinary
 arguments are judged four times as fast.
 
-The verdict of `multipleOf` alone is another one: jsonschema divides the nearest binary fractions, by which 19.99 is no
-multiple of 0.01.
+The verdict of `multipleOf` alone is another one: `multiple.py` says which.
 """
 
 import json
@@ -48,26 +47,6 @@ def bounded_keywords() -> dict[str, Keyword]:
         "unevaluatedProperties": unevaluated_properties,
         "unevaluatedItems": unevaluated_items,
     }
-
-
-def by_decimals() -> dict[str, Keyword]:
-    """Return the keyword that tells by the decimals which are written what is a multiple."""
-    return {"multipleOf": _multiple_of}
-
-
-def _multiple_of(validator: Any, step: Any, value: Any, schema: Any) -> "Errors":
-    from jsonschema import ValidationError
-
-    if isinstance(value, int | float) and not isinstance(value, bool) and not _is_multiple(value, step):
-        yield ValidationError(f"{value!r} is not a multiple of {step}")
-
-
-def _is_multiple(value: int | float, step: int | float) -> bool:
-    if isinstance(value, int) and isinstance(step, int):
-        return value % step == 0
-    from fractions import Fraction  # as jsonschema does; slow to load
-
-    return (Fraction(repr(value)) / Fraction(repr(step))).denominator == 1
 
 
 def _counting(keyword: Keyword) -> Keyword:

@@ -35,8 +35,7 @@ OTHER_NAMES: Final = {
     "dict": "object",
     "none": "null",
 }
-JUDGING_NULL: Final = frozenset({"$ref", "allOf", "const"})
-"""Keywords that refuse null whatever types are allowed beside them."""
+NULL: Final = {"type": "null"}
 OLD_INDEX: Final = lazy_compile(r"/items/(\d+)")
 
 
@@ -53,7 +52,7 @@ def read_arguments_schema(written: Any, is_linear: IsLinear = _any_pattern) -> t
         return {"type": "object"}, []
     if not isinstance(written, dict):
         raise DefinitionError("its schema is no JSON object", value=written)
-    schema, told = translate_schema(written, is_linear)
+    schema, told = translate_schema({key: each for key, each in written.items() if key != "nullable"}, is_linear)
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise DefinitionError("its schema describes something else than an object of arguments", value=kind)
@@ -124,8 +123,9 @@ class _Translation:
         self._translate_patterns(made, at)
         if at and isinstance(made.get("$id"), str):
             del made["$id"]
-        is_null_too = made.pop("nullable", None) is True
-        return _allow_null(made) if is_null_too else made
+        if made.pop("nullable", None) is True:
+            _allow_null(made)
+        return made
 
     def _convert_keyword(self, key: str, value: Any, at: str) -> Any:
         if key == "$ref" and isinstance(value, str):
@@ -248,18 +248,24 @@ def _gather_required(schema: Schema, made: Schema) -> None:
         made["properties"] = {}
 
 
-def _allow_null(made: Schema) -> Schema:
-    """Return a schema that null fits as well, in place or, where a keyword judges null too, as one of two."""
-    if not JUDGING_NULL.isdisjoint(made):
-        return {"anyOf": [made, {"type": "null"}]}
+def _allow_null(made: Schema) -> None:
+    """Make null fit a schema as well, in place: references may lead into it."""
     kind = made.get("type")
     if isinstance(kind, str):
         made["type"] = [kind, "null"]
     elif isinstance(kind, list) and "null" not in kind:
         made["type"] = [*kind, "null"]
-    if isinstance(enum := made.get("enum"), list) and None not in enum:
+    if made.get("const") is not None:
+        made["enum"] = [made.pop("const"), None]
+    elif isinstance(enum := made.get("enum"), list) and None not in enum:
         made["enum"] = [*enum, None]
     for keyword in ("anyOf", "oneOf"):
         if isinstance(choices := made.get(keyword), list):
-            made[keyword] = [*choices, {"type": "null"}]
-    return made
+            made[keyword] = [*choices, dict(NULL)]
+    parts = made.get("allOf")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict):
+            _allow_null(part)
+    if "$ref" in made:
+        referred = {"anyOf": [{"$ref": made.pop("$ref")}, dict(NULL)]}
+        made.update(referred if "anyOf" not in made else {"allOf": [*(parts or ()), referred]})

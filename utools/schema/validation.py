@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any, Literal
 
 from utools.schema.faults import Fault, Follow, faults, word_faults
-from utools.schema.keywords import bounded_keywords, by_decimals
+from utools.schema.keywords import bounded_keywords
 from utools.schema.plain_faults import Unclear, find_plain_faults
 from utools.schema.plain_fit import plain_fit
 from utools.schema.shape import resolver, spell_out
@@ -78,11 +78,14 @@ def _dialect(reading: Reading, decimals: bool, /) -> Any:
     """Draft 2020-12 with the keywords of ours."""
     from jsonschema import Draft202012Validator, validators
 
+    from utools.schema.multiple import multiple_of
     from utools.schema.strict_keywords import earlier_keywords, strict_keywords
 
     extend: Callable[..., Any] = validators.extend
     own = {"usual": dict, "strict": strict_keywords, "earlier": earlier_keywords}[reading]
-    return extend(Draft202012Validator, {**bounded_keywords(), **own(), **(by_decimals() if decimals else {})})
+    return extend(
+        Draft202012Validator, {**bounded_keywords(), **own(), **({"multipleOf": multiple_of} if decimals else {})}
+    )
 
 
 def _validate_at_any_depth(validate: Validate, value: Any, words: Words) -> list[Fault]:

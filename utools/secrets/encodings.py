@@ -7,18 +7,23 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
+from html import escape
 from urllib.parse import quote, quote_plus
 
 from utools.lazy_pattern import lazy_compile
+from utools.secrets.escapes import has_escapes, unescape_once
 
 NUMBER = lazy_compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
 def encodings_of(secret: str) -> Iterator[str]:
     """Yield the secret itself, its bytes as characters (what Python and a shell write of them), its base64 (alone, or
-    within that of a longer text), its hex, URL- and JSON-escaped forms."""
+    within that of a longer text), its hex, URL- and JSON-escaped forms; and what is read of it, also in HTML, where it
+    holds what looks like an escape."""
     raw = secret.encode("utf-8", "surrogatepass")
     yield from (secret, raw.decode("latin-1"))
+    if has_escapes(secret):
+        yield from map(unescape_once, (secret, escape(secret), escape(secret, quote=False)))
     yield from (raw.hex(), raw.hex().upper())
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(raw).decode()

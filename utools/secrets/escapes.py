@@ -10,7 +10,7 @@ from utools.lazy_pattern import lazy_compile
 
 ESCAPE = lazy_compile(
     r"\\(?:u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}"
-    r"|[0-3][0-7]{2}|[ -/:-@\[-`{-~bfnrt])"
+    r"|[0-3][0-7]{2}|(?!&#?\w{2,7};)[ -/:-@\[-`{-~bfnrt])"  # a backslash before `&lt;` is one in HTML
     r"|%(?:[0-7][0-9A-Fa-f]|[c-fC-F][0-9A-Fa-f](?:%[89abAB][0-9A-Fa-f]){1,3})"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);"
 )

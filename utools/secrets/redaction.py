@@ -45,7 +45,8 @@ class Redactor:
     ) -> None:
         self._formats, self._patterns = sorted(formats), dict(patterns or {})
         self._names = sorted(name for name, value in secrets.items() if len(value) >= SHORTEST)
-        self._forms = {form: name for name in reversed(self._names) for form in encodings_of(secrets[name])}
+        forms = ((form, name) for name in reversed(self._names) for form in encodings_of(secrets[name]))
+        self._forms = {form: name for form, name in forms if len(form) >= SHORTEST}
         self._squeezed = {short: name for form, name in self._forms.items() if (short := squeeze(form))}
         numbers = ((number_of(secrets[name]), name) for name in self._names)
         self._numbers = {number: name for number, name in numbers if number is not None}

@@ -60,7 +60,7 @@ def mask(secret: str, text: str) -> str:
     from utools.secrets.finds import mark_of  # of errors alone
     from utools.secrets.redaction import Redactor
 
-    text = Redactor({"key": secret}).text(text).replace(mark_of("key"), "***")
+    text = Redactor({"key": secret}).redact_truncated_text(text).replace(mark_of("key"), "***")
     for size in range(len(secret), MIN_TAIL - 1, -1):
         if text.endswith(secret[:size]):
             return text[:-size] + "***"

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 from prefect import Task, runtime
 from prefect.cache_policies import NO_CACHE
@@ -70,8 +71,9 @@ def make_agent_task(
 
 
 def _run_id(name: str, key: str) -> str:
-    """Return the id of a run: Prefect gives a task another id, and a subflow too, when their flow is run again."""
-    return make_run_id(name, runtime.flow_run.root_flow_run_id or runtime.task_run.id, key)
+    """Return the id of a run: Prefect gives a task another id, and a subflow too, when their flow is run again. The
+    function of a task that is called without Prefect begins a run each time."""
+    return make_run_id(name, runtime.flow_run.root_flow_run_id or runtime.task_run.id or str(uuid4()), key)
 
 
 def _is_cancelled() -> bool:
