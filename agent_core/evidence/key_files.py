@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import stat
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -144,7 +145,8 @@ def _read_file(path: Path, read: Callable[[str, str], T], variable: str) -> T:
         seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
         known = _READ.get((path, read.__name__))
         if known is None or known[0] != seen:
-            if read is _read_signer and os.name == "posix" and found.st_mode & 0o077:
+            is_private = read is _read_signer and os.name == "posix" and stat.S_ISREG(found.st_mode)
+            if is_private and found.st_mode & 0o077:
                 message = f"others than its owner may read this private key: chmod 600 {path}"
                 raise DefinitionError(message, where=where, value=oct(found.st_mode & 0o777))
             known = seen, read(path.read_text("utf-8"), where)

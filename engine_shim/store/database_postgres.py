@@ -10,6 +10,7 @@ from agent_core.journal.storage_errors import PATIENCE_S
 from engine_shim.store.database import Dialect
 from utools.calls.store_postgres import LAYOUT as CALLS
 from utools.context.store_postgres import LAYOUT as CONVERSATIONS
+from utools.databases.postgres_connection import TAKES_WRITES
 from utools.databases.postgres_database import PostgresDatabase as Server
 from utools.databases.postgres_layout import PostgresLayout
 from utools.databases.postgres_transaction import Select
@@ -161,7 +162,7 @@ class PostgresDatabase:
     def takes_writes(self) -> bool:
         """Return whether the server takes writes: a replica does not, nor one that was set to read only."""
         with explained():
-            return self.shared.select("SELECT current_setting('transaction_read_only')") == [("off",)]
+            return self.shared.select(TAKES_WRITES) == [(True,)]
 
     def close(self) -> None:
         self.shared.close()

@@ -74,8 +74,9 @@ def test_replica_serves_whoever_reads_and_says_where_writes_go(pair: Pair, tmp_p
     assert refused.stderr.startswith("agent-core: cannot write to postgresql://")
     assert refused.stderr.endswith(f"{ADVICE}\n")
     findings = json.loads(agent_core("doctor", "--json").stdout)["findings"]
-    (told,) = [each for each in findings if "takes no writes" in each["message"]]
-    assert (told["status"], told["advice"].endswith(ADVICE)) == ("problem", True)
+    told = [each for each in findings if "takes no writes" in each["message"]]
+    assert [each["name"] for each in told] == ["store", "conversations"]
+    assert all((each["status"], each["advice"].endswith(ADVICE)) == ("problem", True) for each in told)
 
 
 def test_run_goes_on_where_a_replica_takes_over_in_the_middle_of_it(pair: Pair) -> None:

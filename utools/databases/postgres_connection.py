@@ -24,6 +24,8 @@ _BRIEFLY: Final = (
 )
 """In a refusal to connect, which has no code."""
 
+TAKES_WRITES: Final = "SELECT current_setting('transaction_read_only') = 'off'"
+"""A replica takes none, nor does a server or a role that was set to read only."""
 KEPT: Final = "-c agent_core.settings=kept"
 """An option of a session, from which one sees that the others were kept, too."""
 _POOLER: Final = "a connection pooler before it keeps no settings of sessions; use the address of the server itself"

@@ -1,8 +1,8 @@
 """What a host has in PostgreSQL: whether the server answers, and how its tables are; nothing is made there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 from agent_core.errors import JournalError
 from engine_shim.cli import output
@@ -12,6 +12,7 @@ from engine_shim.store.clock import ADVICE, StoreClock
 from engine_shim.store.database import Database
 from engine_shim.store.database_postgres import PostgresDatabase
 from utools.context.store_postgres import COUNT, LAYOUT
+from utools.databases.postgres_connection import TAKES_WRITES
 from utools.databases.postgres_database import PostgresDatabase as Server
 from utools.errors import DatabaseError
 
@@ -32,7 +33,7 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
         )
         return
     if is_read_only:
-        yield Finding(part, "problem", f"{database.name}: takes no writes, as a replica", WRITES_ELSEWHERE, facts)
+        yield _tell_read_only(part, facts)
     match state:
         case "missing":
             yield Finding(part, "warning", f"{database.name}: no tables yet", "the first run creates them", facts)
@@ -41,6 +42,10 @@ def check_database(database: Database, part: str) -> Iterator[Finding]:
             yield Finding(part, "warning", message, "the next run upgrades it", facts)
         case "current":
             yield Finding(part, "ok", database.name, facts=facts)
+
+
+def _tell_read_only(part: str, facts: Mapping[str, Any]) -> Finding:
+    return Finding(part, "problem", f"{facts['path']}: takes no writes, as a replica", WRITES_ELSEWHERE, facts)
 
 
 def check_clock(clock: StoreClock) -> Finding:
@@ -66,8 +71,11 @@ def check_conversations_in(url: str, schema: str | None, part: str) -> Iterator[
                 yield Finding(part, "ok", f"{database.name}: tables are made when they are first needed", facts=facts)
                 return
             [(number,)] = database.select(COUNT)
+            is_read_only = database.select(TAKES_WRITES) != [(True,)]
         except DatabaseError as error:
             yield Finding(part, "problem", str(error), _OTHER, facts)
             return
+    if is_read_only:
+        yield _tell_read_only(part, facts)
     text = f"{database.name}, {output.count(number, 'conversation')}"
     yield Finding(part, "ok", text, facts={**facts, "conversations": number})
