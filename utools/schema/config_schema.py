@@ -35,7 +35,7 @@ class ConfigSchema:
     A `foreign` schema is taken as it is written. An invalid schema, or a reference that leaves it, is a
     DefinitionError whose `where` is the given one plus a JSON pointer; so is a pattern without a bound on its time,
     unless the schema `is_recorded`: then it was loaded long ago. `known_good` skips these checks for schemas that a
-    test has checked. Without `decimals`, 19.99 is no multiple of 0.01, as under the first rules of comparison. The
+    test has checked. Without `decimals`, 19.99 is no multiple of 0.01, as under earlier rules of comparison. The
     validator is built at first use.
     """
 
