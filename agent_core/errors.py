@@ -100,6 +100,17 @@ class Unreadable(JournalError):
         self.erased = erased
 
 
+class Newer(JournalError):
+    """A run that a newer version of agent_core wrote; `why` names the format or the rules that are not known here.
+
+    What to do: read the run, and go on with it, by that version.
+    """
+
+    def __init__(self, run: str, why: str) -> None:
+        super().__init__(f"run {run!r} cannot be read: {why}")
+        self.why = why
+
+
 class Abandoned(JournalError):
     """This process has let go of a run, and writes nothing more into it.
 

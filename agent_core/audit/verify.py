@@ -18,9 +18,10 @@ from agent_core.journal.source import Contents, Fault, Source, open_source
 
 End = tuple[str, int]
 """A head and the number of rows under it."""
-Readable = Literal["read", "encrypted", "erased"]
+Readable = Literal["read", "encrypted", "erased", "newer"]
 """Whether the records of a run can be read here."""
-NOT_READ: Final = "seal not checked: a record is damaged"
+DAMAGED_RUN: Final = "seal not checked: a record is damaged"
+NEWER_RUN: Final = "seal not checked: a newer version wrote this run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class Verification:
         why: A sentence that says why the run is not ok.
         seal: What was checked of its signature: `sealed by KEY`, `sealed by KEY, which names no store` (an older one,
             of a run in a store), `sealed by KEY, not checked: no key here`, `sealed by KEY, which does not hold`,
-            `not sealed`, or `seal not checked: a record is damaged`.
+            `not sealed`, or `seal not checked:` and why: `a record is damaged`, `a newer version wrote this run`.
         contents: Whether its records could be read; of those that are `encrypted` by a key that is not here, or that
             were `erased`, the chains, the head and the seal were checked, and it is not known whether the run is
-            finished.
+            finished. A run that a `newer` version wrote is neither proven nor damaged: only that version can tell.
     """
 
     ok: bool
@@ -123,12 +124,12 @@ def verify_contents(
         ok=why is None,
         complete=finished,
         torn=contents.torn,
-        first_bad={"strand": first.strand, "n": first.n, "line": first.line} if first else None,
+        first_bad={"strand": first.strand, "n": first.n, "line": first.line} if first and not first.is_newer else None,
         head=(matching or ends)[0][0],
         count=(matching or ends)[0][1],
         why=why,
-        seal=NOT_READ if first else describe_seal(contents.tape, keys, seal_fault, home),
-        contents=readable,
+        seal=_explain_unchecked(first) if first else describe_seal(contents.tape, keys, seal_fault, home),
+        contents="newer" if first and first.is_newer else readable,
     )
 
 
@@ -146,8 +147,13 @@ def _first_fault(contents: Contents, tape: Tape, root: str, others: Tape) -> Fau
     ]
     for fault in [*find_chain_faults(contents.run, tape, root), *other_faults]:
         numbers = contents.lines.get(fault.strand)
-        faults.append(Fault(fault.why, fault.strand, fault.n, numbers[fault.n] if numbers else None))
-    return min(faults, key=lambda fault: fault.line or 0, default=None)
+        line = numbers[fault.n] if numbers else None
+        faults.append(Fault(fault.why, fault.strand, fault.n, line, fault.is_newer))
+    return min(faults, key=lambda fault: (fault.is_newer, fault.line or 0), default=None)
+
+
+def _explain_unchecked(first: Fault) -> str:
+    return NEWER_RUN if first.is_newer else DAMAGED_RUN
 
 
 def _shortfall(contents: Contents, tape: Tape, has_proof: bool, matching: list[End]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 import orjson
 
-from agent_core.errors import Damaged, JournalError, Unreadable
+from agent_core.errors import Damaged, Newer, Unreadable
 from agent_core.journal.kinds import LOOP_OF_START
 from agent_core.journal.path import is_within, parent_of
 from agent_core.journal.record import ERASED, FORMAT, SHORTEST, Record, Row, Tape, genesis, link
@@ -24,18 +24,19 @@ _RULES: Final = orjson.dumps(CURRENT)
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """A record that is wrong in its position, and why."""
+    """A record that is wrong in its position, and why. `is_newer`: it is not known to be; a newer version can tell."""
 
     strand: str
     n: int
     why: str
+    is_newer: bool = False
 
 
 def check_chains(run: str, tape: Tape) -> Tape:
     """Return the same tape, once every chain of it holds and its format is known: a driver checks before it continues.
 
-    Raises `Damaged` at the first broken link, `Unreadable` for records that cannot be read here, and `JournalError` for
-    a newer format or newer rules.
+    Raises `Damaged` at the first broken link, `Unreadable` for records that cannot be read here, and `Newer` for a run
+    of a newer format or newer rules.
     """
     for path, rows in tape.items():
         _check_links(run, path, rows)
@@ -45,7 +46,7 @@ def check_chains(run: str, tape: Tape) -> Tape:
                 raise Unreadable(run, erased=first == ERASED)
             continue
         if (started := _decode(rows[0])) is not None and (why := _explain_newer(started)):
-            raise JournalError(f"run {run!r} cannot be read: {why}")
+            raise Newer(run, why)
     return tape
 
 
@@ -84,15 +85,19 @@ def is_closed(tape: Tape, strand: str) -> bool:
 def find_chain_faults(run: str, tape: Tape, root: str) -> Iterator[ChainFault]:
     """Everything that is wrong with a root strand and those below it, the chains first.
 
-    What follows a strand's first fault is not checked.
+    What follows a strand's first fault is not checked, nor how the strands of a newer run fit together.
     """
     records: dict[str, list[Record]] = {}
+    is_newer = False
     for path, rows in tape.items():
         if not is_within(path, root):
             yield ChainFault(path, 0, f"strand {path!r} does not belong to the run of strand {root!r}")
         records[path], fault = _decode_until_fault(run, path, rows)
         if fault:
+            is_newer = is_newer or fault.is_newer
             yield fault
+    if is_newer:
+        return
     closed: set[str] = set()
     for path, n, below, end in _closings(records):
         closed.add(below)
@@ -118,8 +123,10 @@ def _decode_until_fault(run: str, path: str, rows: list[Row]) -> tuple[list[Reco
             return records, ChainFault(path, n, why or "it is no record")
         if records and len(records) == n and records[-1]["kind"] == "run_finished":
             why = why or "it follows the end of its run"
-        if why := why or _explain_newer(record):
+        if why:
             return records, ChainFault(path, n, why)
+        if newer := _explain_newer(record):
+            return records, ChainFault(path, n, newer, is_newer=True)
         records.append(record)
         previous = row.hash
     return records, None

@@ -19,8 +19,8 @@ def check_intact(
     """Return the same tape, once its chains hold and every record that closes a strand agrees with that strand.
 
     With `keys`, a run at rest must be signed as it is, too, in the store of this `identity`. `at_rest` says whether the
-    run has ended or waits; without it the tape tells. Raises `Damaged` at the first fault, and `JournalError` for a
-    newer format or newer rules.
+    run has ended or waits; without it the tape tells. Raises `Damaged` at the first fault, and `Newer` for a newer
+    format or newer rules.
     """
     check_chains(run, tape)
     own, others = split_own_strands(tape)

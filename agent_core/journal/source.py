@@ -29,12 +29,13 @@ Source = str | os.PathLike[str] | Journal | Iterable[Row]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that no journal wrote, and its position as far as that is known."""
+    """Something that no journal wrote, or that a newer version did (`is_newer`), and its position as far as known."""
 
     why: str
     strand: str | None = None
     n: int | None = None
     line: int | None = None
+    is_newer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

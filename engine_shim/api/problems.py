@@ -16,6 +16,7 @@ from agent_core.errors import (
     DefinitionError,
     Divergence,
     JournalError,
+    Newer,
     Unreadable,
 )
 from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
@@ -63,6 +64,7 @@ KINDS: Final[tuple[tuple[tuple[type[Exception], ...], int, str], ...]] = (
     ((HostOnly,), 403, "host_only"),
     ((DecisionTaken,), 409, "already_decided"),
     ((DecisionError,), 409, "decision"),
+    ((Newer,), 503, "newer_version"),
     ((Unreadable,), 409, "unreadable"),
     ((Damaged, Divergence), 409, "damaged"),
     ((DefinitionError,), 422, "invalid"),

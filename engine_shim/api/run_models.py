@@ -238,7 +238,7 @@ class SignalRequest(RequestBody):
 class Verdict(BaseModel):
     """Whether a run's records are whole: chains, end, and seal where the host has a key; `seal` says what was checked
     of that, `why` why it is not ok. Where its contents are `encrypted` by a key that is not here, or were `erased`, it
-    is not known whether the run is complete."""
+    is not known whether the run is complete; of a run that a `newer` version wrote, nothing is known here."""
 
     ok: bool
     complete: bool
@@ -247,7 +247,7 @@ class Verdict(BaseModel):
     first_bad: Json | None
     why: str | None
     seal: str
-    contents: Literal["read", "encrypted", "erased"]
+    contents: Literal["read", "encrypted", "erased", "newer"]
 
 
 class ReplayRequest(RequestBody):

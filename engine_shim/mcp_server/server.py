@@ -16,7 +16,7 @@ from mcp_types import (
     PaginatedRequestParams,
 )
 
-from agent_core.errors import AgentCoreError, Damaged, DefinitionError, JournalError
+from agent_core.errors import AgentCoreError, Damaged, DefinitionError, JournalError, Newer
 from engine_shim.definition.errors import problems_in
 from engine_shim.errors import EngineError
 from engine_shim.mcp_server.callers import Context, find_caller
@@ -76,7 +76,7 @@ def build_server(service: Service) -> "Server[dict[str, object]]":
 def _refuse(error: Exception) -> CallToolResult:
     """Return the result of a call that could not be made: each fault of its arguments with its place, no file of the
     host."""
-    if isinstance(error, JournalError) and not isinstance(error, Damaged):
+    if isinstance(error, JournalError) and not isinstance(error, (Damaged, Newer)):
         log.error("a call met a store that cannot be used: %s", error)
         return error_result("the server cannot use its store now; its log says why")
     if not isinstance(error, DefinitionError):

@@ -59,6 +59,8 @@ class _Checks:
 
 
 def _find_verdict(checked: CheckedRun) -> Verdict:
+    if checked.found is not None and checked.found.contents == "newer":
+        return "newer"
     if checked.fault is not None or checked.found is None:
         return "not ok"
     if checked.found.contents != "read":
@@ -119,7 +121,7 @@ def _add(walked: _Walked, entry: RunEntry, checked: CheckedRun) -> None:
         walked.report.incidents.add([Incident("damaged", run, _place_of(checked), shorten(checked.fault))])
     cannot_be_read = checked.found is not None and checked.found.contents != "read"
     try:
-        if cannot_be_read:  # it was erased, or its key is not here
+        if cannot_be_read:  # it was erased, its key is not here, or a newer version wrote it
             walked.report.count(listed, {})
         elif is_damaged:
             walked.report.count(listed, checked.tape)

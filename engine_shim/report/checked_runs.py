@@ -45,7 +45,8 @@ def check_run(
     except JournalError as error:  # it was deleted since it was listed, or is listed and has no record
         is_gone = store.entry(entry.run) is None or was_deleted(store.database, entry.run)
         return None if is_gone else CheckedRun({}, None, str(error))
-    fault = found.why if found.first_bad or (keys is not None and needs_seal) else None
+    is_unproven = found.first_bad or found.contents == "newer" or (keys is not None and needs_seal)
+    fault = found.why if is_unproven else None
     if fault is None and found.complete:
         fault = find_misfit(store, entry.run, contents.tape, entry.status)
     return CheckedRun(contents.tape, found, fault, found.seal if needs_seal or found.seal != "not sealed" else "")

@@ -12,7 +12,7 @@ from agent_core.audit.report.versions import VersionSeen
 from engine_shim.report.erasures import Deletion, Erasure
 
 Row = TypeVar("Row")
-Verdict = Literal["complete", "whole so far", "erased", "encrypted", "not ok"]
+Verdict = Literal["complete", "whole so far", "erased", "encrypted", "newer", "not ok"]
 
 
 @dataclass(frozen=True, slots=True)

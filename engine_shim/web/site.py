@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from agent_core.audit.verify import verify
-from agent_core.errors import Damaged
+from agent_core.errors import Damaged, Newer
 from agent_core.run.secrets import find_signer
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.held_stream import HeldStream
@@ -160,12 +160,15 @@ async def _exists(caller: Caller, run_id: str) -> bool:
 
 
 def _write_excerpt(caller: Caller, run: str, wanted: list[str]) -> str:
-    """Return an excerpt of a run. Damaged for a run of which a record is not as it was written."""
+    """Return an excerpt of a run. Damaged for a run of which a record is not as it was written, Newer for one that only
+    a newer version can check."""
     store = caller.tenant.store
     tape = store.journal.load(run)
     found = verify([row for rows in tape.values() for row in rows], run_id=run)
     if found.first_bad:
         raise Damaged(found.first_bad["strand"], found.first_bad["n"], str(found.why))
+    if found.contents == "newer":
+        raise Newer(run, str(found.why))
     return write_excerpt(run, tape, wanted, store, find_signer())
 
 

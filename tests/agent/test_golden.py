@@ -56,7 +56,7 @@ def test_a_transcript_of_a_newer_format_is_refused_with_what_to_do(tmp_path: Pat
     with pytest.raises(JournalError, match="use a newer version"):
         replay(newer)
     proof = verify(newer)
-    assert (proof.ok, proof.first_bad and proof.first_bad["n"]) == (False, 0)
+    assert (proof.ok, proof.first_bad, proof.contents) == (False, None, "newer")
     same = tmp_path / "same.jsonl"
     same.write_bytes(b"".join(lines.write_line(run, row) for row in _of_format(FORMAT, run, rows)))
     assert replay(same).identical

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from agent_core.audit.verify import Verification, verify
-from agent_core.errors import Damaged, JournalError
+from agent_core.errors import Damaged, JournalError, Newer
 from agent_core.journal.chain import check_chains
 from agent_core.journal.jsonl import JsonlJournal
 from agent_core.journal.memory import MemoryJournal
@@ -21,6 +21,7 @@ from agent_core.journal.record import closing_entries as closes
 from agent_core.journal.source import load_run
 from agent_core.journal.sqlite import SqliteJournal
 from agent_core.journal.store import Journal
+from agent_core.rules import CURRENT
 from support.examples import examples
 
 ROOT = "agent"
@@ -340,10 +341,6 @@ JUNK: list[Any] = [3, "x", [3], [[]], [["agent/0.0"]], [[{}, [], 1]], {"a": 1}]
         ),
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": ["asked"]}]}, (ROOT, 1, None), "it is no record", id="kind type",
-        ),
-        pytest.param(
-            {ROOT: [{"kind": "run_started", "format": FORMAT + 1}]},
-            (ROOT, 0, None), f"it has format {FORMAT + 1}", id="a newer format",
         ),
         pytest.param(
             {ROOT: [{"kind": "run_started"}, {"kind": "run_finished"}], "agent/0.0": [{"kind": "asked"}]},
@@ -686,5 +683,18 @@ def test_a_driver_refuses_the_tape_of_another_run() -> None:
 
 def test_a_driver_refuses_a_newer_format_and_says_what_to_do() -> None:
     rows = relinked("r1", {ROOT: [{"kind": "run_started", "format": FORMAT + 1}]})
-    with pytest.raises(JournalError, match=f"format {FORMAT + 1}, .* use a newer version"):
+    with pytest.raises(Newer, match=f"format {FORMAT + 1}, .* use a newer version"):
         check_chains("r1", by_path(rows))
+
+
+@pytest.mark.parametrize("began", [{"format": FORMAT + 1}, {"format": FORMAT, "rules": {**CURRENT, "cuts": 99}}])
+@pytest.mark.parametrize("strand", [ROOT, CHILD])
+def test_a_run_of_a_newer_version_is_neither_proven_nor_damaged(began: Record, strand: str) -> None:
+    told = {path: [row.record() for row in rows] for path, rows in by_path(finished()).items()}
+    told[strand][0] |= began
+    rows = relinked("r1", {path: records for path, records in told.items() if path in (ROOT, strand)})
+    found = verify(rows, run_id="r1")
+    assert (found.ok, found.first_bad, found.contents) == (False, None, "newer")
+    assert found.seal == "seal not checked: a newer version wrote this run"
+    broken = [row._replace(data=b"{}") if (row.path, row.n) == (ROOT, 0) else row for row in rows]
+    assert (verify(broken, run_id="r1").first_bad or {})["strand"] == ROOT

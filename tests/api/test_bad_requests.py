@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agent_core.errors import JournalError, Newer
+from engine_shim.api.problems import refusal_of
 from support.optional import needs
 from support.served_host import Served, served, write_host
 
@@ -379,3 +381,11 @@ def test_result_of_a_write_in_doubt_is_told_or_named_as_the_field_at_fault(tmp_p
             assert (answer.status_code, told) == (status, ["body/output"])
         done = host.client.post(decide, json={"decision": "done", "output": {"order": 17}}).json()
         assert (done["status"], done["outputs"]["pay"]) == ("completed", {"order": 17})
+
+
+def test_a_run_of_a_newer_version_is_refused_with_the_reason_and_a_store_without() -> None:
+    newer = refusal_of(Newer("r1", "it has format 9, this agent_core knows 2: use a newer version"))
+    assert (newer.status, newer.kind) == (503, "newer_version")
+    assert newer.detail.endswith("format 9, this agent_core knows 2: use a newer version")
+    away = refusal_of(JournalError("cannot open /srv/runs.db"))
+    assert (away.status, away.kind, "/srv" in away.detail) == (503, "store", False)

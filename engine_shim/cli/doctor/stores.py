@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_core.errors import AgentCoreError
+from agent_core.errors import AgentCoreError, Newer
 from agent_core.journal.intact import check_intact
 from agent_core.journal.signature import Keys
 from agent_core.run.secrets import verifying_keys
@@ -128,6 +128,8 @@ def find_damage(store: DatabaseRunStore, run: str, keys: Keys | None) -> str | N
             check_intact(run, store.journal.load(run), keys, store.journal.identity)
         else:
             RunIndex(store).load_intact(run)
+    except Newer as error:
+        return error.why
     except (AgentCoreError, EngineError, ValueError, KeyError) as error:
         return str(error) or type(error).__name__
     return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from agent_core.audit.verify import verify
-from agent_core.errors import DefinitionError, JournalError
+from agent_core.errors import DefinitionError, JournalError, Newer
 from agent_core.evidence.ed25519 import check_installed
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
@@ -45,4 +45,6 @@ def load_sound(recorded: Recorded) -> tuple[str, Tape]:
     found = verify(recorded.source, run_id=recorded.run_id)
     if found.first_bad:
         raise JournalError(f"the run {name!r} is damaged, and nothing is said of it to others: {found.why}")
+    if found.contents == "newer":
+        raise Newer(name, str(found.why))
     return name, tape

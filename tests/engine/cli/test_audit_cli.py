@@ -542,8 +542,13 @@ def test_a_run_of_a_newer_format_says_to_use_a_newer_version(cli: Cli, asked: An
     told = f"it has format {FORMAT + 1}, this agent_core knows {FORMAT}: use a newer version"
     refused(cli, "newer", 1, told, ["show", "RUN"], ["replay", "RUN"], ["diff", "RUN", sound], ["resume", "RUN"])
     verified = cli("verify", "newer")
-    assert (verified.code, verified.out) == (5, f"NOT ok at flow:0: {told}\n")
+    unchecked = "seal not checked: a newer version wrote this run"
+    assert (verified.code, verified.out) == (5, f"NOT ok: {told}; {unchecked}\n")
     assert outcomes(cli)[1]["newer"] == ("unreadable", None)
+    refused(cli, "newer", 1, told, ["export", "RUN", "--records", "flow:0"])
+    report = cli("report", "--json").json
+    assert (report["damaged"], report["faults"]["rows"]) == (0, [{"run": "newer", "why": told}])
+    assert ("newer", unchecked) in [(row["verdict"], row["seal"]) for row in report["verified"]["rows"]]
 
 
 @pytest.fixture

@@ -47,12 +47,12 @@ async function verifyHere(path) {
 }
 
 /** What is said of records that cannot be read. */
-const CONTENTS = { encrypted: "Its contents are encrypted, and cannot be read here.", erased: "Its contents were erased." };
+const CONTENTS = { encrypted: "Its contents are encrypted, and cannot be read here.", erased: "Its contents were erased.", newer: "A newer version wrote this run, and only that can check it." };
 
 function Verified({ verdict, hrefOf }) {
   const { ok, complete, head, count: records, first_bad: firstBad, why, seal, contents } = verdict;
-  const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok);
-  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : t("The records are whole so far, and not finished.");
+  const isBad = Boolean(firstBad) || isBroken(seal) || (complete && !ok && contents !== "newer");
+  const title = ok ? t("The records are whole.") : firstBad ? t("The records are not whole.") : isBad ? t("The records are not proven.") : contents === "newer" ? t("The records are not checked.") : t("The records are whole so far, and not finished.");
   return html`<${Notice} tone=${ok ? "good" : isBad ? "bad" : "wait"} title=${title} live=${true}>
     <p>${!CONTENTS[contents] && html`<${Badge} word=${complete ? "complete" : "not finished"} tone=${complete ? "good" : "wait"} />`} ${count(records, "{n} record", "{n} records")}</p>
     <p class="head-line">${t("head")} <code>${head}</code></p>
