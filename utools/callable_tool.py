@@ -7,6 +7,7 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
+from utools.annotations import read_annotations
 from utools.errors import DefinitionError
 from utools.tool import Execute, Tool
 
@@ -15,7 +16,7 @@ Q = ParamSpec("Q")
 S = TypeVar("S")
 R = TypeVar("R", covariant=True)
 LOOKS = (
-    *("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"),
+    *("__module__", "__name__", "__qualname__", "__doc__"),
     *("__code__", "__defaults__", "__kwdefaults__"),  # by which inspect knows a coroutine function
 )
 
@@ -83,7 +84,8 @@ class FunctionTool(Tool, Generic[P, R]):
 
     def _look_like_function(self) -> None:
         looks = {name: getattr(self.function, name) for name in LOOKS if hasattr(self.function, name)}
-        self.__dict__.update(looks, __wrapped__=self.function)
+        annotations = read_annotations(self.function)
+        self.__dict__.update(looks, __annotations__=annotations, __wrapped__=self.function)
 
 
 @dataclass(frozen=True, eq=False)

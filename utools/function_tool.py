@@ -13,6 +13,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
+from utools.annotations import read_annotations, read_signature
 from utools.callable_tool import ClassTool, FunctionTool, MethodTool
 from utools.errors import DefinitionError, ToolError
 from utools.lazy_pattern import lazy_compile
@@ -111,7 +112,7 @@ def _is_method(function: Any) -> bool:
     within = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
     if not within or within.endswith("<locals>") or inspect.ismethod(function) or not hasattr(function, "__get__"):
         return False
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    first = next(iter(read_signature(function).parameters.values()), None)
     return first is not None and (first.name in ("self", "cls") or first.annotation is inspect.Parameter.empty)
 
 
@@ -147,7 +148,7 @@ def _read_parameters(
     function: Callable[..., Any], where: str, scope: Mapping[str, Any], *, is_method: bool
 ) -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
     """Annotation and default of each argument, and the annotation of each parameter that takes the context."""
-    described = [*inspect.signature(function).parameters.values()][1 if is_method else 0 :]
+    described = [*read_signature(function).parameters.values()][1 if is_method else 0 :]
     if isinstance(function, partial):
         described = [each for each in described if each.name not in function.keywords]
     hints = _read_hints(function, where, scope, {each.name for each in described})
@@ -180,7 +181,7 @@ def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, An
     if inspect.isclass(written):
         return get_type_hints(written, include_extras=True)
     known, hints = _names_for(written, scope), dict[str, Any]()
-    for name, annotation in inspect.get_annotations(written).items():
+    for name, annotation in read_annotations(written).items():
         if name not in names and name != "return":
             continue
         try:
@@ -195,7 +196,7 @@ def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, An
 def _annotated(function: Any) -> Any:
     """Return what has the annotations of a function: of a partial its function, of an object its `__call__`."""
     named = _without_partials(function)
-    return named if hasattr(named, "__annotations__") else getattr(type(named), "__call__", named)  # noqa: B004
+    return named if hasattr(named, "__name__") else getattr(type(named), "__call__", named)  # noqa: B004
 
 
 def _names_for(function: Any, scope: Mapping[str, Any]) -> dict[str, Any]:

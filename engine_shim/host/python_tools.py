@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from agent_core.errors import DefinitionError
+from utools.annotations import read_signature
 from utools.error_text import describe, raised_at
 from utools.sources.python_object import load_module, load_object
 from utools.tool import Tool
@@ -19,7 +20,7 @@ def load_tools(reference: str, base: Path, where: str) -> list[Tool]:
         return _find_tools(load_module(reference, base, where, reference), where, reference)
     found = load_object(reference, base, where)
     if callable(found) and not isinstance(found, Tool):
-        if inspect.isfunction(found) and inspect.signature(found).parameters:
+        if inspect.isfunction(found) and read_signature(found).parameters:
             message = "takes arguments, so that it makes no tools; a function becomes a Tool by @tool"
             raise DefinitionError(message, where=where, value=reference)
         try:

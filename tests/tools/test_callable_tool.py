@@ -236,6 +236,24 @@ async def test_object_that_can_be_called_is_a_tool_under_the_name_of_its_class()
     assert await found("oasis") == await run(found, word="oasis") == "OASIS"
 
 
+async def test_object_with_fields_offers_what_its_call_takes() -> None:
+    @dataclass
+    class Pay:
+        amount: str
+        key: str = "k"
+
+        def __call__(self, amount: int, to: str) -> str:
+            """Pay."""
+            return f"{amount} to {to} by {self.key}"
+
+    pay = tool(Pay("all"))
+    assert {name: each["type"] for name, each in pay.config_schema["properties"].items()} == {
+        "amount": "integer",
+        "to": "string",
+    }
+    assert await run(pay, amount=3, to="Li") == "3 to Li by k"
+
+
 def logged(function: Any) -> Any:
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:

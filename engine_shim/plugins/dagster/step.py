@@ -1,6 +1,5 @@
 """make_agent_op() and make_agent_asset(): an agent as a step of Dagster, which goes on where one before has ended."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from agent_core.run.secrets import Secrets
 from engine_shim.plugins.attempt import execute_beside
 from engine_shim.plugins.dagster.resource import AgentResource
 from engine_shim.plugins.decided import FINAL_ERRORS, give_output
+from utools.annotations import read_signature
 from utools.registry import ToolRegistry
 from utools.tool import Tool
 
@@ -79,7 +79,7 @@ def make_agent_asset(
     of other assets. `prompt` is a function of their values, by their names, and of `context`, if it wants that: such as
     for its partition. `options` are those of an asset."""
     attempt = _attempt(name, config, ToolRegistry.from_tools(tools), model, secrets)
-    wanted = inspect.signature(prompt).parameters
+    wanted = read_signature(prompt).parameters
     ins = {each: AssetIn() for each in wanted if each != CONTEXT}
 
     @asset(name=name, **{"ins": ins, "retry_policy": RETRIES, **options})
