@@ -158,6 +158,12 @@ def test_installed_server_serves_without_another_step(installed: Path, tmp_path:
     assert server.returncode == 0, words
 
 
+def test_windows_is_told_where_it_runs() -> None:
+    code = "import sys; sys.platform = 'win32'; import agent_core; agent_core.run_agent"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.stderr.splitlines()[-1].startswith("ImportError: agent_core locks its files as POSIX systems do: ")
+
+
 def write_workflow(folder: Path) -> None:
     inputs = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     nodes = [{"tool": "echo", "config": {"text": "hello {{external.name}}"}}]

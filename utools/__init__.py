@@ -1,6 +1,10 @@
 """Tools for language models: define, describe, validate and execute them."""
 
+import sys
 from typing import TYPE_CHECKING
+
+if sys.platform == "win32":
+    raise ImportError("agent_core locks its files as POSIX systems do: on Windows run it in WSL")
 
 from utools.decorator import tool as tool  # at once: the module utools.tool would take its name
 from utools.lazy_menu import lazy_menu
