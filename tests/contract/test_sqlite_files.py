@@ -1,6 +1,7 @@
 """SQLite files with tables of ours: made, migrated when they are older, refused when they are newer."""
 
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -28,6 +29,12 @@ from utools.errors import ToolError
 ONE = Layout("box", (("CREATE TABLE things (name TEXT)",),), frozenset({"things"}))
 TWO = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE things SET size = 1")))
 TORN = replace(ONE, steps=(*ONE.steps, ("ALTER TABLE things ADD size INTEGER", "UPDATE absent SET size = 1")))
+
+
+LATER_THAN_3_32 = re.compile(
+    r"ON CONFLICT DO UPDATE|\b(RETURNING|MATERIALIZED|DROP COLUMN|HAVING)\b|->>|\biif\(|unixepoch"
+)
+"""What SQLite learned in 3.35 and later: systems in use have 3.34 (RHEL 9) and 3.37 (Ubuntu 22.04)."""
 
 
 def opened(path: Path, layout: Layout = ONE) -> closing[SqliteFile]:
@@ -347,3 +354,10 @@ def test_files_are_in_the_users_data_directory_unless_the_environment_names_them
     assert place() == tmp_path / "agent-core" / name
     monkeypatch.setenv(variable, "here.db")
     assert place() == Path("here.db")
+
+
+def test_statements_are_those_of_the_sqlite_that_systems_have() -> None:
+    sources = [path for each in ("agent_core", "engine_shim", "utools") for path in Path(each).rglob("*.py")]
+    statements = [path for path in sources if "postgres" not in path.name]
+    assert len(statements) > 500
+    assert [path for path in statements if LATER_THAN_3_32.search(path.read_text())] == []

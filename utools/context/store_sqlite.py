@@ -29,10 +29,10 @@ LAYOUT = Layout("conversations", ((SESSIONS, TURNS), (SUMMARIES,)), frozenset({"
 NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM sessions WHERE session = ? AND expires <= ?)"
 SESSIONS_WITH_TURNS = """SELECT DISTINCT session FROM turns
     WHERE session NOT IN (SELECT session FROM sessions WHERE expires <= ?)"""
-LAST = "SELECT count(*), max(place) FROM turns WHERE session = ? HAVING count(*) > 0"
+LAST = "SELECT count(*), max(place) FROM turns WHERE session = ? GROUP BY session"
 KEEP = """INSERT INTO summaries (session, turns, text)
     SELECT ?, ?, ? WHERE (SELECT count(*) FROM turns WHERE session = ?) >= ?
-    ON CONFLICT DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
+    ON CONFLICT (session) DO UPDATE SET turns = excluded.turns, text = excluded.text WHERE turns < excluded.turns"""
 
 
 class SqliteContextStore:
