@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -34,6 +35,23 @@ WRITTEN: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("args", "text"), WRITTEN, ids=[str(args)[:50] for args, _ in WRITTEN])
 async def test_a_value_is_written(args: dict[str, Any], text: str) -> None:
     assert await called(**args) == text
+
+
+async def test_a_template_is_written_where_a_system_takes_no_bound_on_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As macOS takes none."""
+    refused = """
+import resource
+set_limit = resource.setrlimit
+def refuse_memory(kind, limits):
+    if kind == resource.RLIMIT_AS:
+        raise ValueError("current limit exceeds maximum limit")
+    set_limit(kind, limits)
+resource.setrlimit = refuse_memory
+"""
+    module = sys.modules[formatter.__module__]  # its package gives the function by this name
+    program = refused + module._read_program()
+    monkeypatch.setattr(module, "_read_program", lambda: program)
+    assert await called(template="Dear {{ name }}", data={"name": "Ann"}) == "Dear Ann"
 
 
 def test_a_template_is_written_in_the_event_loop_of_a_server() -> None:

@@ -6,6 +6,7 @@ It bounds its own time and memory first, because a sandbox does not stop an endl
 import json
 import resource
 import sys
+from contextlib import suppress
 from typing import Any
 
 SECONDS, BYTES = 2, 512 * 2**20
@@ -22,7 +23,8 @@ def main() -> None:
     except ImportError:
         _write({"error": "templates need jinja2: pip install 'agent-core[templates]'"})
         return
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    with suppress(ValueError):  # macOS takes no bound on memory; there the time alone is bounded
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:

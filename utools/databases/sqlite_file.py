@@ -186,6 +186,8 @@ class SqliteFile:
         db = sqlite3.connect(where, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if self._synchronous == "FULL":
+                db.execute("PRAGMA fullfsync = 1")  # macOS keeps what is synced in the disk's cache without it
             version_of(db, self.path, self.layout)
         except BaseException:
             db.close()
