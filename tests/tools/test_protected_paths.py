@@ -44,6 +44,15 @@ def test_a_document_that_was_read_is_kept(tmp_path: Path) -> None:
     _refused(tmp_path, "flow.yaml/in", "says what this host does")
 
 
+def test_a_name_is_kept_as_file_systems_without_case_compare_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protect(tmp_path / "caf\u00e9.yaml")
+    _refused(tmp_path, "Cafe\u0301.yaml", "says what this host does")
+    monkeypatch.syspath_prepend(tmp_path / "tools")
+    _refused(tmp_path, "Tools/json.py", "would stand beside Python that this host loads")
+
+
 def test_what_is_not_there_yet_is_kept_and_all_below_a_directory_and_what_fits_a_pattern(tmp_path: Path) -> None:
     for path in ("agent-core.yaml", "manifests"):
         protect(tmp_path / path)

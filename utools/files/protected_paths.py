@@ -7,6 +7,7 @@ have written, such as a journal or a database.
 import os
 import sys
 from pathlib import Path, PurePath
+from unicodedata import normalize
 
 from utools.words.text import Text
 
@@ -44,7 +45,7 @@ def protect_glob(pattern: str | os.PathLike[str]) -> None:
 
 def protect_name(name: str) -> None:
     """The same for every file of this name."""
-    _globs.add(name.casefold())
+    _globs.add(_fold(name))
 
 
 def protect_store(path: str | os.PathLike[str]) -> None:
@@ -74,12 +75,17 @@ def write_refusal(path: Path) -> Text | None:
 
 
 def _normalize(path: str | os.PathLike[str]) -> str:
-    return os.path.realpath(path).casefold()
+    return _fold(os.path.realpath(path))
+
+
+def _fold(path: str) -> str:
+    """Return a path as some file systems compare it, such as macOS: without case, however its accents are made."""
+    return normalize("NFC", path.casefold())
 
 
 def _registered_name(path: Path) -> str:
     """Return a resolved path as it is registered; a file beside an open database counts as the database."""
-    text = str(path).casefold()
+    text = _fold(str(path))
     for suffix in DATABASE_SUFFIXES:
         text = text.removesuffix(suffix)
     return text
@@ -92,14 +98,14 @@ def _is_imported(path: Path) -> bool:
     if path.suffix.casefold() not in PYTHON_SUFFIXES:
         return False
     module = path.parent if path.stem.casefold() in PACKAGE_STEMS else path
-    return not _import_directories().isdisjoint((str(path.parent), str(module.parent)))
+    return not _import_directories().isdisjoint((_fold(str(path.parent)), _fold(str(module.parent))))
 
 
 def _import_directories() -> set[str]:
-    """Return the directories from which Python loads modules, or has loaded some."""
+    """Return the directories from which Python loads modules, or has loaded some, as they are compared."""
     files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
     loaded = {os.path.dirname(file) for file in files if isinstance(file, str)}
-    return {os.path.realpath(directory) for directory in (*sys.path, *loaded)}
+    return {_normalize(directory) for directory in (*sys.path, *loaded)}
 
 
 def _is_program(path: Path) -> bool:
