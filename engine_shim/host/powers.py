@@ -130,7 +130,7 @@ POWERS: Final = (
     Power(
         "code",
         ("shell_command/*", "shell_command/allow", "shell_command/cwd", "formatter/*"),
-        "commands that `presets` allow; templates in a process with bounded time and memory, without files",
+        "commands that `presets` allow; templates apart, in bounded time and memory (macOS: time only), without files",
         "the same; a tenant without `root` has no commands",
         ("presets",),
         "utools.host_policy:HostPolicy.refusal",
