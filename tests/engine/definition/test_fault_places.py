@@ -162,10 +162,12 @@ def test_configuration_of_the_host_is_no_workflow_but_is_checked_beside_them(cli
     assert "agent-core.yaml: this is a host's configuration, not a workflow" in cli("run", "agent-core.yaml").err
     write("agent-core.yaml", "agents: {desk: no-such-file.yaml}\n")
     told = cli("validate", "agent-core.yaml")
-    assert "agents" in told.out + told.err and "nodes" not in told.out + told.err
+    assert "agents" in told.out + told.err
+    assert "nodes" not in told.out + told.err
 
 
 def test_cases_are_told_as_such(cli: Cli, write: Write) -> None:
     write("cases.yaml", "cases: [{message: hi, answer: {contains: [hi]}}]\n")
     told = cli("graph", "cases.yaml").err
-    assert "these are cases, not a workflow; `agent-core eval`" in told and "nodes" not in told
+    assert "these are cases, not a workflow; `agent-core eval`" in told
+    assert "nodes" not in told
