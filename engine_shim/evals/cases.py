@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from itertools import accumulate
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self, get_args
 from unicodedata import category, east_asian_width
 
@@ -28,8 +27,12 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
 def _relative_path(path: str) -> str:
-    parts = PurePosixPath(path).parts
+    parts = _parts(path)
     if path.startswith("/") or ".." in parts or not parts:
         raise ValueError("must be a relative path without ..")
     if "\0" in path or any(len(part.encode()) > LONGEST_FILE_NAME for part in parts):
@@ -38,9 +41,9 @@ def _relative_path(path: str) -> str:
 
 
 def _no_file_in_a_file(files: dict[str, str]) -> dict[str, str]:
-    paths = {PurePosixPath(path) for path in files}
-    for path in paths:
-        if above := next((each for each in path.parents if each in paths), None):
+    paths = {_parts(path): path for path in files}
+    for parts, path in paths.items():
+        if above := next((paths[parts[:end]] for end in range(1, len(parts)) if parts[:end] in paths), None):
             raise ValueError(f"{above} is a file, so there is no {path} in it")
     return files
 
