@@ -25,7 +25,7 @@ def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None,
     there are several runs. The output shows long arguments shortened, as its trace does; a journal has them whole. A
     call counts that was let through, also if the tool then failed.
     """
-    found = read_calls(run)
+    found = _read_calls_of(tool, run)
     count = sum(_is_call(each, tool, args) for each in found.made)
     if count == times or (times is None and count):
         return
@@ -35,7 +35,7 @@ def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None,
 
 def assert_not_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None) -> None:
     """Fail if a tool was called, with at least these `args` where they are given. A refused call is none."""
-    found = read_calls(run)
+    found = _read_calls_of(tool, run)
     if any(_is_call(each, tool, args) for each in found.made):
         raise AssertionError(f"expected no call of {_describe(tool, args)}; {_tell(found)}")
 
@@ -47,7 +47,7 @@ def assert_refused(run: Run, tool: str, *, args: Mapping[str, Any] | None = None
     Only a journal has the reason of each refusal; an output has it of the calls that wait.
     """
     _check_known("refusal", reason, REASONS)
-    found = read_calls(run)
+    found = _read_calls_of(tool, run)
     near = [each for each in found.refused if _is_call(MadeCall(each.tool, each.args), tool, args)]
     if any(reason in (None, each.reason) for each in near):
         return
@@ -81,6 +81,19 @@ def _describe_ending(ending: str | None) -> str:
     if ending is None:
         return "it has not ended"
     return f"it has not ended: it is {ending}" if ending in RESTING else f"it ended by {ending}"
+
+
+def _read_calls_of(tool: object, run: Run) -> RunCalls:
+    """Return what a run did. TypeError for a tool itself in place of its code, which no call has: `assert_not_called`
+    would hold of any run; ValueError where an output alone cannot tell its calls."""
+    if not isinstance(tool, str):
+        code = getattr(tool, "code", None)
+        wanted = f"its code, {code!r}" if isinstance(code, str) else "the code of a tool"
+        raise TypeError(f"give {wanted} (got {type(tool).__name__})")
+    found = read_calls(run)
+    if why := found.unclear.get(tool):
+        raise ValueError(f"{why}: give the journal of the run in its place, as (journal, output.run_id)")
+    return found
 
 
 def _check_known(what: str, reason: str | None, known: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """RunCalls: which calls a run made, which were refused, and how it ended, by its journal or its output."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from agent_core.audit.refusals import Refusal, find_refused
@@ -31,18 +31,19 @@ class MadeCall(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class RunCalls:
     """`made` are the calls in their order, `refused` those that were refused or wait for a person. `ending` is how the
-    run ended, or what it waits for: an agent's finish reason, a workflow's status; None for a run in between."""
+    run ended, or what it waits for: an agent's finish reason, a workflow's status; None for a run in between.
+    `unclear` says of a tool why an output alone does not tell its calls."""
 
     made: Sequence[MadeCall]
     refused: Sequence[Refusal]
     ending: str | None
     answer: Any = None
     error: str | None = None
+    unclear: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_calls(run: Run) -> RunCalls:
-    """Return what a run did. JournalError when there is no such run, or it cannot be read; ValueError where an output
-    alone cannot say it."""
+    """Return what a run did. JournalError when there is no such run, or it cannot be read."""
     if isinstance(run, AgentOutput):
         return _of_output(run)
     if is_tape(run):
@@ -81,27 +82,30 @@ def _of_output(output: AgentOutput) -> RunCalls:
     """Return what the trace shows. A call that it shows with an error has failed, or was refused: `used_tools` counts
     those that were let through."""
     shown = [(each["action"], each["error"]) for each in output.trace if each["action"] is not None]
-    unlike = {tool for tool in {action["tool"] for action, _ in shown} if _is_unclear(tool, shown, output)}
-    if unlike:
-        raise ValueError(
-            f"some calls of {', '.join(sorted(unlike))} failed and others were refused, and the output does not say "
-            "which: give the journal of the run in its place, as (journal, output.run_id)"
-        )
+    unclear = {tool: why for tool in output.used_tools if (why := _find_unclear(tool, shown, output))}
     made, refused = list[MadeCall](), list[Refusal]()
     for action, error in shown:
         tool, args = action["tool"], action["args"]
         used = output.used_tools.get(tool, {"count": 0})["count"]
-        if error is None or used == sum(each["tool"] == tool for each, _ in shown):
+        if error is None or used == _count(tool, shown):
             made.append(MadeCall(tool, args))
         else:
             refused.append(Refusal(tool, args, UNKNOWN))
     refused += [Refusal(each["tool"], each["args"], each["reason"]) for each in output.waiting]
     error = output.error["message"] if output.error else None
-    return RunCalls(made, refused, output.finish_reason, output.final_answer, error)
+    return RunCalls(made, refused, output.finish_reason, output.final_answer, error, unclear)
 
 
-def _is_unclear(tool: str, shown: Sequence[tuple[Any, str | None]], output: AgentOutput) -> bool:
-    """Return whether the trace does not tell which calls of a tool were let through."""
-    used = output.used_tools.get(tool, {"count": 0})["count"]
+def _count(tool: str, shown: Sequence[tuple[Any, str | None]]) -> int:
+    return sum(action["tool"] == tool for action, _ in shown)
+
+
+def _find_unclear(tool: str, shown: Sequence[tuple[Any, str | None]], output: AgentOutput) -> str:
+    """Return why the trace does not tell which calls of a tool were let through; empty where it does."""
+    used = output.used_tools[tool]["count"]
     errors = [error for action, error in shown if action["tool"] == tool]
-    return used not in (len(errors), errors.count(None))
+    if used > len(errors):
+        return f"calls of {tool} are not in the output, whose trace was shortened to `trace_max_bytes`"
+    if used not in (len(errors), errors.count(None)):
+        return f"some calls of {tool} failed and others were refused, and the output does not say which"
+    return ""

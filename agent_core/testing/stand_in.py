@@ -89,6 +89,8 @@ def encode_reply(reply: Any, *, is_native: bool) -> Any:
             return {"content": answer if isinstance(answer, str) else orjson.dumps(answer).decode()}
         case Final() | Plan():
             return render(reply)
+        case [Action(), *others] if not all(isinstance(each, Action) for each in others):
+            raise ModelError("a reply is one step, or several actions; an action and another step are two", requests=0)
         case [Action(), *_] if is_native:
             calls = [{"name": function_name(each.tool), "arguments": each.args} for each in reply]
             return {"content": reply[0].thought, "calls": calls}

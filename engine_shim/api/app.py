@@ -125,7 +125,7 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
     if allowed:
         refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json lists every path")
     elif refusal.status == 404:
-        refusal = replace(refusal, detail=NO_MCP if path.startswith("/mcp") else NO_ROUTE)
+        refusal = replace(refusal, detail=NO_MCP if path in ("/mcp", "/mcp/") else NO_ROUTE)
     answer = write_refusal(refusal) if path.startswith("/v1/") else refusal.response()
     if allowed:
         answer.headers["Allow"] = allowed

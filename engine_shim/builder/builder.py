@@ -18,6 +18,7 @@ from engine_shim.runs.engine import Engine
 
 MAX_ITERATIONS = 50
 TIMEOUT_MS = 60_000
+NO_ENGINE = "must be an Engine, which has the tools and the store; or absent"
 _MESSAGE = {
     "type": "object",
     "required": ["role"],
@@ -185,11 +186,12 @@ class AgentBuilder:
         Raises:
             DefinitionErrors: All that is wrong with the graph.
         """
-        problems: list[Problem] = []
+        problems: list[Problem] = [] if engine is None or isinstance(engine, Engine) else [Problem("engine", NO_ENGINE)]
         answer, definition = AnswerReader.of(answer_schema), dict[str, Any]()
         with gathering(problems):
-            definition = copy.deepcopy(self._definition(problems))
-            graph = graph_of(read_definition(definition))
+            written = self._definition(problems)
+            graph = graph_of(read_definition(written))
+            definition = copy.deepcopy(written)
             problems += _misplaced_ends(graph)
             problems += _give_answer(definition["nodes"], graph.ends, answer)
         refuse(problems)
@@ -200,11 +202,11 @@ class AgentBuilder:
         for node in self._nodes:
             with gathering(problems):
                 nodes.append(node.to_definition())
-        if isinstance(self._name, str) and not self._name.strip():
+        if self._name is None or (isinstance(self._name, str) and not self._name.strip()):
             problems.append(Problem("name", "the graph has no name; AgentBuilder takes one, such as 'support-desk'"))
         if not self._entries:
             problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
-        timeout = self._timeout_ms / 1000 if isinstance(self._timeout_ms, int | float) else self._timeout_ms
+        timeout = self._timeout_ms / 1000 if type(self._timeout_ms) in (int, float) else self._timeout_ms
         whole = {
             "id": _id_of(str(self._name)),
             "name": self._name,
@@ -212,7 +214,7 @@ class AgentBuilder:
             "inputs": INPUTS,
             "nodes": nodes,
             "edges": [self._edge(*edge) for edge in self._edges],
-            "entry": list(dict.fromkeys(self._entries)) or None,
+            "entry": [each for n, each in enumerate(self._entries) if each not in self._entries[:n]] or None,
             "ends": list(self._ends) if isinstance(self._ends, tuple) else self._ends,
             "max_iterations": self._max_iterations,
             "max_visits": self._max_iterations,

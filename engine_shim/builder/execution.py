@@ -1,7 +1,7 @@
 """Execution: the handle of a graph's run while it runs; awaited, it gives the result."""
 
 import asyncio
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -98,7 +98,8 @@ class Execution(Generic[Answer]):
 
         A model has read what is before it, so it joins the conversation where that is now.
         """
-        if message.get("role") not in ("user", "assistant") or not isinstance(message.get("content"), str):
+        given = message if isinstance(message, Mapping) else {}
+        if given.get("role") not in ("user", "assistant") or not isinstance(given.get("content"), str):
             raise DefinitionError("must be {role, content} of a user or an assistant", where="message", value=message)
         self._engine.add_message(self.id, message["content"], role=message["role"])
 

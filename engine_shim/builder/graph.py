@@ -2,7 +2,7 @@
 
 import copy
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic
@@ -107,7 +107,10 @@ class AgentGraph(Generic[Answer]):
 
     def _begin(self, entry: str, state: AgentState, deps: object, on_event: OnEvent = None) -> Execution[Answer]:
         self.engine._check_caller(on_event, deps)
-        external = {"history": _finished_turns(state.history), "context": list(state.context)}
+        if not isinstance(state, AgentState):
+            raise DefinitionError("must be an AgentState", where="state", value=type(state).__name__)
+        history, context = (_check_messages(name, getattr(state, name)) for name in ("history", "context"))
+        external = {"history": _finished_turns(history), "context": context}
         if not (external["history"] or external["context"]):
             raise DefinitionError("has no message to answer", where="state/context")
         run_id = self.engine.begin(self._definition_from(entry), external=external)
@@ -130,7 +133,7 @@ class AgentGraph(Generic[Answer]):
     def _definition_from(self, entry: str) -> dict[str, Any]:
         """Return the definition with one entry, and without the nodes that only others lead to."""
         if entry not in self.entries:
-            message = f"is no entry point; {hint(entry, self.entries)}"
+            message = f"is no entry point; {hint(str(entry), self.entries)}"
             raise DefinitionError(message, where="entry", value=entry)
         outgoing = graph_of(read_definition(self._definition)).outgoing
         reached = reach(entry, lambda name: (edge.target for edge in outgoing[name]))
@@ -141,6 +144,14 @@ class AgentGraph(Generic[Answer]):
         if "ends" in definition:
             definition["ends"] = [name for name in definition["ends"] if name in reached]
         return definition
+
+
+def _check_messages(name: str, given: Any) -> list[Message]:
+    """Return the messages of a state; DefinitionError for what is no list of them."""
+    messages = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if messages is None or not all(isinstance(each, Mapping) for each in messages):
+        raise DefinitionError("must be a list of messages, {role, content} each", where=f"state/{name}", value=given)
+    return messages
 
 
 def _finished_turns(history: list[Message]) -> list[Message]:

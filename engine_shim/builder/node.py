@@ -88,7 +88,8 @@ class LLMNode:
         object."""
         node = {"id": self.key, "tool": AGENT, "config": self._agent_config()}
         described = {"description": self.description} if self.description else {}
-        return {**node, **described, **({"retry": dict(self.retry)} if self.retry else {})}
+        retry = dict(self.retry) if isinstance(self.retry, Mapping) else self.retry
+        return {**node, **described, **({"retry": retry} if retry else {})}
 
     def _agent_config(self) -> dict[str, Any]:
         for key in OWN_KEYS:

@@ -24,6 +24,8 @@ class Bounds:
 
 
 UNBOUND: Final = Bounds()
+HOST_STEMS: Final = ("agent-core", "agent_core")
+"""How the files of host configurations are called, without their suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,24 @@ def load_parts(
     if not isinstance(document.data, Mapping):
         message = "a definition is an object with id and nodes"
         raise DefinitionError(message, where=str(document.path), value=document.data)
+    if (other := _find_other_purpose(document)) is not None:
+        raise DefinitionError(other, where=str(document.path))
     definition, problems = read_parts(document.data, str(document.path))
     located = by_line(_locate(each, document) for each in problems)
     return (None if definition is None else Workflow(definition, Path(base or path.parent), document)), located
+
+
+def _find_other_purpose(document: Document) -> str | None:
+    """Return what a file is that lies beside workflows and is none; None for one that should be a workflow."""
+    if not {"id", "nodes"}.isdisjoint(document.data):
+        return None
+    if document.path.stem in HOST_STEMS:
+        return "this is a host's configuration, not a workflow; `agent-core doctor --config FILE` checks it"
+    if "cases" in document.data:
+        return (
+            "these are cases, not a workflow; `agent-core eval` measures by them, `agent-core test` runs FLOW.test.yaml"
+        )
+    return None
 
 
 def _locate(problem: Problem, document: Document) -> Problem:

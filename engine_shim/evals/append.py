@@ -62,7 +62,7 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
         open_cases(beside, shown=path).choose([case["name"]])
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)
-        os.replace(beside, path)
+        os.replace(beside, path.resolve())  # a link stays one
     except OSError as error:
         raise DefinitionError(f"cannot be written: {error.strerror}", where=str(path)) from None
     finally:

@@ -1,10 +1,9 @@
 """CaseFile: tasks, the calls and answers that are right, what must not happen, and the tools. Pure."""
 
-import re
 from collections.abc import Mapping
 from itertools import accumulate
 from typing import Annotated, Any, Literal, Self, get_args
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -18,6 +17,8 @@ RefusalReason = Literal["policy_denied", "invalid_action", "awaiting_approval"]
 REFUSALS = get_args(RefusalReason)
 USUAL_CATEGORY = "cases"
 CASE_NAME = r"^[\w-]+$"
+LONGEST_FILE_NAME = 255
+"""Bytes of a name that file systems take."""
 WIDEST_NAME = 40
 """Columns of a name that is made of a question; a Chinese character has two."""
 
@@ -26,10 +27,25 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
 def _relative_path(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/") or not path:
+    parts = _parts(path)
+    if path.startswith("/") or ".." in parts or not parts:
         raise ValueError("must be a relative path without ..")
+    if "\0" in path or any(len(part.encode()) > LONGEST_FILE_NAME for part in parts):
+        raise ValueError("no file has such a name")
     return path
+
+
+def _no_file_in_a_file(files: dict[str, str]) -> dict[str, str]:
+    paths = {_parts(path): path for path in files}
+    for parts, path in paths.items():
+        if above := next((paths[parts[:end]] for end in range(1, len(parts)) if parts[:end] in paths), None):
+            raise ValueError(f"{above} is a file, so there is no {path} in it")
+    return files
 
 
 RelativePath = Annotated[str, AfterValidator(_relative_path)]
@@ -117,13 +133,19 @@ class CannedTool(_Strict):
 
 def short_name(question: str) -> str:
     """Return a name made of the first words of a question."""
-    name = "-".join(re.findall(r"[^\W_]+", question.casefold()))
+    name = "-".join("".join(char if _is_of_word(char) else " " for char in question.casefold()).split())
     widths = accumulate(2 if east_asian_width(char) in "WF" else 1 for char in name)
     end = sum(width <= WIDEST_NAME for width in widths)
     if end == len(name):
         return name or "case"
     whole_words = name[: end + 1].rpartition("-")[0]
     return whole_words if len(whole_words) > end // 2 else name[:end]
+
+
+def _is_of_word(char: str) -> bool:
+    """Return whether CASE_NAME takes a character as part of a word: a letter, one of its marks, a digit; not ² or ½."""
+    kind = category(char)
+    return kind[0] in "LM" or kind == "Nd"
 
 
 def name_of(data: Mapping[str, Any]) -> str:
@@ -202,7 +224,9 @@ class Document(_Strict):
 class Fixtures(_Strict):
     """All that the eval's tools know."""
 
-    files: dict[RelativePath, str] = Field(default={}, description="Text by path below data/")
+    files: Annotated[dict[RelativePath, str], AfterValidator(_no_file_in_a_file)] = Field(
+        default={}, description="Text by path below data/"
+    )
     documents: list[Document] = []
     pages: dict[str, Any] = Field(default={}, description="Body by URL; all others are 404")
     unreachable: list[str] = Field(default=[], description="URLs that cannot be connected to")

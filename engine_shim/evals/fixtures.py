@@ -65,15 +65,23 @@ def _search(world: Fixtures) -> Tool:
 
 
 def _http_request(world: Fixtures) -> Tool:
+    pages = {_plain_url(url): body for url, body in world.pages.items()}
+    unreachable = set(map(_plain_url, world.unreachable))
+
     async def execute(args: Args, context: ToolContext) -> Any:
-        url = unquote(args["url"]).rstrip("/")
-        if url in world.unreachable:
+        url = _plain_url(args["url"])
+        if url in unreachable:
             return ToolResult(False, error=f"could not connect to {url}: connection refused")
-        if url not in world.pages:
+        if url not in pages:
             return {"status": 404, "body": "not found"}
-        return {"status": 200, "body": world.pages[url]}
+        return {"status": 200, "body": pages[url]}
 
     return replace(http_request(), execute=execute, effect="read")
+
+
+def _plain_url(url: str) -> str:
+    """Return a URL as it is compared: with or without a slash at its end, escaped or not."""
+    return unquote(url).rstrip("/")
 
 
 def _order_lookup(world: Fixtures) -> Tool:
@@ -115,8 +123,8 @@ def _tool(code: str, description: str, execute: Any, **fields: str) -> Tool:
 
 
 def _words(text: str) -> set[str]:
-    """Words of three letters and more, numbers, and pairs of Chinese characters."""
-    found = set(re.findall("[a-z]{3,}|[0-9]+", text.casefold()))
+    """Words of three letters and more of any other script, numbers, and pairs of Chinese characters."""
+    found = set(re.findall("[^\\W\\d_\u4e00-\u9fff]{3,}|[0-9]+", text.casefold()))
     for run in re.findall("[\u4e00-\u9fff]+", text):
         found.update(run[index : index + 2] for index in range(len(run) - 1))
     return found

@@ -1,6 +1,7 @@
 """How a value that a case expects fits one that a model sent or a tool gave, with tolerance. Pure.
 
-Texts are compared without regard to case, white space and the commas in numbers; 1 and 1.0 are the same number.
+Texts are compared without regard to case, white space and the commas in numbers; 1 and 1.0 are the same number,
+and `true` is none.
 """
 
 import json
@@ -101,10 +102,10 @@ def is_same(expected: Any, value: Any) -> bool:
         case dict():
             keys = isinstance(value, Mapping) and value.keys() == expected.keys()
             return keys and all(is_same(each, value[name]) for name, each in expected.items())
-        case None:
-            return value is None
+        case None | bool():
+            return value is expected
         case _:
-            return type(value) in (int, float, bool) and bool(expected == value)
+            return type(value) in (int, float) and bool(expected == value)
 
 
 def fits(expected: Mapping[str, Expected], args: Any) -> bool:

@@ -1,6 +1,6 @@
 """read_cases(): what is written in a case file: the cases that can be read, and the faults of the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -78,13 +78,14 @@ def label_cases(data: Any) -> list[Label]:
     for case in cases:
         name, category = case.get("name"), case.get("category")
         if not isinstance(name, str):
-            name = _different_name(name_of(case), taken)
+            name = different_name(name_of(case), taken)
             taken.add(name)
         labels.append(Label(name, category if isinstance(category, str) else USUAL_CATEGORY))
     return labels
 
 
-def _different_name(name: str, taken: set[str]) -> str:
+def different_name(name: str, taken: Container[str]) -> str:
+    """Return a name that none of the others is: itself, or with a number."""
     different, number = name, 1
     while different in taken:
         number += 1

@@ -8,7 +8,7 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message
 
 from engine_shim.mcp_server.callers import ServiceTokens
 from engine_shim.mcp_server.mount import mount
@@ -34,6 +34,31 @@ class HeldRequests:
             await answer_until(over, self._app, scope, receive, send)
 
 
+class WholeRequests:
+    """Requests that have come as a whole. A client that hangs up before is no mistake of the server, for which the
+    library takes it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body, has_more = b"", True
+        while has_more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body, has_more = body + message.get("body", b""), message.get("more_body", False)
+        whole = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive_whole() -> Message:
+            return next(whole, None) or await receive()
+
+        await self._app(scope, receive_whole, send)
+
+
 class McpEndpoint:
     """The endpoint of a service."""
 
@@ -42,7 +67,7 @@ class McpEndpoint:
             build_server(service), session_idle_timeout=IDLE_S, max_sessions=MOST_SESSIONS
         )
         self._service, backend = service, BearerAuthBackend(ServiceTokens(service))
-        self._open: ASGIApp = Sessions(StreamableHTTPASGIApp(self._manager), service)
+        self._open: ASGIApp = Sessions(WholeRequests(StreamableHTTPASGIApp(self._manager)), service)
         held = HeldRequests(self._open, service)
         self._closed = AuthenticationMiddleware(AuthContextMiddleware(RequireAuthMiddleware(held, [])), backend=backend)
 

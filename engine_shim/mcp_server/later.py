@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import PlainTextResponse
+from starlette.exceptions import HTTPException
 
 from engine_shim.service.service import Service
 from utools.error_text import describe
@@ -33,9 +33,8 @@ class LaterEndpoint:
         self._asked.set()
         try:
             endpoint = await asyncio.shield(self._endpoint)
-        except ImportError as error:
-            await PlainTextResponse(f"MCP cannot be served: {describe(error)}", 503)(scope, receive, send)
-            return
+        except Exception as error:  # why the import failed; the app writes the problem
+            raise HTTPException(503, f"MCP cannot be served: {describe(error)}") from error
         await endpoint(scope, receive, send)
 
     @asynccontextmanager
@@ -62,12 +61,12 @@ class LaterEndpoint:
             return
         try:
             module = await asyncio.to_thread(import_module, "engine_shim.mcp_server.http")
-        except ImportError as error:
+            endpoint: McpEndpoint = module.McpEndpoint(self._service)
+        except Exception as error:  # a library of another release may raise anything; who asks would wait for ever
             log.exception("MCP is not served")
             opened.set_exception(error)
             opened.exception()  # told to whoever asks
             return
-        endpoint: McpEndpoint = module.McpEndpoint(self._service)
         async with endpoint.running():
             opened.set_result(endpoint)
             await self._over.wait()

@@ -58,13 +58,14 @@ def _result(text: str, structured: Json, *, is_error: bool) -> CallToolResult:
 
 
 def _outputs(view: RunView, definition: Definition) -> Iterator[str]:
-    """Yield the declared outputs; without any, the answers of the agents, else the output of the last node."""
-    outputs = view.outputs
-    shown: dict[str, Any] = {name: outputs[name] for name in definition.outputs}
+    """Yield the declared outputs; without any, the answers of the agents, else the output of the last node. The
+    definition may be a newer one than the run's."""
+    outputs, nodes = view.outputs, view.nodes
+    shown: dict[str, Any] = {name: outputs[name] for name in definition.outputs if name in outputs}
     agents = [] if shown else [node.id for node in definition.nodes if node.tool == AGENT]
-    agents = [name for name in agents if "final_answer" in outputs.get(name, ())]
-    shown = shown or {name: outputs[name]["final_answer"] for name in agents}
-    shown = shown or {name: outputs[name] for name in view.path[-1:]}
+    agents = [name for name in agents if "final_answer" in nodes.get(name, ())]
+    shown = shown or {name: nodes[name]["final_answer"] for name in agents}
+    shown = shown or {name: nodes[name] for name in view.path[-1:] if name in nodes}
     for name, value in shown.items():
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         yield f"{name}: {clip(text, LONGEST)}"

@@ -14,12 +14,19 @@ from mcp.server.stdio import stdio_server
 
 from engine_shim.mcp_server.server import build_server
 from engine_shim.service.service import Service
+from utools.lazy_pattern import lazy_compile
 
 AHEAD: Final = 64
 """Lines that are read before others have been taken."""
 GRACE_S: Final = 1.0
 """How long what is under way may take to end: a client waits two seconds before it kills its server."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+HALF: Final = lazy_compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""An escaped backslash or a whole character of two escapes, which stay; else, as group 1, half of one."""
 
 
 class Lines:
@@ -42,11 +49,17 @@ class Lines:
     def _read(self) -> None:
         with suppress(OSError, RuntimeError):  # the loop is closed
             for line in self._stream:
-                self._put(line.decode("utf-8", "replace"))
+                self._put(replace_halves(line.decode("utf-8", "replace")))
             self._put(None)
 
     def _put(self, line: str | None) -> None:
         asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
+
+
+def replace_halves(line: str) -> str:
+    """Return a line of JSON with a mark in place of each half of a character, as bytes that are none have it: clients
+    cut texts within one, and the library passes a message with it over, so that its call would wait for ever."""
+    return HALF.sub(lambda found: found[0] if found[1] is None else r"\ufffd", line) if r"\u" in line else line
 
 
 async def serve_stdio(service: Service, stdin: BinaryIO, stdout: BinaryIO) -> None:

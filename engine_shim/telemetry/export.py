@@ -2,18 +2,23 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from engine_shim.telemetry.export_failures import explain_failures, note_exports
 from engine_shim.telemetry.telemetry import find_provider
+from utools.error_text import describe
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES: Final = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+TIMEOUT: Final = "OTEL_EXPORTER_OTLP_TIMEOUT"
 METRICS: Final = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 HTTP: Final = "http/protobuf"
@@ -21,9 +26,9 @@ SERVICE: Final = "agent-core"
 """The service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES give another one."""
 TIMEOUT_S: Final = 3.0
 """How long an export may take, its retries included, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
-FLUSH_MS: Final = 5000
-"""How long a command waits at its end for the collector."""
-LONGEST: Final = 200
+FLUSH_S: Final = 5.0
+LONGEST_FLUSH_S: Final = 60.0
+"""How long a command waits at its end for the collector, and at most, where an export may take longer."""
 log = logging.getLogger("engine_shim")
 
 
@@ -35,9 +40,45 @@ def exporting() -> Iterator[None]:
     try:
         yield
     finally:
-        for provider in providers:
-            if flush := getattr(provider, "force_flush", None):
-                flush(FLUSH_MS)
+        _flush(providers)
+
+
+def _flush(providers: Sequence[Any]) -> None:
+    """Send what is left, side by side. OpenTelemetry itself would wait for a collector that hangs."""
+    seconds = _longest_flush()
+    flushes = [
+        Thread(target=_flush_one, args=(flush, seconds), name="telemetry-flush", daemon=True)
+        for each in providers
+        if (flush := getattr(each, "force_flush", None))
+    ]
+    for each in flushes:
+        each.start()
+    ends = monotonic() + seconds
+    for each in flushes:
+        each.join(max(0.0, ends - monotonic()))
+    if any(each.is_alive() for each in flushes):
+        log.warning("telemetry is not exported: the collector has not answered within %g s", seconds)
+
+
+def _flush_one(flush: Callable[[float], object], seconds: float) -> None:
+    try:
+        flush(seconds * 1000)
+    except Exception as error:  # of whichever exporter a program has set up; the command has done its work
+        log.warning("telemetry is not exported: %s", describe(error))
+
+
+def _longest_flush() -> float:
+    """Return how long a command waits at its end: longer, if one export may take longer by the environment; but not for
+    ever, since other SDKs than Python's read that number as milliseconds."""
+    given = [FLUSH_S]
+    for name in (
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
+    ):
+        with suppress(ValueError):  # which OpenTelemetry tells
+            given.append(float(os.environ.get(name) or 0))
+    return min(max(given), LONGEST_FLUSH_S)
 
 
 def _set_up(environment: Mapping[str, str]) -> list[Any]:
@@ -60,6 +101,7 @@ def _set_up(environment: Mapping[str, str]) -> list[Any]:
     for name in dict.fromkeys(refused.values()):
         log.warning("%s is %r, but only %r is exported by", name, environment[name], HTTP)
     made = [_try(make) for kind, make in wanted.items() if kind not in refused]
+    note_exports()
     return [each for each in made if each is not None]
 
 
@@ -98,10 +140,10 @@ def _trace_provider() -> Any:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.trace import set_tracer_provider
 
+    explain_failures()
     made = TracerProvider(resource=_resource(), shutdown_on_exit=False)
     made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_timeout("TRACES"))))
     set_tracer_provider(made)
-    _explain_failures()
     return made
 
 
@@ -113,33 +155,17 @@ def _meter_provider() -> Any:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
+    explain_failures()
     reader = PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_timeout("METRICS")))
     made = MeterProvider([reader], _resource(), shutdown_on_exit=False)
     set_meter_provider(made)
-    _explain_failures()
     return made
 
 
 def _timeout(kind: str) -> float | None:
     """Return the seconds of one export; None where the environment says how many."""
-    own = ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT")
+    own = (TIMEOUT, f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT")
     return None if any(map(os.environ.get, own)) else TIMEOUT_S
-
-
-class _FirstFailure(logging.Handler):
-    """Says once, in one line, why nothing arrives; OpenTelemetry says it again at each attempt."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.setLevel(logging.CRITICAL + 1)
-        text = " ".join(record.getMessage().split())
-        log.warning("telemetry is not exported: %s", text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
-
-
-def _explain_failures() -> None:
-    exporters = logging.getLogger("opentelemetry")
-    if not exporters.handlers:
-        exporters.addHandler(_FirstFailure(logging.WARNING))
-        exporters.propagate = False
 
 
 def _resource() -> "Resource":

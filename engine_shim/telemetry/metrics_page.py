@@ -20,7 +20,7 @@ def serve_metrics(metrics: RunMetrics, address: str) -> Iterator[str]:
         raise DefinitionError("name it as HOST:PORT, such as 127.0.0.1:9464", where="--metrics", value=address)
     try:
         server, thread = start_http_server(int(port), host.strip("[]"), registry=metrics.registry)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         told = f"cannot be listened at ({error}); name it as HOST:PORT, such as 127.0.0.1:9464"
         raise DefinitionError(told, where="--metrics", value=address) from None
     try:

@@ -82,8 +82,8 @@ class FlowCase(_Strict):
     expected.
     """
 
-    name: str = Field(default_factory=name_of, min_length=1, max_length=100)
     inputs: dict[str, Any] = {}
+    name: str = Field(default_factory=name_of, min_length=1, max_length=100)
     replies: Replies | dict[str, Replies] | None = None
     model: str | None = Field(default=None, min_length=1)
     mock: dict[str, Mock] = {}

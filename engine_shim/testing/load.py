@@ -9,7 +9,7 @@ from engine_shim.definition.errors import Problem, refuse
 from engine_shim.definition.load import Workflow, load_workflow
 from engine_shim.definition.model import AGENT
 from engine_shim.evals.canned import find_misfits
-from engine_shim.evals.read import find_faults
+from engine_shim.evals.read import different_name, find_faults
 from engine_shim.host.config import HostConfig
 from engine_shim.host.find import find_host_config, open_host
 from engine_shim.host.registry import build_registry
@@ -53,7 +53,7 @@ def load_tests(path: Path, config: Path | None = None) -> FlowTests:
     workflow."""
     document = read_document(path, "the test file")
     refuse(map(document.locate, find_faults(FlowCases, document.data)))
-    written = FlowCases.model_validate(document.data)
+    written = _name_cases(FlowCases.model_validate(document.data))
     flow = _find_workflow(written, path)
     workflow = load_workflow(flow)
     host = open_host(find_host_config(config, flow))
@@ -61,6 +61,16 @@ def load_tests(path: Path, config: Path | None = None) -> FlowTests:
     refuse(map(document.locate, _unknown_names(written, workflow, tools)))
     cases = [each.model_copy(update={"mock": {**written.mock, **each.mock}}) for each in written.cases]
     return FlowTests(path, workflow, host, tools, tuple(cases))
+
+
+def _name_cases(written: FlowCases) -> FlowCases:
+    """Return the cases so that two without a name, which are given the same, have different ones."""
+    taken, cases = {case.name for case in written.cases if "name" in case.model_fields_set}, []
+    for case in written.cases:
+        name = case.name if "name" in case.model_fields_set else different_name(case.name, taken)
+        taken.add(name)
+        cases.append(case.model_copy(update={"name": name}))
+    return written.model_copy(update={"cases": cases})
 
 
 def _find_workflow(written: FlowCases, path: Path) -> Path:

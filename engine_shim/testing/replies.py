@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.journal.path import node_of
-from agent_core.models.client import Completion, Delta, ModelInfo, Question
+from agent_core.models.client import Completion, Delta, ModelError, ModelInfo, Question
 from agent_core.models.scripted import ScriptedModel
 
 
@@ -16,7 +16,7 @@ class RepliesByNode:
 
     def __init__(self, replies: Sequence[Any] | Mapping[str, Sequence[Any]]) -> None:
         by_key = replies if isinstance(replies, Mapping) else {"": replies}
-        self._known, self._scripted = frozenset(by_key), ScriptedModel(by_key)
+        self._lengths, self._scripted = {key: len(each) for key, each in by_key.items()}, ScriptedModel(by_key)
         self._given = dict.fromkeys(by_key, 0)
 
     async def complete(self, question: Question) -> Completion:
@@ -28,13 +28,18 @@ class RepliesByNode:
                 yield piece
 
     def _placed(self, question: Question) -> Question:
-        """Return the question with the key of its list as the strand, and its place in that list."""
+        """Return the question with the key of its list as the strand, and its place in that list. ModelError where the
+        case has no reply to it."""
+        asker = node_of(question.strand) or question.strand
         for key in (question.strand, node_of(question.strand), ""):
-            if key in self._known:
+            if key in self._lengths:
                 index = self._given[key]
                 self._given[key] += 1
+                if index >= self._lengths[key]:
+                    told = f"{asker} asks again after the last of its {index} `replies`; add one to this case"
+                    raise ModelError(told if index else f"the case has no `replies` for {asker}", requests=0)
                 return replace(question, strand=key, index=index)
-        return question
+        raise ModelError(f"the case has no `replies` for {asker}", requests=0)
 
     def info(self) -> ModelInfo:
         return self._scripted.info()

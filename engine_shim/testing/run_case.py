@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from agent_core.audit.refusals import find_refused
 from agent_core.decisions import decode_decision
+from agent_core.errors import AgentCoreError
 from agent_core.journal.control import calls_for_person
 from agent_core.journal.reader import read_tape
 from agent_core.models.client import ModelClient
@@ -49,7 +50,7 @@ async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
         result, mismatches = await _run(tests, case)
     except DefinitionErrors as error:
         result, mismatches = None, [str(each) for each in error.problems]
-    except (DefinitionError, EngineError) as error:
+    except (AgentCoreError, DefinitionError, EngineError) as error:
         result, mismatches = None, [str(error)]
     return CaseResult(case.name, time.monotonic() - began, mismatches, result)
 
@@ -74,9 +75,11 @@ async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
                 break
             if engine.send_signal(result.run_id, signal.name, signal.data, by=BY):
                 result = await engine.resume(result.run_id, by=BY)
+        unasked: list[str] = []
         for decided in case.decisions:
             if not (calls := calls_for_person(result.waiting)):
-                break
+                unasked.append(decided.decision)
+                continue
             call, decision = calls[0], decode_decision(decided.model_dump())
             result = await engine.resume(result.run_id, decisions={(call["strand"], call["n"]): decision}, by=BY)
     finally:
@@ -84,7 +87,7 @@ async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
     facts = read_tape(store.journal.load(result.run_id))
     mismatches = [*_explain_unmocked(host.unmocked)]
     mismatches += find_mismatches(case, result.as_json(), find_made(facts), find_refused(facts))
-    return result, mismatches
+    return result, [*mismatches, *_explain_unasked(unasked)]
 
 
 def _choose_model(tests: FlowTests, case: FlowCase, providers: Providers) -> ModelClient | None:
@@ -101,3 +104,9 @@ def _choose_model(tests: FlowTests, case: FlowCase, providers: Providers) -> Mod
 def _explain_unmocked(tools: list[str]) -> Iterator[str]:
     for tool in dict.fromkeys(tools):
         yield f"{tool} was called, and writes: mock it, as in mock: {{{tool}: {{output: …}}}}"
+
+
+def _explain_unasked(decisions: list[str]) -> Iterator[str]:
+    """Yield that nobody was asked: an approval may have gone from the workflow unseen."""
+    if decisions:
+        yield f"expected a call to wait for each of the `decisions`, and none waited for {', '.join(decisions)}"

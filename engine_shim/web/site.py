@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from agent_core.audit.verify import verify
 from agent_core.errors import Damaged, Newer
@@ -50,11 +50,15 @@ PLACES: Final = "Which: a strand, a record of it, or several; `flow`, `flow/plan
 
 
 class _Files(StaticFiles):
-    """The page's files, asked for anew after an upgrade of the server."""
+    """The page's files, each as a whole, asked for anew after an upgrade of the server."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        whole = [header for header in scope["headers"] if header[0] != b"range"]  # its refusals are plain text
+        await super().__call__({**scope, "headers": whole}, receive, send)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
-        response.headers.update(HEADERS)
+        response.headers.update({**HEADERS, "Accept-Ranges": "none"})
         return response
 
 

@@ -40,6 +40,10 @@ def test_configuration_of_another_name_and_the_agents_that_it_names_are_watched(
     (agents / "b.yaml").write_text("")
     (agents / "runs.db").write_text("")
     assert sorted(path.name for path in find_stamps(tmp_path, config)) == ["b.yaml", "host.yaml"]
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "c.yaml").write_text("")
+    config.write_text("agents: people\ntenants: {acme: {agents: acme}, other: {}}\n")
+    assert sorted(path.name for path in find_stamps(tmp_path, config)) == ["b.yaml", "c.yaml", "host.yaml"]
     config.write_text("agents: [")
     assert [path.name for path in find_stamps(tmp_path, config)] == ["host.yaml"]
 

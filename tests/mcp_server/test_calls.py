@@ -199,3 +199,16 @@ async def test_two_calls_of_a_client_run_side_by_side(host: McpHost) -> None:
             host.let_go(name)
         results = await asyncio.gather(*calls)
     assert [result.structured_content["status"] for result in results] == ["completed", "completed"]
+
+
+def test_result_of_a_run_whose_workflow_has_changed_since_has_what_the_run_gave() -> None:
+    from engine_shim.definition.model import read_definition
+    from engine_shim.mcp_server.results import run_result
+    from engine_shim.service.run_view import RunView
+
+    node = {"id": "new", "tool": "echo", "config": {"text": "x"}}
+    for outputs in ({}, {"other": "{{nodes.new}}"}):
+        view = RunView("r", "completed", outputs={"sum": 3}, path=["old"], nodes={"old": "three"})
+        result = run_result(view, read_definition({"id": "w", "nodes": [node], "outputs": outputs}))
+        assert result.content[0].text == "old: three\nrun r completed"  # type: ignore[union-attr]
+        assert result.structured_content["outputs"] == {"sum": 3}  # type: ignore[index]

@@ -54,6 +54,23 @@ async def connect(host: McpHost, token: str, mode: str = "auto", **options: Any)
         yield client
 
 
+@pytest.mark.parametrize("last", [{"type": "http.disconnect"}, {"type": "http.request", "body": b"}"}])
+async def test_client_that_hangs_up_within_its_request_is_no_mistake_of_the_server(last: dict[str, Any]) -> None:
+    from engine_shim.mcp_server.http import WholeRequests
+
+    bodies: list[bytes] = []
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, last])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        bodies.append((await receive())["body"])
+
+    await WholeRequests(app)({"method": "POST"}, receive, None)
+    assert bodies == ([b"{}"] if "body" in last else [])
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_token_decides_what_its_bearer_may_do_and_is_named_in_records(served: McpHost, mode: str) -> None:
     from mcp.shared.exceptions import MCPError

@@ -93,19 +93,24 @@ async def test_server_that_ends_at_once_imports_nothing(service: Service, monkey
     assert imported == []
 
 
+@pytest.mark.parametrize("error", [ImportError("it is broken"), TypeError("it is broken")])
 async def test_library_that_cannot_be_imported_is_told(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
+    from starlette.exceptions import HTTPException
+
     from engine_shim.mcp_server import later
 
     def refuse(name: str) -> Any:
-        raise ImportError("it is broken")
+        raise error
 
     monkeypatch.setattr(later, "import_module", refuse)
     endpoint = later.LaterEndpoint(service)
     async with endpoint.running():
-        status, body = await answer_of(endpoint)
-    assert (status, body) == (503, b"MCP cannot be served: ImportError: it is broken")
+        with pytest.raises(HTTPException) as raised:
+            await asyncio.wait_for(answer_of(endpoint), 5)
+    assert raised.value.status_code == 503
+    assert raised.value.detail == f"MCP cannot be served: {type(error).__name__}: it is broken"
     assert "MCP is not served" in caplog.text
 
 

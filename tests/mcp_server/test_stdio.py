@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,19 @@ def test_closed_stdin_ends_the_server_at_once_and_its_run_goes_on_at_the_next_st
     again = start(host)
     asyncio.run(until(lambda: host.command("runs").split()[1] == "completed"))
     again.communicate(timeout=PATIENCE_S)
+
+
+async def test_half_of_a_character_is_replaced_so_that_its_call_is_answered() -> None:
+    from engine_shim.mcp_server.stdio import Lines
+
+    sent = {
+        rb'{"a": "cut \ud83d"}': '{"a": "cut \\ufffd"}',
+        rb'{"a": "whole \uD83D\uDE00, \ude00"}': '{"a": "whole \\uD83D\\uDE00, \\ufffd"}',
+        rb'{"a": "\\ud83d"}': '{"a": "\\\\ud83d"}',
+        b'{"a": "\xff"}': '{"a": "\ufffd"}',
+    }
+    lines = Lines(BytesIO(b"".join(line + b"\n" for line in sent)))
+    assert [line.rstrip("\n") async for line in lines] == list(sent.values())
 
 
 @pytest.mark.parametrize("word", [signal.SIGTERM, signal.SIGINT], ids=lambda word: word.name)

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from engine_shim.telemetry import export
 from engine_shim.telemetry.export import TRACES, _set_up
+from engine_shim.telemetry.export_failures import ExportFailures
 from support.loopback import Loopback, http, serving
 from support.served_host import write_host
 
@@ -137,6 +142,62 @@ def test_what_cannot_be_exported_as_the_environment_says_is_told_once(
         monkeypatch.setenv(name, value)
     assert _set_up({TRACES: "http://127.0.0.1:9/v1/traces", **environment}) == []
     assert [told in each.getMessage() for each in caplog.records] == [True]
+
+
+def record(text: str, level: int = logging.ERROR, created: float = 1.0) -> logging.LogRecord:
+    made = logging.LogRecord("opentelemetry", level, "", 0, text, (), None)
+    made.created = created
+    return made
+
+
+def test_attempt_that_is_made_again_is_no_failure_and_a_failure_is_told_once_an_hour(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failures = ExportFailures()
+    failures.emit(record("Found invalid value for export interval, using default", logging.WARNING))
+    failures.exports = True
+    failures.emit(
+        record("Transient error Away encountered while exporting spans batch, retrying in 1s.", logging.WARNING)
+    )
+    for created in (2.0, 3.0, 4000.0):
+        failures.emit(record("Failed to export spans batch.", created=created))
+    assert [each.getMessage() for each in caplog.records] == [
+        "telemetry: Found invalid value for export interval, using default",
+        "telemetry is not exported: Failed to export spans batch. (Away)",
+        "telemetry is not exported: Failed to export spans batch.",
+    ]
+
+
+def test_what_is_told_of_an_export_has_no_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Bearer s3cr3t,x-key=s3cr3t")
+    failures = ExportFailures()
+    failures.emit(record("Header format invalid: Bearer s3cr3t"))
+    failures.emit(record("Max retries exceeded with url: /v1/traces?key=s3cr3t (Caused by it)"))
+    assert [each.getMessage() for each in caplog.records] == [
+        "telemetry: Header format invalid: …",
+        "telemetry: Max retries exceeded with url: /v1/traces?… (Caused by it)",
+    ]
+
+
+def test_collector_that_hangs_holds_no_command_up_and_one_that_breaks_fails_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Provider:
+        def __init__(self, flush: Callable[[float], object]) -> None:
+            self.force_flush = flush
+
+    monkeypatch.setattr(export, "FLUSH_S", 0.01)
+    answered = Event()
+    export._flush([Provider(lambda _: answered.wait()), Provider(lambda _: {}["gone"])])
+    answered.set()
+    assert sorted(each.getMessage() for each in caplog.records) == [
+        "telemetry is not exported: KeyError: 'gone'",
+        "telemetry is not exported: the collector has not answered within 0.01 s",
+    ]
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "10000")
+    assert export._longest_flush() == export.LONGEST_FLUSH_S
 
 
 @pytest.mark.exhaustive

@@ -153,7 +153,7 @@ def test_labels_are_bounded_and_the_rest_is_counted_together() -> None:
     assert found["runs_total", "other", "other", "acme", "other"] == 7
 
 
-@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:http", "localhost:99999"])
+@pytest.mark.parametrize("address", ["9464", ":9464", "localhost:", "localhost:http", "localhost:99999", "..:9464"])
 def test_metrics_are_served_at_a_host_that_is_named(address: str) -> None:
     with (
         pytest.raises(DefinitionError, match=r"--metrics: .*name it as HOST:PORT, such as 127.0.0.1:9464"),

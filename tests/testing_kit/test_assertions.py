@@ -128,3 +128,20 @@ def test_a_call_that_failed_was_made_where_the_output_tells() -> None:
     output = run(act("stock", article="gone"), act("stock", articl="x"), FINAL)
     with pytest.raises(ValueError, match=r"some calls of stock failed and others were refused.*give the journal"):
         assert_called(output, "stock")
+    assert_finish(output)
+
+
+def test_output_whose_trace_was_shortened_does_not_pass_for_one_without_calls() -> None:
+    config = {"model": "scripted", "max_steps": 4, "prompt": "Go.", "allowed_tools": ["stock"], "trace_max_bytes": 200}
+    model = ScriptedModel([act("stock", article="x" * 200), act("stock", article="y"), FINAL])
+    output = run_agent_sync(config, registry=[stock, order], model=model)
+    assert_finish(output, answer="There are 12.")
+    assert_not_called(output, "order")
+    with pytest.raises(ValueError, match=r"calls of stock are not in the output.*trace_max_bytes.*give the journal"):
+        assert_not_called(output, "stock")
+
+
+def test_tool_itself_is_no_code(done: Any) -> None:
+    for check in (assert_called, assert_not_called, assert_refused):
+        with pytest.raises(TypeError, match="give its code, 'stock'"):
+            check(done, stock)  # type: ignore[operator]

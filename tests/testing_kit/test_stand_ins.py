@@ -74,6 +74,8 @@ async def test_several_actions_at_once_need_function_calling() -> None:
     assert_called(output, "look", times=2)
     output = await run(FunctionModel(lambda messages, tools: twice))
     assert_finish(output, "model_error", error="several actions in one reply (look, look) need function calling")
+    output = await run_agent(CONFIG, registry=[look], model=FunctionModel(lambda *_: [twice[0], Final("A house.")]))  # type: ignore[arg-type,list-item,return-value]
+    assert_finish(output, "model_error", error="a reply is one step, or several actions")
 
 
 async def test_what_a_function_gives_that_is_no_reply_is_told_of() -> None:

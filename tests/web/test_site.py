@@ -52,6 +52,17 @@ def test_script_is_sent_packed_and_once(host: Served) -> None:
     assert plain.text == first.text
 
 
+@pytest.mark.parametrize("wanted", ["bytes=9000000-", "bytes=x"])
+def test_file_of_the_page_is_sent_as_a_whole(host: Served, wanted: str) -> None:
+    answer = host.client.get("/ui/static/index.html", headers={"Range": wanted})
+    assert (answer.status_code, answer.headers["accept-ranges"]) == (200, "none")
+    assert answer.text.endswith("</html>\n")
+
+
+def test_path_below_mcp_is_no_reason_to_install_it(host: Served) -> None:
+    assert "pip install" not in host.client.get("/mcp/none").text
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", ["../site.py", "%2e%2e/site.py", "..%2fsite.py", "css/../../site.py", "//etc/passwd"])
 def test_no_file_beside_those_of_the_page_is_served(host: Served, path: str) -> None:

@@ -15,7 +15,7 @@ from string import ascii_letters, digits
 
 from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of
-from utools.secrets.finds import Find, blank_finds, mark_finds
+from utools.secrets.finds import Find, blank_finds
 
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """The characters of a private key, with its headers and with escaped line breaks."""
@@ -136,11 +136,6 @@ TOKEN_CHARACTERS = ascii_letters + digits + "_-.~+/=:%@\\"
 ARMOUR_BEGIN, ARMOUR_END = "-----BEGIN ", "-----END "
 ARMOUR_ENDED = lazy_compile("-----END [^-]*-----")
 NO_ARMOUR = lazy_compile(f"[^{ARMOUR}]")
-
-
-def mask_keys(text: str, formats: Collection[str] = NAMES) -> str:
-    """`text` with each key of these formats replaced by `[redacted:FORMAT]`."""
-    return mark_finds(text, find_keys(text, formats))
 
 
 def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:

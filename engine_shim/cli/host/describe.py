@@ -66,7 +66,9 @@ def validate_definitions(
     if show_prompt and not problems:
         from engine_shim.cli.host.read_prompt import read_prompts
 
-        shown = ((file, host) for file, host in hosts.items() if not is_test_file(file))
+        shown = (
+            (file, host) for file, host in hosts.items() if not (is_test_file(file) or _is_host_config(file, host))
+        )
         prompts = [prompt for file, host in shown for prompt in read_prompts(file, host, tools_of(host))]
     if as_json:
         document: dict[str, Any] = {"ok": not problems, "problems": _masked(problems)}
@@ -89,6 +91,11 @@ def validate_definitions(
     return output.DEFINITION if problems else output.OK
 
 
+def _is_host_config(file: Path, host: HostConfig) -> bool:
+    """Return whether a file is the configuration itself, which was read for the workflows beside it."""
+    return host.file is not None and file.resolve() == host.file.resolve()
+
+
 def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
     return [{**each.as_json(), "message": output.mask(each.message)} for each in problems]
 
@@ -96,9 +103,12 @@ def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
 def _find_problems(
     file: Path, host: HostConfig, model: str | None, *, is_alone: bool
 ) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return what is wrong, and what the author may not mean; also of the tests of a workflow. Among others a workflow
-    may ask no model."""
+    """Return what is wrong, and what the author may not mean; also of the tests of a workflow, and of the host's
+    configuration. Among others a workflow may ask no model."""
     try:
+        if _is_host_config(file, host):
+            build_catalog(host, tools_of(host))
+            return (), ()
         if is_test_file(file):
             from engine_shim.testing.load import load_tests
 

@@ -53,7 +53,7 @@ def find_stamps(base: Path, config: Path | None = None) -> Stamps:
     """Return when each watched file of a host was last written, in nanoseconds; its configuration may have any name."""
     found = _stamps_of([] if config is None else [config.absolute()])
     agents = _find_agents(base, config, tuple(found.values()))
-    beside = (path for path in agents.glob("*") if path.suffix in SUFFIXES)  # no store that is kept there
+    beside = (path for each in agents for path in each.glob("*") if path.suffix in SUFFIXES)  # no store kept there
     return found | _stamps_of(chain(beside, *map(base.glob, WATCHED)))
 
 
@@ -66,14 +66,18 @@ def _stamps_of(paths: Iterable[Path]) -> Stamps:
 
 
 @lru_cache(1)
-def _find_agents(base: Path, config: Path | None, stamps: tuple[int, ...]) -> Path:
-    """Return the directory of the host's agents, by a configuration that was last written at `stamps`."""
+def _find_agents(base: Path, config: Path | None, stamps: tuple[int, ...]) -> list[Path]:
+    """Return the directories of the agents of the host and of its tenants, by a configuration that was last written at
+    `stamps`."""
     try:
         data = None if config is None else read_document(config, "the host configuration").data
     except DefinitionError:  # the server says what is wrong with it
         data = None
-    named = data.get("agents") if isinstance(data, dict) else None
-    return base / (named if isinstance(named, str) else "agents")
+    host = data if isinstance(data, dict) else {}
+    tenants = host.get("tenants")
+    owners = [{"agents": "agents", **host}, *(tenants.values() if isinstance(tenants, dict) else ())]
+    named = (each.get("agents") for each in owners if isinstance(each, dict))
+    return [base / each for each in named if isinstance(each, str)]
 
 
 def name_changes(before: Stamps, now: Stamps) -> list[str]:

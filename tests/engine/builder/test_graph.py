@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -163,6 +164,22 @@ FAULTS: dict[str, tuple[Callable[[AgentBuilder], Any], str]] = {
         lambda b: b.add_llm_node("a", "", "m", messages_json=[]).set_entry_point("a"),
         "nodes/a/messages_json: is given by the node's own arguments",
     ),
+    "a number in place of a retry": (
+        lambda b: b.add_llm_node("a", "", "m", retry=3).set_entry_point("a"),  # type: ignore[arg-type]
+        "nodes/0/retry: must be an object (got 3)",
+    ),
+    "a list in place of an entry": (
+        lambda b: node(b, "a").set_entry_point(["a"]),  # type: ignore[arg-type]
+        "entry/0: must be a text (got ['a'])",
+    ),
+    "what cannot be copied": (
+        lambda b: b.add_llm_node("a", "", "m", extra={"lock": Lock()}).set_entry_point("a"),
+        "/nodes/0/config/extra/lock is of type lock",
+    ),
+    "a truth in place of a time": (
+        lambda b: node(b, "a").set_entry_point("a").set_timeout(True),
+        "timeout: must be a number (got True)",
+    ),
     "no visit": (lambda b: node(b, "a").set_entry_point("a").set_max_iterations(0), "max_visits"),
 }
 
@@ -174,6 +191,27 @@ def test_a_fault_of_the_graph_is_an_error_when_it_is_built(make: Callable[[Agent
     with pytest.raises(DefinitionError) as raised:
         builder.build()
     assert told in str(raised.value)
+
+
+def test_what_is_no_engine_no_state_and_no_message_is_told() -> None:
+    with pytest.raises(DefinitionError, match="engine: must be an Engine"):
+        node(AgentBuilder("g"), "a").set_entry_point("a").build("runs.db")  # type: ignore[call-overload]
+    with pytest.raises(DefinitionError, match="name: the graph has no name"):
+        node(AgentBuilder(None), "a").set_entry_point("a").build()  # type: ignore[arg-type]
+
+    async def run() -> None:
+        graph = node(AgentBuilder("g"), "a").set_entry_point("a").build(ChatHost().engine)
+        for state, told in (
+            ({"context": []}, "state: must be an AgentState"),
+            (AgentState("Hi."), "state/history: must be a list of messages"),  # type: ignore[arg-type]
+            (AgentState(context=["Hi."]), "state/context: must be a list of messages"),  # type: ignore[list-item]
+        ):
+            with pytest.raises(DefinitionError, match=told):
+                graph.execute("a", state)  # type: ignore[arg-type]
+        with pytest.raises(DefinitionError, match="entry: is no entry point"):
+            graph.execute(None, asks())  # type: ignore[arg-type]
+
+    play(run)
 
 
 def test_all_faults_are_told_at_once() -> None:

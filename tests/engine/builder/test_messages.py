@@ -192,6 +192,8 @@ def test_a_turn_that_is_added_to_the_history_joins_the_conversation() -> None:
         execution.add_history(assistant("Yes."))
         with pytest.raises(DefinitionError, match="of a user or an assistant"):
             execution.add_history({"role": "system", "content": "Obey."})
+        with pytest.raises(DefinitionError, match="of a user or an assistant"):
+            execution.add_history("Obey.")  # type: ignore[arg-type]
         result = await execution
         assert result.final_state.context == [user("Hello."), user("Earlier?"), assistant("Yes."), assistant("A.")]
 

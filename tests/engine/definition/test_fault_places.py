@@ -153,3 +153,21 @@ def test_a_host_that_bounds_a_tool_needs_no_bound_of_the_author(cli: Cli, write:
     assert "warning" not in cli("validate", "flow.json").out
     write("agent-core.yaml", {"presets": {**presets, "http_request": {"allowed_methods": ["GET"]}}})
     assert cli("validate", "flow.json").out.count(EVERY_HOST) == 2
+
+
+def test_configuration_of_the_host_is_no_workflow_but_is_checked_beside_them(cli: Cli, write: Write) -> None:
+    write("agent-core.yaml", "default_provider: openai\n")
+    write("flow.yaml", "id: w\nnodes: [{tool: echo, config: {text: x}}]\n")
+    assert cli("validate", "agent-core.yaml", "flow.yaml").out == "ok\n"
+    assert "agent-core.yaml: this is a host's configuration, not a workflow" in cli("run", "agent-core.yaml").err
+    write("agent-core.yaml", "agents: {desk: no-such-file.yaml}\n")
+    told = cli("validate", "agent-core.yaml")
+    assert "agents" in told.out + told.err
+    assert "nodes" not in told.out + told.err
+
+
+def test_cases_are_told_as_such(cli: Cli, write: Write) -> None:
+    write("cases.yaml", "cases: [{message: hi, answer: {contains: [hi]}}]\n")
+    told = cli("graph", "cases.yaml").err
+    assert "these are cases, not a workflow; `agent-core eval`" in told
+    assert "nodes" not in told

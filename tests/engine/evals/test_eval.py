@@ -13,7 +13,7 @@ import pytest
 from agent_core.models import ModelError, ScriptedModel
 from agent_core.protocol.clip import as_text
 from engine_shim.cli.terminal import QuietStream
-from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Fixtures
+from engine_shim.evals.cases import Answer, Call, Case, CaseFile, Document, Fixtures
 from engine_shim.evals.expected import is_right, match_calls
 from engine_shim.evals.fixtures import write_files
 from engine_shim.evals.load import load_cases
@@ -26,7 +26,7 @@ from support.by_hand import action, final
 from support.command import Cli, Write
 from support.oracle import oracle
 from utools.document import read_document
-from utools.tool import ToolContext
+from utools.tool import ToolContext, ToolResult
 
 FILES = Path(__file__).parents[3] / "fixtures/eval"
 SHIPPED = FILES / "cases.yaml"
@@ -264,6 +264,8 @@ CALLS: list[tuple[dict[str, Any], dict[str, Any], str | None, bool]] = [
     ({"args": {"q": {"matches": "lamp"}}}, {"q": "Lamps!"}, None, True),
     ({"args": {"n": {"any": [1, 2]}}}, {"n": 2}, None, True),
     ({"args": {"n": {"any": [1, 2]}}}, {"n": "2"}, None, False),
+    ({"args": {"n": {"equals": True}}}, {"n": 1}, None, False),
+    ({"args": {"n": 1}}, {"n": True}, None, False),
     ({"args": {"q": "x"}}, {}, None, False),
     ({"args": {"q": {"matches": "1"}}}, {"q": 1}, None, False),
     ({"gives": 9396}, {"q": "348*27"}, "9396", True),
@@ -311,6 +313,23 @@ async def test_the_tools_are_canned() -> None:
     assert (await registry.execute("search", {"query": "zzz"}, ToolContext())).output == []
     missing = await registry.execute("http_request", {"method": "GET", "url": "https://nowhere.example"}, ToolContext())
     assert missing.output["status"] == 404
+
+
+async def test_fixtures_are_found_however_they_are_written() -> None:
+    world = Fixtures(
+        pages={"https://a.example/": "home", "https://a.example/x%20y": "page"},
+        unreachable=["https://b.example/"],
+        documents=[Document(title="Отпуск", text="Тридцать дней.")],
+    )
+    registry = Suite([], world).build_registry({})
+
+    async def get(url: str) -> ToolResult:
+        return await registry.execute("http_request", {"method": "GET", "url": url}, ToolContext())
+
+    assert (await get("https://a.example")).output["body"] == "home"
+    assert (await get("https://a.example/x y")).output["body"] == "page"
+    assert "connection refused" in str((await get("https://b.example/")).error)
+    assert (await registry.execute("search", {"query": "мой отпуск"}, ToolContext())).output != []
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────
@@ -492,6 +511,12 @@ BAD_FILES: list[tuple[dict[str, Any], str, str]] = [
     ({"cases": [{**PRICE, "calls": [ORDER_7, {"tool": "wether"}]}]}, "cases/0/calls/1/tool", "did you mean weather?"),
     ({"cases": [{**PRICE, "forbidden": [{"tool": "send_mail"}]}]}, "cases/0/forbidden/0/tool", "mean send_email?"),
     ({"cases": [{"name": "x"}]}, "cases/0", "must ask something"),
+    (
+        {"world": {"files": {"a": "", "a/b": ""}}, "cases": [PRICE]},
+        "world/files",
+        "a is a file, so there is no a/b in it",
+    ),
+    ({"world": {"files": {"a\0": ""}}, "cases": [PRICE]}, "world/files", "no file has such a name"),
 ]
 
 

@@ -80,6 +80,18 @@ def test_a_case_of_a_run_is_right_for_one_who_does_the_same(cli: Cli, write: Wri
 
 
 @pytest.mark.usefixtures("desk")
+def test_a_link_to_a_case_file_stays_one(cli: Cli, write: Write) -> None:
+    record(cli, write, FIND, ANSWER)
+    Path("elsewhere").mkdir()
+    file = Path("elsewhere/real.yaml")
+    file.write_text("cases: []\n")
+    Path("link.yaml").symlink_to(file)
+    added(cli, "--to", "link.yaml")
+    assert Path("link.yaml").is_symlink()
+    assert "where-is-order-17" in file.read_text()
+
+
+@pytest.mark.usefixtures("desk")
 def test_the_recorded_answers_stand_for_the_tools(cli: Cli, write: Write) -> None:
     record(cli, write, FIND, ANSWER)
     case = added(cli)

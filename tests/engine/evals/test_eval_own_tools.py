@@ -378,6 +378,8 @@ def test_a_case_is_named_by_what_it_asks(write: Write) -> None:
         "三张发票分别是 128.5 元、340 元和 76.25 元，总共多少元？",
         "What is 7 times 8?",
         "???",
+        "How many m² are ½ an acre?",
+        "नमस्ते दुनिया",
     ]
     cases = [{"message": each, "answer": {"number": 1}} for each in asked]
     assert [case.name for case in load_cases(write("cases.yaml", {"cases": cases})).cases] == [
@@ -386,4 +388,6 @@ def test_a_case_is_named_by_what_it_asks(write: Write) -> None:
         "三张发票分别是-128-5-元-340-元和-76-25",
         "what-is-7-times-8-2",
         "case",
+        "how-many-m-are-an-acre",
+        "नमस्ते-दुनिया",
     ]

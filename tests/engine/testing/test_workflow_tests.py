@@ -109,7 +109,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "error": ({"error": "gone"}, "expected the run to be failed, and it is completed"),
     "replies": (
         {"replies": [LOOK]},
-        "expected the run to be completed, and it is failed: the script has no reply 2 for strand  (desk)",
+        "expected the run to be completed, and it is failed: "
+        "desk asks again after the last of its 1 `replies`; add one to this case (desk)",
     ),
 }
 
@@ -226,10 +227,30 @@ def test_model_of_a_case_is_a_script_beside_it_or_a_recorded_run(cli: Cli, write
 
 
 @pytest.mark.usefixtures("desk")
+def test_decision_that_nothing_waits_for_fails_its_case_alone(cli: Cli, write: Write) -> None:
+    waits = node("order", article="A-17", pieces=1) | {"approval": "always"}
+    write("flow.json", {"id": "desk", "nodes": [AGENT, waits], "edges": [{"from": "desk", "to": "order"}]})
+    decided = [case(name=str(each), decisions=each) for each in (["retry"], ["approve"], ["approve", "deny"])]
+    ran = run(cli, write, *decided, mock={"order": {"output": "booked"}})
+    assert [each["mismatches"] for each in ran.json["cases"]] == [
+        ["flow/order.1:0 waits for approve, deny or edit, not retry"],
+        [],
+        ["expected a call to wait for each of the `decisions`, and none waited for deny"],
+    ]
+
+
+@pytest.mark.usefixtures("desk")
+def test_cases_without_a_name_are_named_by_their_inputs(cli: Cli, write: Write) -> None:
+    asked = [{"inputs": {"message": each}, "replies": [FINAL]} for each in ("How many?", "How many?", "Which?")]
+    ran = run(cli, write, *asked, case(name="how-many-2"))
+    assert [each["name"] for each in ran.json["cases"]] == ["how-many", "how-many-3", "which", "how-many-2"]
+
+
+@pytest.mark.usefixtures("desk")
 def test_no_model_is_asked_that_nobody_scripted(cli: Cli, write: Write) -> None:
     ran = run(cli, write, {"name": "one", "inputs": {"message": "x"}})
     (told,) = mismatches(ran)
-    assert "the script has no reply 1 for strand flow/desk.1" in told
+    assert "the case has no `replies` for desk" in told
 
 
 @pytest.mark.exhaustive
