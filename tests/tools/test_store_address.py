@@ -1,5 +1,6 @@
 """Where a store is: a file's path, or the URL of a PostgreSQL database, and nothing that only looks like one."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,8 +108,13 @@ def test_user_without_a_home_directory_is_told_what_to_set(monkeypatch: pytest.M
     for name in ("XDG_DATA_HOME", "AGENT_CORE_CONTEXT_DB"):
         monkeypatch.delenv(name, raising=False)
     forget_home(monkeypatch)
-    for use in (lambda: data_file("runs.db", "AGENT_CORE_STORE"), lambda: open_context_store(tenant="acme")):
-        with pytest.raises(DefinitionError, match=r"this user has no home directory, .*; name a file, or set HOME"):
+    uses: dict[str, Callable[[], object]] = {
+        "AGENT_CORE_STORE": lambda: data_file("runs.db", "AGENT_CORE_STORE"),
+        "AGENT_CORE_CONTEXT_DB": lambda: open_context_store(tenant="acme"),
+    }
+    for variable, use in uses.items():
+        message = f"^{variable}: this user has no home directory, .*; name a file, or set HOME"
+        with pytest.raises(DefinitionError, match=message):
             use()
     open_context_store()  # which is opened at its first use
     monkeypatch.setenv("XDG_DATA_HOME", "/data")

@@ -244,6 +244,14 @@ def test_an_agent_runs_for_each_item_and_its_outputs_are_the_results() -> None:
     world.check()
 
 
+def test_a_part_of_an_item_comes_from_the_node_that_gave_the_list_with_its_place_in_the_item() -> None:
+    search = {"id": "search", "tool": "look", "config": {"q": [{"iban": "DE1"}]}}
+    paying = agent("look", prompt="Pay {{item.iban}}.")
+    world = World(search, {**paying, "foreach": "{{nodes.search.seen}}"}, script=[action("look", q="DE1"), final("A")])
+    trace = world.run().outputs["each"]["results"][0]["trace"]
+    assert trace[0]["origins"] == {"/q": "nodes.search /iban"}
+
+
 def test_an_agents_call_waits_in_its_item_and_the_other_items_go_on() -> None:
     script = {
         r"flow/each.1/0.0": [action("pay", q=7), final("A")],

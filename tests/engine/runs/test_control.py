@@ -71,6 +71,22 @@ def test_agent_is_paused_between_its_steps_and_goes_on_with_what_it_had() -> Non
     played(play)
 
 
+def test_engine_that_lets_go_of_its_runs_begins_nothing_more_in_them_and_no_record_says_so() -> None:
+    async def play() -> None:
+        host = Host()
+        host.gate("a")
+        run = host.start([node("a"), node("b", "a")])
+        await until(lambda: host.store.leases.holder("r"))
+        host.engine.release()
+        host.gates["a"].set()
+        await run
+        assert (host.engine.status("r"), host.did) == ("pending", ["a"])
+        assert CONTROL not in host.store.journal.load("r")
+        assert ((await host.other.resume("r")).status, host.did) == ("completed", ["a", "b"])
+
+    played(play)
+
+
 def test_run_that_nobody_drives_is_paused_by_a_word() -> None:
     async def play() -> None:
         host = Host([action("pay", amount=5), final("done")])
