@@ -12,7 +12,7 @@ from support.by_hand import final
 from support.homeless import forget_home
 from utools.context.open_store import open_context_store
 from utools.databases.sqlite_file import data_file
-from utools.databases.store_address import read_address
+from utools.databases.store_address import describe_address, read_address
 from utools.errors import DefinitionError
 
 FILES = ["runs.db", "./runs.db", "/var/lib/runs.db", "runs:2026.db", "a/b:c.db", "C:/runs.db", "C:\\runs.db", "~/x.db"]
@@ -102,6 +102,19 @@ def test_neither_an_engine_nor_its_conversations_take_it(
     with pytest.raises(DefinitionError, match="AGENT_CORE_CONTEXT_DB"):
         open_context_store()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://a%40b:pw@h:5433/x?sslmode=require", "postgresql://a%40b@h:5433/x"),
+        ("postgresql://:pw@h/x", "postgresql://h/x"),
+        ("postgresql://a@h/x?password=pw", "postgresql://a@h/x"),
+        ("postgresql://a@h/x?sslmode=require", "postgresql://a@h/x?sslmode=require"),
+    ],
+)
+def test_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    assert describe_address(read_address(address)) == shown
 
 
 def test_user_without_a_home_directory_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -275,6 +275,16 @@ def test_a_sub_workflow_runs_for_each_item(tmp_path: Path) -> None:
     world.check()
 
 
+@pytest.mark.parametrize(("tool", "made"), [("look", [-1, -1]), ("pay", [-1])])
+def test_a_sub_workflow_that_failed_is_run_again_unless_one_of_its_items_has_written(
+    tmp_path: Path, tool: str, made: list[int]
+) -> None:
+    (tmp_path / "below.json").write_bytes(orjson.dumps({"id": "below", "nodes": [each(tool)]}))
+    config = {"workflow": "below.json", "inputs": {"list": [-1]}}
+    world = World({"tool": "invoke_workflow", "config": config, "retry": {"max_attempts": 2}}, base=tmp_path)
+    assert (world.run().status, world.made) == ("failed", made)
+
+
 # ── faults of a definition ───────────────────────────────────────────────────────────────────────
 
 FAULTS: dict[str, tuple[list[Any], str]] = {
