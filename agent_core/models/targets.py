@@ -13,6 +13,7 @@ from agent_core.models.endpoint.route import DIRECT, Route
 from agent_core.models.named_endpoint import OFFLINE, NamedEndpoint
 from agent_core.models.reach import ModelReach
 from agent_core.models.vendors import VENDORS, Vendor, is_near, is_vendor_url, normalize_url, vendor_url
+from utools.problems import Problem, message_of
 
 
 class Target(NamedTuple):
@@ -176,6 +177,13 @@ def check_named(provider: str, name: str, model: str) -> None:
     if not name.strip():
         message = f"names no model; write {provider}:{OFFLINE.get(provider, 'NAME')}"
         raise DefinitionError(message, where="model", value=model)
+
+
+def locate_refusal(error: DefinitionError, where: str, options: Mapping[str, Any]) -> Problem:
+    """Return why a model cannot be asked that is named at `where`, such as `config/model`, with the place of the option
+    beside it that the error is about."""
+    is_about_option = options.get(error.where.partition("/")[0])
+    return Problem(f"{where.removesuffix('model')}{error.where}" if is_about_option else where, message_of(error))
 
 
 def explain_missing(names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from agent_core.loop.agent import AGENT_LOOPS
 from agent_core.loop.outcome import AgentOutcome
 from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.providers import Providers
+from agent_core.models.targets import locate_refusal
 from agent_core.outputs import Json
 from agent_core.records import AgentStartedBody
 from agent_core.run.agent_output import AgentOutput
@@ -36,7 +37,7 @@ from agent_core.run.row_listener import AnswerListener, Observe
 from agent_core.run.run_id import check_run_id, new_run_id
 from agent_core.run.secrets import Secrets, signing_keys
 from agent_core.run.shown_tools import check_decided, codes_let_go
-from utools.problems import DefinitionErrors, Problem, message_of, problems_in, refuse
+from utools.problems import DefinitionErrors, Problem, problems_in, refuse
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
 
@@ -163,7 +164,7 @@ def _check_models(models: ClientOf, config: Mapping[str, Any] | AgentConfig) -> 
         try:
             models(name, options)
         except DefinitionError as error:
-            problems.append(Problem(f"config/{where}", message_of(error)))
+            problems.append(locate_refusal(error, f"config/{where}", options))
     refuse(problems)
 
 

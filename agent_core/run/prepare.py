@@ -253,7 +253,7 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
     """Return what templates may name of the run itself."""
     return {
         "tool_definitions": tool_definitions(tools, words, brief=config.prompts == "small"),
-        "limits": describe_limits(limits, words, timeout=config.timeout or None),
+        "limits": describe_limits(limits, words, timeout=config.timeout),
         "max_steps": _show_limit(config.max_steps, words),
         "max_tool_calls": _show_limit(config.max_tool_calls, words),
         "observation_max_len": _show_limit(config.observation_max_len, words),

@@ -165,11 +165,10 @@ class HostConfig(BaseModel):
         if name not in self.tenants:
             known = ", ".join(self.tenants) or "none"
             raise DefinitionError(f"there is no such tenant; there are {known}", where=self.at("tenants"), value=name)
-        own = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
+        given = {key: getattr(self.tenants[name], key) for key in self.tenants[name].model_fields_set}
+        own = {key: value for key, value in given.items() if value is not None}
         unset: dict[str, Any] = {"allow_tools": None, "deny_tools": [], "execute_tools": [], "webhooks": []}
         unset |= {"root": None, "env": [], "model_files": [], "model_parameters": [], "callbacks": None}
-        if own.get("secret_env", ()) is None:
-            del own["secret_env"]
         own["presets"] = _merge_presets(self.presets, self.tenants[name].presets)
         temporal = self.temporal.model_copy(update={"queue": f"{self.temporal.queue}.{name}"})
         below: dict[str, Any] = {"triggers": f"{self.triggers}/{name}", "temporal": temporal}

@@ -9,8 +9,9 @@ from agent_core.journal.chain import is_finished
 from agent_core.journal.facts import RecordedRun
 from agent_core.journal.reader import read_runs
 from agent_core.journal.record import Tape
+from agent_core.models.targets import locate_refusal
 from agent_core.outputs import Json
-from engine_shim.definition.errors import Problem, message_of
+from engine_shim.definition.errors import Problem
 from engine_shim.definition.load import Workflow
 from engine_shim.definition.model import ROOT, read_definition
 from engine_shim.definition.secret_refs import secret_refs
@@ -104,7 +105,7 @@ class HostCheck:
                 if not run.definition:
                     self.models.at(base)(run.config["model"], run.config)
             except DefinitionError as error:
-                yield Problem(f"{path}/config/model", message_of(error))
+                yield locate_refusal(error, f"{path}/config/model", run.config)
 
     def _refused(self, workflow: Workflow) -> Iterator[Problem]:
         yield from self.models.problems(workflow.definition, workflow.base)

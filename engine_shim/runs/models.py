@@ -14,8 +14,9 @@ from agent_core.models.client import ClientOf, ModelClient, ModelInfoOf
 from agent_core.models.named_endpoint import NamedEndpoint
 from agent_core.models.providers import Providers
 from agent_core.models.reach import ModelReach
+from agent_core.models.targets import locate_refusal
 from agent_core.models.vendors import VENDORS
-from engine_shim.definition.errors import Problem, message_of
+from engine_shim.definition.errors import Problem
 from engine_shim.definition.model import Definition
 from engine_shim.definition.model_refs import model_refs
 from engine_shim.errors import DefinitionError
@@ -117,4 +118,4 @@ def _refusals(definition: Definition, ask: Callable[[str, dict[str, Any]], objec
         try:
             ask(name, options)
         except DefinitionError as error:
-            yield Problem(where, message_of(error))
+            yield locate_refusal(error, where, options)

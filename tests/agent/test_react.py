@@ -203,6 +203,10 @@ def test_an_amount_is_a_multiple_of_a_cent_in_a_run_of_todays_rules(hand: Hands,
     assert isinstance(check_answer(state, Final({"sum": 600.035})), ProtocolError)
 
 
+def test_the_time_limit_of_the_author_is_told_to_the_second(hand: Hands) -> None:
+    assert "95 seconds" in hand([final()], timeout=95).questions[0][0]["content"]
+
+
 # ── the last step ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -939,6 +939,16 @@ async def test_a_run_goes_on_with_its_model_and_no_other() -> None:
         await run_agent(config, registry=calls.registry, model=ScriptedModel([]), journal=journal, run_id="r")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("base_url", "ftp://x.test"), ("api_key_env", "ANOTHER_KEY"), ("model", "no:m")]
+)
+async def test_a_model_that_cannot_be_asked_is_told_at_the_option_that_keeps_it_from_that(key: str, value: str) -> None:
+    config = {**CONFIG, "model": "openai:m", "base_url": "https://x.test/v1", key: value}
+    with pytest.raises(DefinitionError, match=f"^config/{key}: ") as error:
+        await run_agent(config, registry=Calls().registry)
+    assert value in str(error.value)
+
+
 async def test_an_agent_does_not_move_into_another_kind_of_run() -> None:
     journal = MemoryJournal()
     journal.append("r", [Slot("flow", 0, genesis("r", "flow")).row({"kind": "run_started", "loop": "flow"})])

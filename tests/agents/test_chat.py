@@ -13,7 +13,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.history import count_tokens
+from agent_core.agents.history import count_tokens, mark_messages
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
@@ -393,6 +393,16 @@ def tape_of(tokens: dict[str, int]) -> Tape:
             Row(path, 1, b"", orjson.dumps(end)),
         ]
     return tape
+
+
+def test_messages_of_a_turn_that_ended_in_its_calls_are_kept_without_the_calls_that_nobody_answered() -> None:
+    done, left = ({"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}} for name in "ab")
+    says: Message = {"role": "assistant", "content": "I look."}
+    answer: Message = {"role": "tool", "tool_call_id": "a", "content": "seen"}
+    turn: list[Message] = [{**says, "tool_calls": [done, left]}, answer, {**says, "tool_calls": [left]}]
+    bare: Message = {"role": "assistant", "content": "", "tool_calls": [left]}
+    kept = [{**says, "tool_calls": [done]}, answer, says]
+    assert mark_messages([*turn, bare], "r") == [{**each, "trace_id": "r"} for each in kept]
 
 
 def test_tokens_of_a_turn_are_those_of_its_outermost_agents() -> None:

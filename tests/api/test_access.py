@@ -258,6 +258,22 @@ def test_body_that_never_ends_is_refused_in_time(host: Served) -> None:
         asyncio.run(Guard(app, body_seconds=0.01)(scope, never, send))
 
 
+@pytest.mark.parametrize("told", [[(b"content-length", b"4")], []], ids=["told", "not told"])
+async def test_body_may_be_as_large_as_the_limit(told: list[tuple[bytes, bytes]]) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(await receive())
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"four"}
+
+    async def send(message: Message) -> None:
+        echoed.append(message["body"])
+
+    echoed: list[bytes] = []
+    await Guard(app, max_body=4)({"type": "http", "headers": [(b"host", b"localhost"), *told]}, receive, send)
+    assert echoed == [b"four"]
+
+
 @pytest.mark.parametrize(("host", "status"), [("[2001:db8::1]:8080", 200), ("[2001:db8::2]", 400), ("2001", 400)])
 def test_an_ipv6_address_that_a_server_listens_at_is_a_name_of_it(host: str, status: int) -> None:
     app = FastAPI()

@@ -83,7 +83,8 @@ def test_link_shows_its_call_and_decides_about_it_once(host: Served) -> None:
     }
     assert shown.headers["referrer-policy"] == "no-referrer"
     assert shown.headers["cache-control"] == "no-store"
-    assert host.client.post(path_of(link), json=APPROVE).json() == APPROVE
+    decided = host.client.post(path_of(link), json=APPROVE)
+    assert (decided.json(), decided.headers["referrer-policy"]) == (APPROVE, "no-referrer")
     reader = host.issue("reader", "read")
     until(lambda: host.client.get(f"/runs/{run}", headers=reader).json()["status"] == "completed", "the run ends")
     journal = host.client.get(f"/runs/{run}/journal", headers=reader).text

@@ -379,7 +379,12 @@ def test_what_the_operator_gives_is_reached(office: Office, given: tuple[int, li
     assert "the inner answer" in office.run("globex", [{"tool": "http_request", "config": config}]).text
     wider = {"tool": "http_request", "config": {**config, "allow_cidrs": ["127.0.0.0/8"]}}
     assert office.run("globex", [wider]).status_code == 422
-    assert office.run("acme", [agent("openai:x", base_url=f"{url}/v1")]).status_code == 422
+    for key, node in (
+        ("base_url", agent("openai:x", base_url=f"{url}/v1")),
+        ("model", agent("openai:x")),
+    ):
+        refused = office.run("acme", [node])
+        assert (refused.status_code, refused.json()["errors"][0]["where"]) == (422, f"nodes/0/config/{key}")
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────

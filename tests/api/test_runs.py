@@ -36,6 +36,7 @@ def test_workflows_are_listed_by_version_and_shown_by_name(host: Served) -> None
     listed = host.client.get("/workflows").json()["workflows"]
     desks = [(each["id"], each["version"]) for each in listed if each["id"] == "desk"]
     assert desks == [("desk", "2"), ("desk", "1")]
+    assert [each["description"] for each in listed if each["id"] == "buy"] == [""]
     assert host.client.get("/workflows/desk").json()["version"] == "2"
     assert host.client.get("/workflows/desk@1").json()["definition"]["nodes"][0]["tool"] == "agent_core"
     problem = fault_of(host.client.get("/workflows/desk@3"), 404)

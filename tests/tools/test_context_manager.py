@@ -9,7 +9,7 @@ from utools import ToolContext, ToolError, ToolRegistry, ToolResult
 from utools.context.formats import anthropic, gemini, openai
 from utools.context.manager import context_manager
 from utools.context.store_memory import MemoryContextStore
-from utools.context.summary import Summarised
+from utools.context.summary import MAX_QUOTED, Summarised, quote
 from utools.context.turns import Message, Turn, last_turn
 from utools.context.window import Window, estimated_tokens, split_at_window
 
@@ -285,6 +285,12 @@ async def test_summary_of_what_falls_out_stands_before_the_history_and_speaks_as
     assert seen == [[says("user", "q0"), says("assistant", "a0")]]
     whole = await session.output("prepare", user_message="now")
     assert (len(whole["messages_json"]), whole["dropped_messages"], len(seen)) == (5, 0, 1)
+
+
+def test_a_summary_quotes_the_newest_messages_that_fit() -> None:
+    long = says("user", "x" * (MAX_QUOTED - 2))
+    turns = [[says("user", "q0"), says("assistant", "a0")], [long, says("assistant", "a1")], [says("user", "q2")]]
+    assert quote(turns) == [long, says("user", "q2")]
 
 
 async def test_each_turn_is_summarised_once_and_its_tokens_are_told() -> None:

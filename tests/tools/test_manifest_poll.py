@@ -103,6 +103,7 @@ async def test_lost_answer_of_a_start_is_asked_for_again_where_that_starts_nothi
 async def test_lost_answer_of_a_start_leaves_other_work_in_doubt(tmp_path: Path, lost: Reply) -> None:
     result, server = await ran(tmp_path, lost, idempotent=False, timeout=0.5)
     assert (result.success, result.metadata.get("cut_off"), len(server.requests)) == (False, True, 1)
+    assert "goes on there" not in str(result.error)
 
 
 async def test_refused_start_is_a_failure_and_nothing_is_asked(tmp_path: Path) -> None:

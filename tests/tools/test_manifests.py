@@ -336,6 +336,11 @@ async def test_no_value_becomes_an_option(load: Load, argv: list[str], args: Any
     assert "option" in str(result.error)
 
 
+async def test_no_value_of_a_command_holds_what_none_can(load: Load) -> None:
+    result = await ran(load, ["--name={{a}}"], {"a": "x\0y"})
+    assert (result.success, result.error) == (False, "an argument of a command cannot hold a NUL character")
+
+
 async def test_a_command_gets_a_clean_environment_and_the_secrets_it_names(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -360,6 +365,13 @@ async def test_the_paths_of_a_command_lie_below_the_root(load: Load, tmp_path: P
         refused = await registry.execute("count_lines", {"file": path})
         assert not refused.success
         assert str(tmp_path) not in str(refused.error)
+
+
+async def test_each_path_of_a_list_lies_below_the_root(load: Load) -> None:
+    assert (await ran(load, ["{{many}}"], {"many": ["a/../b", "-c"]}, paths=["many"])).output == ["b", "./-c"]
+    for value, why in ((["b", "../x"], "../x"), (["b", 5], "a path must be a text, got 5")):
+        refused = await ran(load, ["{{many}}"], {"many": value}, paths=["many"])
+        assert (refused.success, why in str(refused.error)) == (False, True)
 
 
 async def test_a_failing_command_says_why(load: Load) -> None:
@@ -458,6 +470,13 @@ BAD: dict[str, tuple[str, str, int, str]] = {
     "reference": ("{type: string}", "{$ref: 'https://example.com/x'}", 6, "only local references"),
     "two_kinds": ("http:", "python: x:y\nhttp:", 1, "give one of http, python and command"),
     "no_kind": ("http:\n  url: https://example.com/{{q}}\n", "", 1, "give one of http, python and command"),
+    "no_schema": (
+        "schema:\n  type: object\n  properties:\n    q: {type: string}\n",
+        "",
+        1,
+        "http needs a schema of its arguments",
+    ),
+    "two_bodies": ("http:", "http:\n  method: POST\n  json: {}\n  form: {}", 7, "give one of json, form and body, not"),
     "body_of_a_get": ("http:", "http:\n  body: x", 7, "carries no body"),
     "header": ("http:", "http:\n  headers: {Host: x}", 8, "not yours to set"),
     "network": ("http:", "http:\n  allow_cidrs: [10.0.0.1/8]", 8, "http/allow_cidrs: not a network"),

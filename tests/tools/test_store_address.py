@@ -1,5 +1,6 @@
 """Where a store is: a file's path, or the URL of a PostgreSQL database, and nothing that only looks like one."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from support.by_hand import final
 from support.homeless import forget_home
 from utools.context.open_store import open_context_store
 from utools.databases.sqlite_file import data_file
-from utools.databases.store_address import read_address
+from utools.databases.store_address import describe_address, read_address
 from utools.errors import DefinitionError
 
 FILES = ["runs.db", "./runs.db", "/var/lib/runs.db", "runs:2026.db", "a/b:c.db", "C:/runs.db", "C:\\runs.db", "~/x.db"]
@@ -103,12 +104,30 @@ def test_neither_an_engine_nor_its_conversations_take_it(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://a%40b:pw@h:5433/x?sslmode=require", "postgresql://a%40b@h:5433/x"),
+        ("postgresql://:pw@h/x", "postgresql://h/x"),
+        ("postgresql://a@h/x?password=pw", "postgresql://a@h/x"),
+        ("postgresql://a@h/x?sslmode=require", "postgresql://a@h/x?sslmode=require"),
+    ],
+)
+def test_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    assert describe_address(read_address(address)) == shown
+
+
 def test_user_without_a_home_directory_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_DATA_HOME", "AGENT_CORE_CONTEXT_DB"):
         monkeypatch.delenv(name, raising=False)
     forget_home(monkeypatch)
-    for use in (lambda: data_file("runs.db", "AGENT_CORE_STORE"), lambda: open_context_store(tenant="acme")):
-        with pytest.raises(DefinitionError, match=r"this user has no home directory, .*; name a file, or set HOME"):
+    uses: dict[str, Callable[[], object]] = {
+        "AGENT_CORE_STORE": lambda: data_file("runs.db", "AGENT_CORE_STORE"),
+        "AGENT_CORE_CONTEXT_DB": lambda: open_context_store(tenant="acme"),
+    }
+    for variable, use in uses.items():
+        message = f"^{variable}: this user has no home directory, .*; name a file, or set HOME"
+        with pytest.raises(DefinitionError, match=message):
             use()
     open_context_store()  # which is opened at its first use
     monkeypatch.setenv("XDG_DATA_HOME", "/data")

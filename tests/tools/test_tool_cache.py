@@ -59,6 +59,9 @@ async def test_memory_holds_no_more_than_it_may_and_lets_go_of_what_nobody_asks_
     assert await store.get("a") == "xxx"
     await store.put("d", "xxx", 60)
     assert [await store.get(key) for key in "abcd"] == ["xxx", None, "xxx", "xxx"]
+    for _ in range(3):
+        await store.put("d", "yyy", 60)
+    assert [await store.get(key) for key in "acd"] == ["xxx", "xxx", "yyy"]
 
 
 class Look(list[dict[str, Any]]):

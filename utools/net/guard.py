@@ -244,7 +244,7 @@ def _network(cidr: str) -> Network:
         return ip_network(cidr)
     except ValueError as error:
         fault = Text("not a network such as 10.2.0.0/16: {error}", error=error)
-        raise DefinitionError(fault, where="allow_cidrs", value=cidr) from None
+        raise DefinitionError(fault, where="allow_cidrs") from None
 
 
 def _shown(text: str) -> str:

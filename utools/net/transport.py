@@ -127,7 +127,7 @@ async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIte
     host = request.url.host
     try:
         response = await client.send(request, stream=True, follow_redirects=False)
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
         raise ToolError(
             "{host} cannot be reached: {reason}{proxy}",
             host=host,

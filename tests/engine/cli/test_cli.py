@@ -518,9 +518,12 @@ def test_host_that_lacks_a_tool_refuses_the_decision_and_does_not_use_it_up(cli:
     write("replies.json", [action("mine", n=3), final()])
     write("w.json", agent(allowed_tools=[{"tool": "mine", "approval": "always"}]))
     run = run_id(cli("run", "w.json"))
-    write("bare.yaml", {})
-    refused = cli("decide", run, "approve", "--config", "bare.yaml")
-    assert (refused.code, "this host has no tool 'mine', which the run needs" in refused.err) == (3, True)
+    bare, denying = {}, {"tools": ["own.py:mine"], "deny_tools": ["mine"]}
+    for config, why in ((denying, "deny_tools"), (bare, "was the run started with another configuration?")):
+        write("bare.yaml", config)
+        refused = cli("decide", run, "approve", "--config", "bare.yaml")
+        assert (refused.code, "this host has no tool 'mine', which the run needs; " in refused.err) == (3, True)
+        assert why in refused.err
     assert cli("decide", run, "approve").code == 0
     assert cli("resume", run, "--config", "bare.yaml").code == 0
 

@@ -244,6 +244,14 @@ def test_an_agent_runs_for_each_item_and_its_outputs_are_the_results() -> None:
     world.check()
 
 
+def test_a_part_of_an_item_comes_from_the_node_that_gave_the_list_with_its_place_in_the_item() -> None:
+    search = {"id": "search", "tool": "look", "config": {"q": [{"iban": "DE1"}]}}
+    paying = agent("look", prompt="Pay {{item.iban}}.")
+    world = World(search, {**paying, "foreach": "{{nodes.search.seen}}"}, script=[action("look", q="DE1"), final("A")])
+    trace = world.run().outputs["each"]["results"][0]["trace"]
+    assert trace[0]["origins"] == {"/q": "nodes.search /iban"}
+
+
 def test_an_agents_call_waits_in_its_item_and_the_other_items_go_on() -> None:
     script = {
         r"flow/each.1/0.0": [action("pay", q=7), final("A")],
@@ -265,6 +273,16 @@ def test_a_sub_workflow_runs_for_each_item(tmp_path: Path) -> None:
     done = world.run((1, 2))
     assert [result["outputs"]["look"] for result in done.outputs["each"]["results"]] == [{"seen": 1}, {"seen": 2}]
     world.check()
+
+
+@pytest.mark.parametrize(("tool", "made"), [("look", [-1, -1]), ("pay", [-1])])
+def test_a_sub_workflow_that_failed_is_run_again_unless_one_of_its_items_has_written(
+    tmp_path: Path, tool: str, made: list[int]
+) -> None:
+    (tmp_path / "below.json").write_bytes(orjson.dumps({"id": "below", "nodes": [each(tool)]}))
+    config = {"workflow": "below.json", "inputs": {"list": [-1]}}
+    world = World({"tool": "invoke_workflow", "config": config, "retry": {"max_attempts": 2}}, base=tmp_path)
+    assert (world.run().status, world.made) == ("failed", made)
 
 
 # ── faults of a definition ───────────────────────────────────────────────────────────────────────

@@ -122,6 +122,10 @@ def test_an_edit_keeps_a_secret_where_it_was_and_fills_none_in_elsewhere(key: Se
     assert world.run().waiting[0]["args"] == {"amount": 5, "key": "{{env.PAY_KEY}}"}
     world.decide(Edit({"amount": 6, "key": "{{env.PAY_KEY}}"}))
     assert world.made == [{"amount": 6, "key": "12345678"}]
+    replaced = World(definition(node, env=["PAY_KEY"]), secrets=key)
+    replaced.run()
+    replaced.decide(Edit({"amount": 6, "key": "mine"}))
+    assert replaced.made == [{"amount": 6, "key": "mine"}]
     other = World(definition(pay(approval="always"), env=["PAY_KEY"]), secrets=key)
     other.run()
     with pytest.raises(DecisionError, match="/key"):

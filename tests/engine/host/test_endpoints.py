@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_model_of_it_is_found_before_anything_runs(
     write("agent-core.yaml", host(**keys))
     flow = str(write("flow.json", agent(**config)))
     (problem,) = cli("validate", flow, "--json").json["problems"]
-    assert problem["where"] == f"{NODE}/model"
+    assert problem["where"] == f"{NODE}/{next(iter(config), 'model')}"
     assert re.search(message, problem["message"]), problem["message"]
     assert cli("run", flow, "--json").code == 3
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine_shim import Engine
+from engine_shim import DefinitionError, Engine
 from engine_shim.host.environment import load_environment
+from engine_shim.host.variables import Variables
 from support.by_hand import action, final
 from support.command import Cli, Write
 
@@ -44,6 +45,12 @@ def test_variables_of_the_file_reach_tools(cli: Cli, place: Path) -> None:
 def test_the_environment_wins(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_PLACE", "Porto")
     assert cli("run", "w.json", "--json").json["outputs"]["tells"].endswith(" Porto")
+
+
+def test_variable_that_a_definition_may_not_read_is_not_read_though_it_is_set() -> None:
+    for variables, why in ((Variables(others=False), "the operator lists"), (Variables(), "is the host's own")):
+        with pytest.raises(DefinitionError, match=why):
+            variables.read("AGENT_CORE_JOURNAL_KEYS", {"AGENT_CORE_JOURNAL_KEYS": "k1:x"})
 
 
 @pytest.mark.usefixtures("place")

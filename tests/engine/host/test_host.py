@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine_shim.definition.errors import DefinitionErrors
-from engine_shim.host.config import HostConfig, read_host_config
+from engine_shim.host.config import HostConfig, TenantConfig, read_host_config
 from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
 from support.optional import needs
@@ -178,6 +178,7 @@ def test_what_a_key_takes_is_told_in_its_own_words(tmp_path: Path) -> None:
         "env": [{"name": "X"}],
         "execute_tools": [{"tol": "x"}],
         "temporal": {"address": "127.0.0.1"},
+        "callbacks": {"allowed_domains": ["a.example"], "secret_env": "X", "allow_cidrs": ["10.0.0/8"]},
         "decision_links": {"public_url": "desk", "secret_env": "X"},
         "webhooks": [{"url": "desk", "secret_env": "X"}],
         "tenants": {"Acme": {}},
@@ -188,6 +189,8 @@ def test_what_a_key_takes_is_told_in_its_own_words(tmp_path: Path) -> None:
         read_host_config(file)
     told = [str(each).removeprefix(f"{file}:1: ") for each in raised.value.problems]
     assert sorted(told) == [
+        "callbacks: allow_cidrs: not a network such as 10.2.0.0/16: '10.0.0/8' does not appear to be an IPv4 or IPv6 "
+        "network",
         "decision_links/public_url: must be a URL without a query: http://… or https://… (got 'desk')",
         "endpoints/g/url: must be http(s)://host[:port][/path] (got 'llm')",
         "endpoints/openai: 'openai' is a name that models have already; choose another one (got 'openai')",
@@ -199,6 +202,18 @@ def test_what_a_key_takes_is_told_in_its_own_words(tmp_path: Path) -> None:
         "tools/0: must be a text; put it in quotes (got 5)",
         "webhooks/0/url: must be a URL: http://… or https://… (got 'desk')",
     ]
+
+
+def test_a_key_of_a_tenant_without_a_value_is_as_if_it_was_not_there(tmp_path: Path) -> None:
+    empty = [key for key, field in TenantConfig.model_fields.items() if field.default is None]
+    tenants = {"left_out": {}, "empty": dict.fromkeys(empty)}
+    file = tmp_path / "agent-core.yaml"
+    host = {"secret_env": ["DESK_TOKEN"], "model_endpoints": {"https://llm.example/v1": None}}
+    file.write_text(json.dumps({**host, "tenants": tenants}))
+    found = [read_host_config(file).for_tenant(name) for name in tenants]
+    for key in {*empty} - {"triggers"}:
+        assert getattr(found[0], key) == getattr(found[1], key), key
+    assert [each.triggers for each in found] == ["triggers/left_out", "triggers/empty"]
 
 
 def test_a_provider_and_an_endpoint_that_no_model_has_are_refused(tmp_path: Path) -> None:

@@ -44,13 +44,15 @@ def test_a_model_needs_no_key_to_be_found_valid(cli: Cli, write: Write, model: s
 
 
 MODEL, FALLBACK = "nodes/0/config/model", "nodes/0/config/fallback_models/1"
+URL, KEY, API = (f"nodes/0/config/{key}" for key in ("base_url", "api_key_env", "api"))
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "provider": ({"model": "opnai:gpt-4o"}, MODEL, "no such provider: opnai; there are openai, gemini"),
     "script": ({"model": "scripted:nowhere.json"}, MODEL, "the script cannot be read"),
     "gguf": ({"model": "local:nowhere.gguf"}, MODEL, "there is no such model file"),
     "recorded_run": ({"model": "replay:nowhere"}, MODEL, "there is no such recorded run"),
-    "base_url": ({"base_url": "ftp://host/v1"}, MODEL, "must be http(s)://host"),
-    "key": ({"base_url": "https://x.example/v1", "api_key_env": "OPENAI_API_KEY"}, MODEL, "may not be sent"),
+    "base_url": ({"base_url": "ftp://host/v1"}, URL, "must be http(s)://host"),
+    "key": ({"base_url": "https://x.example/v1", "api_key_env": "OPENAI_API_KEY"}, KEY, "may not be sent"),
+    "api": ({"model": "ollama:m", "api": "native"}, API, "has no API of its own here"),
     "fallback": ({"fallback_models": ["openai:gpt-4o", "nobody:m"]}, FALLBACK, "no such provider: nobody"),
 }
 

@@ -19,10 +19,14 @@ from engine_shim.errors import RunBusy, WritesRepeated
 from support.by_hand import action, final
 from support.gated import Host, agent, node, played, until
 
+KEY = ("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+
 # ── pause ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more() -> None:
+def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(*KEY)
+
     async def play() -> None:
         host = Host()
         host.gate("a")
@@ -35,7 +39,8 @@ def test_pause_lets_what_is_under_way_answer_and_begins_nothing_more() -> None:
         assert await pausing == "paused"
         assert (result.status, result.outputs, result.waiting) == ("paused", {"a": {"did": "a"}}, [])
         assert host.did == ["a"]
-        assert verify(host.store.journal, run_id="r", **result.journal).ok
+        answered_after_the_pause = verify(host.store.journal, run_id="r", keys=Keys.read(KEY[1]), **result.journal)
+        assert (answered_after_the_pause.ok, answered_after_the_pause.why) == (True, None)
         ended = await host.other.resume("r", by="bob")
         assert (ended.status, host.did) == ("completed", ["a", "b", "c"])
         assert host.sound(ended)
@@ -62,6 +67,22 @@ def test_agent_is_paused_between_its_steps_and_goes_on_with_what_it_had() -> Non
         assert ended.outputs["agent_core"]["final_answer"] == "done"
         assert host.did == ["x", "y"]
         assert host.sound(ended)
+
+    played(play)
+
+
+def test_engine_that_lets_go_of_its_runs_begins_nothing_more_in_them_and_no_record_says_so() -> None:
+    async def play() -> None:
+        host = Host()
+        host.gate("a")
+        run = host.start([node("a"), node("b", "a")])
+        await until(lambda: host.store.leases.holder("r"))
+        host.engine.release()
+        host.gates["a"].set()
+        await run
+        assert (host.engine.status("r"), host.did) == ("pending", ["a"])
+        assert CONTROL not in host.store.journal.load("r")
+        assert ((await host.other.resume("r")).status, host.did) == ("completed", ["a", "b"])
 
     played(play)
 
@@ -154,14 +175,14 @@ def test_run_whose_place_is_still_to_come_is_cancelled_when_it_comes() -> None:
 
 
 def test_stopping_is_sealed_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_CORE_JOURNAL_KEYS", "k1:the-key-of-this-host")
+    monkeypatch.setenv(*KEY)
 
     async def play() -> None:
         host = Host([action("pay", amount=5)])
         await host.start([agent()])
         await host.engine.pause("r", by="ann")
         await host.engine.cancel("r", by="bob")
-        keys = Keys.read("k1:the-key-of-this-host")
+        keys = Keys.read(KEY[1])
         assert verify(host.store.journal, run_id="r", keys=keys).ok
         tape = host.store.journal.load("r")
         rows = [row for path, each in tape.items() for row in (each[:-1] if path == CONTROL else each)]
