@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.growth import growth
-from utools.secrets.key_formats import NAMES, mask_keys, unsettled_key
+from support.masked_keys import mask_keys
+from utools.secrets.key_formats import NAMES, unsettled_key
 from utools.secrets.redaction import Redactor
 
 CHANCE = Random(7)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from agent_core.run.secrets import Secrets
 from support.growth import growth
+from support.masked_keys import mask_keys
 from support.plain_values import plain_value
-from utools.secrets.key_formats import NAMES, mask_keys
+from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor
 
 SECRET = "Zx9-desk/token+0123456789"

@@ -37,11 +37,6 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def mark_finds(text: str, found: Iterable[Find]) -> str:
-    """Return the text with marks instead of what was found."""
-    return apply_edits(text, (Edit(each.start, each.end, mark_of(each.name)) for each in found))
-
-
 def blank_finds(text: str, found: Iterable[Find]) -> str:
     """Return the text, as long as it was, without what was found."""
     return apply_edits(text, (Edit(each.start, each.end, BLANK * (each.end - each.start)) for each in found))

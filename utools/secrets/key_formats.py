@@ -15,7 +15,7 @@ from string import ascii_letters, digits
 
 from utools.lazy_pattern import lazy_compile
 from utools.secrets.encodings import any_of
-from utools.secrets.finds import Find, blank_finds, mark_finds
+from utools.secrets.finds import Find, blank_finds
 
 ARMOUR = r"A-Za-z0-9+/=\s\\:,-"
 """The characters of a private key, with its headers and with escaped line breaks."""
@@ -138,12 +138,7 @@ ARMOUR_ENDED = lazy_compile("-----END [^-]*-----")
 NO_ARMOUR = lazy_compile(f"[^{ARMOUR}]")
 
 
-def mask_keys(text: str, formats: Collection[str] = NAMES) -> str:
-    """`text` with each key of these formats replaced by `[redacted:FORMAT]`."""
-    return mark_finds(text, find_keys(text, formats))
-
-
-def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:
+def find_keys(text: str, formats: Collection[str]) -> list[Find]:
     """Return each key of these formats, in the order of the text."""
     if not HINT.search(text):
         return []
