@@ -27,7 +27,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.store.conversations import find_newest_turn
+from engine_shim.store.conversations import find_waiting_turn
 from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store import ContextStore
@@ -159,7 +159,7 @@ class HostConversations:
 
     def find_waiting(self, conversation: str) -> str | None:
         """Return the run of the conversation's newest turn that waits for a person."""
-        return find_newest_turn(self._runs, conversation, "waiting")
+        return find_waiting_turn(self._runs, conversation)
 
     async def last_agent(self, conversation: str) -> str | None:
         """Return the agent of this host that answered last in a conversation, as far as the journal knows."""

@@ -15,7 +15,7 @@ from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.run.clock import write_time
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
-from engine_shim.cli.timespec import read_time
+from engine_shim.cli.timespec import read_since
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 
@@ -88,7 +88,7 @@ def revoke(file: Path, identity: str, since: str | None, reason: str | None, *, 
         raise typer.BadParameter(f"{public_file(file)} has no key {identity!r}, only {', '.join(known.keys)}")
     if reason is not None and (not reason.strip() or len(reason.splitlines()) != 1):
         raise typer.BadParameter("--reason is one line")
-    at = datetime.now(UTC) if since is None else read_time("--since", since)
+    at = read_since(since) or datetime.now(UTC)
     key = replace(known.keys[identity], revoked=write_time(at), reason=None if reason is None else reason.strip())
     target = file if file.suffix == ".pub" else public_file(file)
     replace_text(target, PublicKeys({**known.keys, identity: key}).write())

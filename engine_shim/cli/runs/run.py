@@ -190,7 +190,7 @@ def read_decision(
     if message and kind is not Deny:
         told = "; the journal keeps who approved, not why" if kind is Approve else ""
         raise typer.BadParameter(f"--message goes with deny, and with no other decision{told}")
-    edited = None if args is None else _read_object("--args", args)
+    edited = None if args is None else _read_edit(args)
     if kind is Edit and edited is None and attended:
         return None
     if (kind is Edit) != (edited is not None):
@@ -242,11 +242,12 @@ def _read_stdin() -> str:
     return sys.stdin.read() if with_bytes is None else str(with_bytes.read(), "utf-8-sig")
 
 
-def _read_object(name: str, text: str) -> dict[str, Any]:
+def _read_edit(text: str) -> dict[str, Any]:
+    """Return the arguments of --args; BadParameter for what is no JSON object."""
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{name}: {text!r} is not JSON: {error}") from None
+        raise typer.BadParameter(f"--args: {text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{name}: {text!r} is not a JSON object")
+        raise typer.BadParameter(f"--args: {text!r} is not a JSON object")
     return value
