@@ -8,13 +8,7 @@ from agent_core.agents.conversation import AgentExecutor, ConversationOptions
 from agent_core.agents.history import join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, refuse_spent
 from agent_core.agents.turn_driver import OnEvent, TurnDriver
-from agent_core.agents.turn_request import (
-    TurnRequest,
-    as_recorded,
-    check_conversation_id,
-    least_of,
-    read_start,
-)
+from agent_core.agents.turn_request import TurnRequest, as_recorded, check_conversation_id, least_of, read_start
 from agent_core.agents.turn_tool import count_spent
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions

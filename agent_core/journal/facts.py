@@ -26,15 +26,7 @@ from typing import Any, Final, Literal
 from agent_core.effects import Failed, ModelReply, ReadMessage, ToolReply
 from agent_core.journal.path import child
 from agent_core.outputs import FinishReason, Json, RunError, RunUsage
-from agent_core.records import (
-    AgentNote,
-    Closing,
-    JudgedCall,
-    PlanStatus,
-    RunOrigin,
-    TurnNote,
-    UnreadableReply,
-)
+from agent_core.records import AgentNote, Closing, JudgedCall, PlanStatus, RunOrigin, TurnNote, UnreadableReply
 from agent_core.statuses import EndedStatus
 from utools.tool import Effect as ToolEffect
 
