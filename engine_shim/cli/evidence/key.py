@@ -55,11 +55,7 @@ def show(file: Path | None, *, as_json: bool) -> int:
         keys = PublicKeys() if host is None else host.public
     if not keys.keys:
         raise typer.BadParameter(f"{KEY_VARIABLE} is not set here; name the FILE of a key")
-    if as_json:
-        output.document([_as_data(key) for key in keys.keys.values()])
-    else:
-        output.line(keys.write().rstrip())
-    return output.OK
+    return output.answer([_as_data(key) for key in keys.keys.values()], keys.write().rstrip(), as_json=as_json)
 
 
 def rotate(file: Path, days: int | None, *, as_json: bool) -> int:

@@ -66,11 +66,8 @@ def signal_run(run_id: str, name: str, data: str | None, options: Options) -> in
         return _resume(run_id, None, options)
     status = engine.status(run_id)
     engine.store.close()
-    if options.as_json:
-        output.document({"run_id": run_id, "status": status})
-    else:
-        output.line(f"{run_id}  {status}; the first node that waits for {name} takes the signal")
-    return output.OK
+    told = f"{run_id}  {status}; the first node that waits for {name} takes the signal"
+    return output.answer({"run_id": run_id, "status": status}, told, as_json=options.as_json)
 
 
 def _read_value(option: str, text: str) -> Any:
@@ -93,11 +90,8 @@ def record_decision(run_id: str, decision: Decision | None, at: str | None, opti
     store, secrets = engine.store, engine._grants.own.secrets
     record_decisions(store, secrets, run_id, _make_decisions(at, decision, calls), by=output.user())
     store.close()
-    if options.as_json:
-        output.document({"run_id": run_id, "decided": True})
-    else:
-        output.line(f"{run_id}  decided; the program that began it goes on with it")
-    return output.OK
+    told = f"{run_id}  decided; the program that began it goes on with it"
+    return output.answer({"run_id": run_id, "decided": True}, told, as_json=options.as_json)
 
 
 def _make_decisions(at: str | None, decision: Decision | None, calls: list[WaitingCall]) -> Decisions:
