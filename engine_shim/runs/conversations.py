@@ -38,7 +38,6 @@ from utools.registry import ToolRegistry
 DEFAULT_AGENT: Final = "assistant"
 AGENT_STRAND: Final = child(ROOT, NODE, 1)
 """The strand of the agent in a turn."""
-LONGEST_ID: Final = 256
 MAX_KINDS: Final = 256
 """How many definitions of turns are kept, each checked: as a rule one for each agent."""
 
@@ -180,13 +179,6 @@ def reply_of(conversation: str, turn: RestingRun) -> ChatReply:
     output = turn.nodes.get(NODE)
     answered = output if output is not None and "finish_reason" in output else None
     return read_run_reply(conversation, turn.run_id, turn.status, answered, turn.waiting, turn.error)
-
-
-def read_conversation_id(conversation: str) -> str:
-    """Return the id of a conversation. DefinitionError for an invalid one."""
-    if not 0 < len(conversation) <= LONGEST_ID:
-        raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
-    return conversation
 
 
 def _choose_agents(catalog: AgentCatalog, registry: ToolRegistry, model: str | None) -> AgentCatalog:
