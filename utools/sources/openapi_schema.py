@@ -15,7 +15,6 @@ NOT_JSON_SCHEMA = frozenset({"nullable", "discriminator", "xml", "externalDocs",
 NAMING = frozenset({"required", "allOf"})
 IN_PLACE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const"})
 """Keywords that judge null, too, whatever types are allowed beside them."""
-BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
 def resolve(document: Any, reference: str, where: str = "") -> Any:
@@ -46,7 +45,7 @@ def follow(document: Any, value: Any, where: str = "") -> Any:
 
 
 class Standalone:
-    """Schemas of one document, with 3.0's keywords as those of 3.1; their references lead to `definitions`."""
+    """Schemas of one document, with `nullable` of 3.0 as a type; their references lead to `definitions`."""
 
     def __init__(self, document: Any) -> None:
         self._document = document
@@ -79,9 +78,6 @@ class Standalone:
         }
         if isinstance(reference, str):
             converted["$ref"] = f"#/$defs/{self._define(reference)}"
-        for exclusive, bound in BOUNDS.items():
-            if isinstance(converted.get(exclusive), bool) and converted.pop(exclusive) and bound in converted:
-                converted[exclusive] = converted.pop(bound)
         if isinstance(required := converted.get("required"), list):
             converted["required"] = [name for name in required if name not in read_only]
         return _allow_null(converted) if schema.get("nullable") is True else converted
