@@ -261,9 +261,8 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 
 
 def _is_small(config: AgentConfig, known: ModelInfo | None) -> bool:
-    """Return whether the model is a small one, which calls no tool for what it only reads of, and which a draw of its
-    next step leads astray: it sees examples as turns of the conversation, and is asked at temperature 0 if its author
-    sets none."""
+    """Return whether the model is a small one. It gets examples as turns of the conversation, since it calls no tool
+    that it has only read of; and temperature 0 if its author sets none, since it follows any step it has drawn."""
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 
