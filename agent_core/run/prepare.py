@@ -262,7 +262,7 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 
 def _is_small(config: AgentConfig, known: ModelInfo | None) -> bool:
     """Return whether the model is a small one. It gets examples as turns of the conversation, since it calls no tool
-    that it has only read of; and temperature 0 if its author sets none, since it follows any step it has drawn."""
+    that it has only read of; and temperature 0 if its author sets none, since a step by chance leads it astray."""
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 

@@ -1,15 +1,18 @@
 """run_case(): one case of a test file as a run of its own, in memory, with mocks in place of what reaches outside."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent_core.audit.refusals import find_refused
 from agent_core.decisions import decode_decision
 from agent_core.journal.control import calls_for_person
+from agent_core.journal.path import node_of
 from agent_core.journal.reader import read_tape
-from agent_core.models.client import ModelClient
+from agent_core.models.client import Completion, ModelClient, Question
 from agent_core.models.providers import Providers
+from agent_core.models.scripted import ScriptedModel
 from agent_core.statuses import ENDED
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.model import AGENT
@@ -23,7 +26,6 @@ from engine_shim.testing.cases import FlowCase
 from engine_shim.testing.expectations import find_made, find_mismatches
 from engine_shim.testing.load import FlowTests
 from engine_shim.testing.mocks import mock_host
-from engine_shim.testing.replies import RepliesByNode
 
 BY = "test"
 
@@ -40,6 +42,28 @@ class CaseResult:
     @property
     def passed(self) -> bool:
         return not self.mismatches
+
+
+class RepliesByNode(ScriptedModel):
+    """Answers from a list for each node, which all its visits go through, or for a strand. A list alone is for all
+    that is asked, in turn."""
+
+    def __init__(self, replies: Sequence[Any] | Mapping[str, Sequence[Any]]) -> None:
+        by_key = replies if isinstance(replies, Mapping) else {"": replies}
+        super().__init__(by_key)
+        self._given = dict.fromkeys(by_key, 0)
+
+    async def complete(self, question: Question) -> Completion:
+        return await super().complete(self._placed(question))
+
+    def _placed(self, question: Question) -> Question:
+        """Return the question with the key of its list as the strand, and its place in that list."""
+        for key in (question.strand, node_of(question.strand), ""):
+            if key in self._given:
+                index = self._given[key]
+                self._given[key] += 1
+                return replace(question, strand=key, index=index)
+        return question
 
 
 async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
