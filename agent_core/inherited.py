@@ -31,10 +31,10 @@ class SourceRecord(TypedDict):
 class Inherited(TypedDict, total=False):
     """What a parent hands down to a run nested under it; empty for a run without a parent.
 
-    `tool_calls`, `tokens`, `cost` and `seconds` are what it may still spend, None where there is no limit. `sources`
-    are what the parent has read, with their origins (`trusted` the texts that it trusts, under the first rules of
-    comparison), `filled` the parts of each prompt that takes outputs of a workflow's nodes, by its place in the config,
-    `fills` the places of secrets in the config, `base` the directory that relative paths start from.
+    `tool_calls`, `tokens`, `cost` and `seconds` are what it may still spend, None where there is no limit. `sources` is
+    what the parent has read, with its origins; under the first rules of comparison, `trusted` has the texts that it
+    trusts instead. `filled` has the parts of each prompt that takes outputs of a workflow's nodes, by its place in the
+    config. `fills` has the places of secrets in the config. Relative paths start from `base`.
     """
 
     tool_calls: int | None

@@ -8,9 +8,7 @@ from typing import Any, Final
 from agent_core.config import AgentConfig, AllowedTool
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
-from agent_core.tool_policy import Policies as Policies
 from agent_core.tool_policy import ToolBinding
-from agent_core.tool_policy import ToolPolicy as ToolPolicy
 from utools.errors import UnknownTool
 from utools.problems import Problem, gathering, refuse
 from utools.tool import Effect as ToolEffect

@@ -43,38 +43,27 @@ if TYPE_CHECKING:
     from utools.tool import ToolResult as ToolResult
 
 HOMES = {
-    "CallStore": "utools.calls.store",
-    "ContextStore": "utools.context.store",
-    "DatabaseAway": "utools.errors",
-    "DatabaseError": "utools.errors",
-    "DefinitionError": "utools.errors",
-    "DefinitionErrors": "utools.problems",
-    "Document": "utools.document",
-    "Fault": "utools.schema.faults",
-    "FunctionTool": "utools.callable_tool",
-    "HostPolicy": "utools.host_policy",
-    "MemoryContextStore": "utools.context.store_memory",
-    "NetworkError": "utools.errors",
-    "Problem": "utools.problems",
-    "Progress": "utools.tool",
-    "Redactor": "utools.secrets.redaction",
-    "Reservation": "utools.calls.store",
-    "ResultError": "utools.errors",
-    "SandboxError": "utools.errors",
-    "SharedCalls": "utools.calls.shared",
-    "SqliteContextStore": "utools.context.store_sqlite",
-    "Summarised": "utools.context.summary",
-    "Summary": "utools.context.store",
-    "Threads": "utools.threads",
-    "Tool": "utools.tool",
-    "ToolContext": "utools.tool",
-    "ToolError": "utools.errors",
-    "ToolRegistry": "utools.registry",
-    "ToolResult": "utools.tool",
-    "UnknownTool": "utools.errors",
-    "UtoolsError": "utools.errors",
-    "default_registry": "utools.defaults",
+    "utools.callable_tool": "FunctionTool",
+    "utools.calls.shared": "SharedCalls",
+    "utools.calls.store": "CallStore Reservation",
+    "utools.context.store": "ContextStore Summary",
+    "utools.context.store_memory": "MemoryContextStore",
+    "utools.context.store_sqlite": "SqliteContextStore",
+    "utools.context.summary": "Summarised",
+    "utools.defaults": "default_registry",
+    "utools.document": "Document",
+    "utools.errors": (
+        "DatabaseAway DatabaseError DefinitionError NetworkError ResultError SandboxError ToolError UnknownTool "
+        "UtoolsError"
+    ),
+    "utools.host_policy": "HostPolicy",
+    "utools.problems": "DefinitionErrors Problem",
+    "utools.registry": "ToolRegistry",
+    "utools.schema.faults": "Fault",
+    "utools.secrets.redaction": "Redactor",
+    "utools.threads": "Threads",
+    "utools.tool": "Progress Tool ToolContext ToolResult",
 }
-"""The public names, each imported from its module when it is first used."""
-__all__ = sorted([*HOMES, "tool"])
+"""The public names by their modules; each is imported when it is first used."""
+__all__ = sorted(["tool", *" ".join(HOMES.values()).split()])
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

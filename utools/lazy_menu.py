@@ -7,12 +7,14 @@ from typing import Any
 
 
 def lazy_menu(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` (PEP 562) of a package that offers each of these names from its module."""
+    """`__getattr__` and `__dir__` (PEP 562) of a package that offers the names of modules: `homes` has those of each,
+    apart by spaces."""
+    modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(homes[name]), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

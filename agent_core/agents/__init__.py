@@ -26,26 +26,14 @@ if TYPE_CHECKING:
     from agent_core.agents.result import TurnUsage as TurnUsage
 
 HOMES = {
-    "AgentCatalog": "agent_core.agents.catalog",
-    "AgentDefinition": "agent_core.agents.definition",
-    "AgentError": "agent_core.agents.errors",
-    "AgentExecutor": "agent_core.agents.conversation",
-    "AgentNotFound": "agent_core.agents.errors",
-    "ChatReply": "agent_core.agents.reply",
-    "ConversationOptions": "agent_core.agents.conversation",
-    "ConversationResult": "agent_core.agents.result",
-    "Conversations": "agent_core.agents.chat",
-    "MaxStepsExceeded": "agent_core.agents.errors",
-    "McpPolicy": "agent_core.agents.definition",
-    "McpPrompt": "agent_core.agents.definition",
-    "McpResource": "agent_core.agents.definition",
-    "ModelCallFailed": "agent_core.agents.errors",
-    "ReplyCall": "agent_core.agents.reply",
-    "ReplyMeta": "agent_core.agents.reply",
-    "SkillPolicy": "agent_core.agents.definition",
-    "ToolCount": "agent_core.agents.result",
-    "TurnUsage": "agent_core.agents.result",
+    "agent_core.agents.catalog": "AgentCatalog",
+    "agent_core.agents.chat": "Conversations",
+    "agent_core.agents.conversation": "AgentExecutor ConversationOptions",
+    "agent_core.agents.definition": "AgentDefinition McpPolicy McpPrompt McpResource SkillPolicy",
+    "agent_core.agents.errors": "AgentError AgentNotFound MaxStepsExceeded ModelCallFailed",
+    "agent_core.agents.reply": "ChatReply ReplyCall ReplyMeta",
+    "agent_core.agents.result": "ConversationResult ToolCount TurnUsage",
 }
-"""The names of this room, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+"""The names of this room by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

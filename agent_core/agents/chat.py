@@ -5,16 +5,10 @@ from dataclasses import replace
 from typing import Any, overload
 
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
-from agent_core.agents.history import join_turns, read_turns, undo_turn
+from agent_core.agents.history import check_conversation_id, join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, refuse_spent
 from agent_core.agents.turn_driver import OnEvent, TurnDriver
-from agent_core.agents.turn_request import (
-    TurnRequest,
-    as_recorded,
-    check_conversation_id,
-    least_of,
-    read_start,
-)
+from agent_core.agents.turn_request import TurnRequest, as_recorded, least_of, read_start
 from agent_core.agents.turn_tool import count_spent
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions
@@ -110,7 +104,7 @@ class Conversations:
         stored, AnswerError for an answer that its type refuses. The turns of a conversation wait for each other. A
         cancelled caller cancels the turn, which is not stored.
         """
-        conversation = check_conversation_id(conversation_id)
+        conversation = new_run_id() if conversation_id is None else check_conversation_id(conversation_id)
         run = new_run_id() if run_id is None else check_run_id(run_id)
         options = ConversationOptions(max_tool_calls=max_tool_calls, max_tokens=max_tokens, conversation=conversation)
         reader = AnswerReader.of(answer_schema)

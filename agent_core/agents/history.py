@@ -11,6 +11,15 @@ from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
 from utools.errors import ToolError
 
+LONGEST_ID = 256
+
+
+def check_conversation_id(conversation: str) -> str:
+    """Return the id of a conversation. DefinitionError for what cannot be one."""
+    if not isinstance(conversation, str) or not 0 < len(conversation) <= LONGEST_ID:
+        raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
+    return conversation
+
 
 async def read_turns(store: ContextStore, conversation: str) -> list[Turn]:
     """Return the stored turns, oldest first. DefinitionError for messages that no turn may have."""

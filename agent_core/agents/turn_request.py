@@ -5,17 +5,13 @@ from dataclasses import dataclass, field, replace
 from agent_core.agents.conversation import ConversationOptions
 from agent_core.agents.history import mark_messages
 from agent_core.agents.result import ConversationResult
-from agent_core.errors import DecisionError, DefinitionError
+from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.journal.record import Tape
 from agent_core.outputs import Json
 from agent_core.run.agent_drive import ROOT
 from agent_core.run.answer_type import AnswerReader
-from agent_core.run.run_id import new_run_id
 from utools.context.turns import Turn
-
-LONGEST_ID = 256
-"""Characters of a conversation's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +27,6 @@ class TurnRequest:
     by: str = "caller"
     answer: AnswerReader = field(default_factory=AnswerReader)
     deps: object = None
-
-
-def check_conversation_id(conversation: str | None) -> str:
-    if conversation is None:
-        return new_run_id()
-    if not isinstance(conversation, str) or not 0 < len(conversation) <= LONGEST_ID:
-        raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
-    return conversation
 
 
 def read_start(tape: Tape) -> Json:

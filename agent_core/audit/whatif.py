@@ -25,9 +25,10 @@ from agent_core.loop.reading import READ_OBSERVATION
 from agent_core.origins.proof import proof_of
 from agent_core.origins.sources import Proof
 from agent_core.outputs import Json, PolicyDecision
-from agent_core.policy import Policies, ToolPolicy, binding_of, has_wildcard, is_denied, select_tools
+from agent_core.policy import binding_of, has_wildcard, is_denied, select_tools
 from agent_core.records import AgentStarted, JudgedCall
 from agent_core.rules import CURRENT, rules_of
+from agent_core.tool_policy import Policies, ToolPolicy
 from agent_core.words.catalogue import Words, words_of
 from utools.problems import DefinitionErrors, problems_in
 

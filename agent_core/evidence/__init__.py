@@ -14,14 +14,9 @@ if TYPE_CHECKING:
     from agent_core.evidence.public_keys import Signer as Signer
 
 HOMES = {
-    "KeyFiles": "agent_core.evidence.key_files",
-    "Keyring": "agent_core.evidence.public_keys",
-    "PublicKey": "agent_core.evidence.public_keys",
-    "PublicKeys": "agent_core.evidence.public_keys",
-    "Sign": "agent_core.evidence.public_keys",
-    "Signature": "agent_core.evidence.public_keys",
-    "Signer": "agent_core.evidence.public_keys",
+    "agent_core.evidence.key_files": "KeyFiles",
+    "agent_core.evidence.public_keys": "Keyring PublicKey PublicKeys Sign Signature Signer",
 }
-"""The public names, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

@@ -7,14 +7,10 @@ are the time.
 
 import base64
 from dataclasses import dataclass
-from typing import Final
 
-from agent_core.evidence.ed25519 import LENGTH, is_signed
 from agent_core.evidence.merkle import MOST
 from agent_core.evidence.notes import COSIGNATURE_KIND, Line, Note, NoteError, check_name, read_base64, tag_of
-from agent_core.evidence.public_keys import PublicKey, PublicKeys, Signer
-
-_TIME_BYTES: Final = 8
+from agent_core.evidence.public_keys import PublicKeys, Signer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +63,6 @@ def find_log_fault(note: Note, keys: PublicKeys) -> str | None:
 
 def cosign(note: Note, name: str, signer: Signer, seconds: int) -> Note:
     """Return a checkpoint with one more signature, of somebody who has seen it at that time (seconds since 1970)."""
-    code = signer.make(_message_of(note.text, seconds))
+    code = signer.make(f"cosignature/v1\ntime {seconds}\n{note.text}".encode())
     tag = tag_of(check_name(name), signer.public, COSIGNATURE_KIND)
-    return Note(note.text, [*note.lines, Line(name, tag, seconds.to_bytes(_TIME_BYTES, "big") + code)])
-
-
-def find_cosigned(note: Note, name: str, key: PublicKey) -> int | None:
-    """Return when the key of this name signed a checkpoint that it had seen, in seconds since 1970; None if it did
-    not, or one of its lines is wrong."""
-    tag, times = tag_of(name, key.raw, COSIGNATURE_KIND), list[int]()
-    for line in note.lines:
-        if (line.name, line.tag) != (name, tag):
-            continue
-        seconds, code = int.from_bytes(line.signature[:_TIME_BYTES], "big"), line.signature[_TIME_BYTES:]
-        if len(code) != LENGTH or not is_signed(key.raw, code, _message_of(note.text, seconds)):
-            return None
-        times.append(seconds)
-    return max(times, default=None)
-
-
-def _message_of(text: str, seconds: int) -> bytes:
-    return f"cosignature/v1\ntime {seconds}\n{text}".encode()
+    return Note(note.text, [*note.lines, Line(name, tag, seconds.to_bytes(8, "big") + code)])

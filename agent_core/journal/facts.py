@@ -25,16 +25,8 @@ from typing import Any, Final, Literal
 
 from agent_core.effects import Failed, ModelReply, ReadMessage, ToolReply
 from agent_core.journal.path import child
-from agent_core.outputs import FinishReason, Json, RunError, RunUsage, UsedTool
-from agent_core.records import (
-    AgentNote,
-    Closing,
-    JudgedCall,
-    PlanStatus,
-    RunOrigin,
-    TurnNote,
-    UnreadableReply,
-)
+from agent_core.outputs import FinishReason, Json, RunError, RunUsage
+from agent_core.records import AgentNote, Closing, JudgedCall, PlanStatus, RunOrigin, TurnNote, UnreadableReply
 from agent_core.statuses import EndedStatus
 from utools.tool import Effect as ToolEffect
 
@@ -198,7 +190,7 @@ class Decided(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(_Fact):
-    """A call, or the calls of a batch, wait for a person. One in doubt has been `asked`, and took `seconds` so far.
+    """A call, or the calls of a batch, wait for a person. One in doubt took `seconds` so far.
 
     A node that waits for an event has a time, `until`, the name of a `signal`, or both.
     """
@@ -210,7 +202,6 @@ class Waiting(_Fact):
     tools: Sequence[str]
     message: str
     seconds: float | None
-    asked: Question | Call | Batch | None
     until: str | None = None
     signal: str | None = None
 
@@ -243,7 +234,6 @@ class Resolved(_Fact):
 class Cancelled(_Fact):
     """An act, or a wait, that was cancelled."""
 
-    asked: Question | Call | Batch | None
     at: str
     closes: Sequence[Closing] = ()
 
@@ -277,17 +267,14 @@ class Received(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class RunFinished(_Fact):
-    """How a run ended. `reason` is an agent's finish reason, or a workflow's status. `path` are a workflow's visits;
-    `answer`, `usage` and `used_tools` are an agent's."""
+    """How a run ended. `reason` is an agent's finish reason, or a workflow's status; `answer` and `usage` are an
+    agent's."""
 
     reason: FinishReason | EndedStatus
     error: RunError | None
     at: str
     answer: Any
     usage: RunUsage | None
-    used_tools: Mapping[str, UsedTool]
-    path: Sequence[str]
-    closes: Sequence[Closing] = ()
 
     @property
     def is_agent(self) -> bool:
@@ -308,16 +295,11 @@ class RunFinished(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class Sealed(_Fact):
-    """The run was signed by the key `kid` as it was then. `code` is the signature, or what a secret key made, which has
-    no time. Older seals name no store and no tenant."""
+    """The run was signed by the key `kid` as it was then."""
 
     head: str
     count: int
     kid: str
-    code: str
-    at: str | None
-    store: str | None
-    tenant: str | None
 
 
 Act = Question | Call | Batch

@@ -117,23 +117,26 @@ class Listen:
 
 Operation = Begin | Append | Act | Classify | Fork | Sleep | Listen
 Operations = Generator[Operation, Any, Any]
+Perform = Callable[[Operation], Any]
 
 
-def walk(operations: Operations, perform: Callable[[Operation], Any]) -> Any:
-    """Return what the operations return, performed one after another; the branches of a fork in order of their
-    start."""
+def walk_branches(fork: Fork, perform: Perform) -> list[Any]:
+    """Return what the branches of a fork return, walked in order of their start."""
+    queue, results = list(fork.branches), list[Any]()
+    for branch in queue:
+        results.append(walk(branch, perform))
+        queue.extend(fork.more(results[-1]) if fork.more else ())
+    return results
+
+
+def walk(
+    operations: Operations, perform: Perform, walk_fork: Callable[[Fork, Perform], list[Any]] = walk_branches
+) -> Any:
+    """Return what the operations return, performed one after another."""
     reply: Any = None
     while True:
         try:
             operation = operations.send(reply)
         except StopIteration as stop:
             return stop.value
-        reply = _walk_branches(operation, perform) if isinstance(operation, Fork) else perform(operation)
-
-
-def _walk_branches(fork: Fork, perform: Callable[[Operation], Any]) -> list[Any]:
-    queue, results = list(fork.branches), list[Any]()
-    for branch in queue:
-        results.append(walk(branch, perform))
-        queue.extend(fork.more(results[-1]) if fork.more else ())
-    return results
+        reply = walk_fork(operation, perform) if isinstance(operation, Fork) else perform(operation)

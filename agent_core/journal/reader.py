@@ -28,11 +28,7 @@ from agent_core.journal.path import is_below, name_of, outermost_first, parent_o
 from agent_core.journal.record import Record, Row, Tape
 from agent_core.journal.started import read_started, run_strand
 from agent_core.outputs import Json
-from agent_core.records import (
-    Kind,
-    TurnNote,
-    decode_answer,
-)
+from agent_core.records import Kind, TurnNote, decode_answer
 
 BRIEF_CONFIG: Final = ("model", "observation_max_len")
 """Keys of an agent's config that a brief reader keeps."""
@@ -56,13 +52,17 @@ class Reader:
         """Return what a row says. Damaged for a record of a kind that there is not."""
         path, owners = row.path, self._owners
         record = row.record() if row.n else read_started(row, is_brief=self._is_brief)
-        if record["kind"] == "run_started":
+        kind = record["kind"]
+        if kind == "run_started":
             return self._begin_run(row, record)
-        read_fact = _READERS.get(record["kind"])
-        if read_fact is None:
-            raise Damaged(path, row.n, f"its kind {record['kind']!r} is unknown")
         owner = owners[path] if path in owners else self.run_of(path)
-        fact = read_fact((path, row.n, owner), record, self._asked.get(path))
+        where = (path, row.n, owner)
+        if kind == "answered":
+            return _read_answered(where, record, self._asked.get(path))
+        read_fact = _READERS.get(kind)
+        if read_fact is None:
+            raise Damaged(path, row.n, f"its kind {kind!r} is unknown")
+        fact = read_fact(where, record)
         if isinstance(fact, Act):
             self._asked[path] = fact
             if owner is not None and isinstance(fact, Question):
@@ -147,7 +147,7 @@ def read_record(record: Record) -> Fact:
     """Return what a record says by itself, without its place, the run that it belongs to and what it answers."""
     if record["kind"] == "run_started":
         return RunStarted("", 0, None, _read_run("", record, None))
-    return _READERS[record["kind"]](("", 0, None), record, None)
+    return _READERS[record["kind"]](("", 0, None), record)
 
 
 def find_agents(strands: Mapping[str, Sequence[Fact]]) -> list[str]:
@@ -213,7 +213,7 @@ def _shorten(record: Record) -> Record:
 _Where = tuple[str, int, RecordedRun | None]
 
 
-def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_asked(where: _Where, record: Record) -> Fact:
     match record["ask"]:
         case "model":
             return Question(*where, record["step"], record["model"], record["messages"], record["digest"])
@@ -223,14 +223,14 @@ def _read_asked(where: _Where, record: Record, asked: Act | None) -> Fact:
             return Batch(*where, record["tools"])
 
 
-def _read_answered(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_answered(where: _Where, record: Record, asked: Act | None = None) -> Answered:
     closes = record.get("closes", ())
     if record["reply"] == "batch":
         return Answered(*where, asked, BatchAnswer(record["at"], record["seconds"]), closes)
     return Answered(*where, asked, decode_answer(record), closes)
 
 
-def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_decided(where: _Where, record: Record) -> Fact:
     read = record.get
     return Decided(
         *where,
@@ -248,7 +248,7 @@ def _read_decided(where: _Where, record: Record, asked: Act | None) -> Fact:
     )
 
 
-def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_waiting(where: _Where, record: Record) -> Fact:
     read = record.get
     return Waiting(
         *where,
@@ -259,35 +259,34 @@ def _read_waiting(where: _Where, record: Record, asked: Act | None) -> Fact:
         tools=read("tools", ()),
         message=read("message", ""),
         seconds=read("seconds"),
-        asked=asked,
         until=read("until"),
         signal=read("signal"),
     )
 
 
-def _read_resolved(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_resolved(where: _Where, record: Record) -> Fact:
     who = (record["decision"], record.get("by", ""), record.get("at", ""))
     said = (record.get("message", ""), record.get("args"), record.get("closes", ()))
     return Resolved(*where, *who, *said, record.get("signal"), record.get("data"), record.get("n"))
 
 
-def _read_cancelled(where: _Where, record: Record, asked: Act | None) -> Fact:
-    return Cancelled(*where, asked, record["at"], record.get("closes", ()))
+def _read_cancelled(where: _Where, record: Record) -> Fact:
+    return Cancelled(*where, record["at"], record.get("closes", ()))
 
 
-def _read_message(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_message(where: _Where, record: Record) -> Fact:
     return Added(*where, record["role"], record["content"], record["by"], record["at"])
 
 
-def _read_signal(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_signal(where: _Where, record: Record) -> Fact:
     return Sent(*where, record["name"], record["data"], record["by"], record["at"])
 
 
-def _read_received(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_received(where: _Where, record: Record) -> Fact:
     return Received(*where, record["messages"])
 
 
-def _read_finished(where: _Where, record: Record, asked: Act | None) -> Fact:
+def _read_finished(where: _Where, record: Record) -> Fact:
     read = record.get
     return RunFinished(
         *where,
@@ -296,26 +295,14 @@ def _read_finished(where: _Where, record: Record, asked: Act | None) -> Fact:
         at=record["at"],
         answer=read("final_answer"),
         usage=read("usage"),
-        used_tools=read("used_tools", {}),
-        path=read("path", ()),
-        closes=read("closes", ()),
     )
 
 
-def _read_sealed(where: _Where, record: Record, asked: Act | None) -> Fact:
-    return Sealed(
-        *where,
-        record["head"],
-        record["count"],
-        record["kid"],
-        record.get("sig") or record["mac"],
-        record.get("at"),
-        record.get("store"),
-        record.get("tenant"),
-    )
+def _read_sealed(where: _Where, record: Record) -> Fact:
+    return Sealed(*where, record["head"], record["count"], record["kid"])
 
 
-_READERS: Final[Mapping[str, Callable[[_Where, Record, Act | None], Fact]]] = {
+_READERS: Final[Mapping[str, Callable[[_Where, Record], Fact]]] = {
     "asked": _read_asked,
     "answered": _read_answered,
     "decided": _read_decided,

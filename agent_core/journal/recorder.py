@@ -33,7 +33,6 @@ from agent_core.errors import Divergence
 from agent_core.journal.acts import append_pending, record_act, record_question, reply_of, serve_act
 from agent_core.journal.approvals import wait_for_person
 from agent_core.journal.awaiting import await_event
-from agent_core.journal.causes import causes_of
 from agent_core.journal.operations import Begin, Fork, Operation, Operations, Sleep, Spec
 from agent_core.journal.path import attempt, child, is_below, item
 from agent_core.journal.record import Record, Row
@@ -252,7 +251,7 @@ def _record_visit(strand: Strand, visit: Visit) -> Generator[Operation, Any, tup
     """One visit in its own strand: (the visit, its reply or nested outcome, a nested run's journal)."""
     run, path = strand.run, attempt(child(strand.path, visit.node, visit.n), visit.attempt)
     strand.visited.append(path)
-    run.causes[path] = causes_of(strand, visit)
+    run.causes[path] = strand.causes_of(visit)
     if visit.delay and path not in run.tape:
         stopped = yield Sleep(path, visit.delay)
         if isinstance(stopped, Suspended):

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 import orjson
 
-from agent_core.effects import Loop
+from agent_core.effects import Loop, Visit
 from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import Divergence
 from agent_core.inherited import Inherited
 from agent_core.journal.operations import Slot
-from agent_core.journal.path import is_within
+from agent_core.journal.path import attempt, child, is_within, last_attempt
 from agent_core.journal.record import Record, Row, Tape, chain_row, closing_entries, genesis, run_head
 from agent_core.journal.started import read_started
 from agent_core.outputs import Json
@@ -113,6 +113,13 @@ class Strand:
             raise Divergence(self.path, self.n, row.record(), record)
         self.n, self.head = self.n + 1, row.hash
         return True
+
+    def causes_of(self, visit: Visit) -> tuple[str, ...]:
+        """Return the strands whose ends let a visit of this workflow begin."""
+        if visit.attempt:
+            return (attempt(child(self.path, visit.node, visit.n), visit.attempt - 1),)
+        earlier = [child(self.path, node, n) for node, n in visit.after]
+        return tuple(last_attempt(path, self.run.strands) for path in earlier)
 
     def step_back(self, slot: Slot) -> None:
         """Return to a slot: the driver has not appended what was written since."""

@@ -96,7 +96,7 @@ def _settle_plan(state: RunState, reply: ModelReply, made: Plan) -> Asking:
         steps, refusal = answer
     if refusal:
         return _send_back(state, reply, refusal)
-    state.feed_plan(reply, Plan(tuple(steps), made.thought))
+    state.feed_plan(Plan(tuple(steps), made.thought))
     return Planned(reply, steps, {}, [])
 
 

@@ -16,7 +16,7 @@ from agent_core.loop.trace import Trace
 from agent_core.loop.transcript import Transcript
 from agent_core.origins.proof import proof_of
 from agent_core.outputs import FinishReason, Json, UsedTool, WaitingCall
-from agent_core.policy import Policies, arguments_of
+from agent_core.policy import arguments_of
 from agent_core.protocol.argument_names import own_names
 from agent_core.protocol.clip import as_text
 from agent_core.protocol.dialect import MAX_ECHO, Dialect, Entry, Observation, with_notice
@@ -28,6 +28,7 @@ from agent_core.protocol.tokens import estimate_question
 from agent_core.protocol.tools_dialect import ToolsDialect, codes_by_name
 from agent_core.records import AgentStarted, StepStatus
 from agent_core.rules import rules_of
+from agent_core.tool_policy import Policies
 from agent_core.words.catalogue import ENGLISH, words_of
 from utools.schema.value_shape import ANYTHING, Shape, shape_of
 from utools.tool import Effect as ToolEffect
@@ -88,8 +89,7 @@ class RunState:
         sent = with_notice([first, *examples, *rest], self._notice())
         max_tokens = self.config["max_input_tokens"] or started.get("window")
         extra = started["options"].get("tools")
-        rules = rules_of(started)["cuts"]
-        return Transcript(sent, neutral, max_tokens, extra=extra, rules=rules, words=self.words)
+        return Transcript(sent, neutral, max_tokens, extra=extra, rules=rules_of(started)["cuts"], words=self.words)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
@@ -268,7 +268,7 @@ class RunState:
 
     # ── a plan ────────────────────────────────────────────────────────────────────────────────────
 
-    def feed_plan(self, reply: ModelReply, plan: Plan) -> None:
+    def feed_plan(self, plan: Plan) -> None:
         """The plan that begins, as the model sees it again; the output tells what becomes of its steps."""
         text = render(plan)
         self.plan = [{**asdict(step), "status": "pending"} for step in plan.steps]

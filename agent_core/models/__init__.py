@@ -15,15 +15,10 @@ if TYPE_CHECKING:
     from agent_core.models.scripted import ScriptedModel as ScriptedModel
 
 HOMES = {
-    "Completion": "agent_core.models.client",
-    "Delta": "agent_core.models.client",
-    "ModelClient": "agent_core.models.client",
-    "ModelError": "agent_core.models.client",
-    "ModelInfo": "agent_core.models.client",
-    "Question": "agent_core.models.client",
-    "ScriptedModel": "agent_core.models.scripted",
-    "create_model": "agent_core.models.providers",
+    "agent_core.models.client": "Completion Delta ModelClient ModelError ModelInfo Question",
+    "agent_core.models.providers": "create_model",
+    "agent_core.models.scripted": "ScriptedModel",
 }
-"""The public names, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

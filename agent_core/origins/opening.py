@@ -6,7 +6,7 @@ from typing import Any, cast
 from agent_core.config import AgentConfig, Document
 from agent_core.inherited import Inherited, OriginKind, SourceRecord
 from agent_core.outputs import Json
-from agent_core.policy import Policies
+from agent_core.tool_policy import Policies
 
 
 def opening_sources(

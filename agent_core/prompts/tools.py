@@ -13,7 +13,7 @@ import orjson
 from typing_extensions import TypedDict
 
 from agent_core.outputs import Json
-from agent_core.policy import Policies
+from agent_core.tool_policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.lazy_pattern import lazy_compile
 from utools.schema.pointer import unescape

@@ -102,11 +102,11 @@ def append_decisions(
     redactor: Redactor,
     keys: Keys | None,
 ) -> None:
-    """Append a person's decisions. `registry` has the tools of this host, where it is one that makes the calls.
+    """Append a person's decisions. `registry` has the tools of this host, if this host makes the calls.
 
-    DecisionError, with nothing appended, for one that fits nothing, for edited arguments that the call's policy
-    refuses, for a result that the tool does not give, for a call whose tool in `registry` is not the one that was
-    shown, and when somebody else decided first.
+    All are appended or none. DecisionError for a decision on nothing that waits; for edited arguments that the call's
+    policy refuses; for a result that the tool cannot give; for a tool that is now another one than was shown; and if
+    somebody else decided first.
     """
     tape = journal.load(run)
     if registry is not None:

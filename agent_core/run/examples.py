@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from agent_core.config import AgentConfig, Example
 from agent_core.outputs import Json
-from agent_core.policy import Policies
 from agent_core.prompts.examples import WrittenExamples, examples_of_tools, show_turns, write_turns
 from agent_core.prompts.render import PLAIN_EXAMPLE, built_in, render
+from agent_core.tool_policy import Policies
 from agent_core.words.catalogue import words_in
 from utools.lazy_pattern import lazy_compile
 

@@ -7,10 +7,10 @@ import orjson
 from agent_core.config import OF_ENDPOINT, AgentConfig
 from agent_core.errors import DefinitionError
 from agent_core.outputs import Json
-from agent_core.policy import Policies
 from agent_core.protocol.argument_names import has_plain_names
 from agent_core.protocol.step_schema import plan_schema, step_schema
 from agent_core.protocol.tools_dialect import codes_by_name, function_name, write_function
+from agent_core.tool_policy import Policies
 
 MOST_SCHEMAS = 64
 """Sets of tools whose schemas of a step are kept."""

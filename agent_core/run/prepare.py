@@ -21,7 +21,6 @@ from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources, shown_text
 from agent_core.outputs import Json
-from agent_core.policy import Policies
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
@@ -32,6 +31,7 @@ from agent_core.rules import CURRENT, RecordedRules
 from agent_core.run.examples import ShownExamples, read_examples, write_examples
 from agent_core.run.model_options import model_options
 from agent_core.run.tool_policies import tool_policies
+from agent_core.tool_policy import Policies
 from agent_core.words.catalogue import Words, words_in
 from utools.problems import Problem, gathering, refuse
 from utools.registry import ToolRegistry
@@ -261,9 +261,8 @@ def _variables(config: AgentConfig, tools: Policies, limits: LimitsRecord, words
 
 
 def _is_small(config: AgentConfig, known: ModelInfo | None) -> bool:
-    """Return whether the model is a small one, which calls no tool for what it only reads of, and which a draw of its
-    next step leads astray: it sees examples as turns of the conversation, and is asked at temperature 0 if its author
-    sets none."""
+    """Return whether the model is a small one. It gets examples as turns of the conversation, since it calls no tool
+    that it has only read of; and temperature 0 if its author sets none, since a step by chance leads it astray."""
     return config.prompts == "small" or is_small(config.model) or bool(known and known.small)
 
 

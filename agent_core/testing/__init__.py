@@ -22,22 +22,19 @@ if TYPE_CHECKING:
     from agent_core.testing.stand_in import OfferedTool as OfferedTool
 
 HOMES = {
-    "FunctionModel": "agent_core.testing.function_model",
-    "OfferedTool": "agent_core.testing.stand_in",
-    "RecordedModel": "agent_core.models.recorded",
-    "RecordedRuns": "agent_core.testing.recorded_runs",
-    "ScriptedModel": "agent_core.models.scripted",
-    "TestModel": "agent_core.testing.schema_model",
-    "assert_called": "agent_core.testing.assertions",
-    "assert_finish": "agent_core.testing.assertions",
-    "assert_not_called": "agent_core.testing.assertions",
-    "assert_refused": "agent_core.testing.assertions",
-    "check_context_store": "agent_core.testing.contracts.context_store",
-    "check_journal": "agent_core.testing.contracts.journal",
-    "check_model_client": "agent_core.testing.contracts.model_client",
-    "no_real_models": "agent_core.testing.real_models",
-    "recorded": "agent_core.testing.recorded_model",
+    "agent_core.models.recorded": "RecordedModel",
+    "agent_core.models.scripted": "ScriptedModel",
+    "agent_core.testing.assertions": "assert_called assert_finish assert_not_called assert_refused",
+    "agent_core.testing.contracts.context_store": "check_context_store",
+    "agent_core.testing.contracts.journal": "check_journal",
+    "agent_core.testing.contracts.model_client": "check_model_client",
+    "agent_core.testing.function_model": "FunctionModel",
+    "agent_core.testing.real_models": "no_real_models",
+    "agent_core.testing.recorded_model": "recorded",
+    "agent_core.testing.recorded_runs": "RecordedRuns",
+    "agent_core.testing.schema_model": "TestModel",
+    "agent_core.testing.stand_in": "OfferedTool",
 }
-"""The public names, each imported from its module when it is first used: no test run pays for what it does not use."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used: no test run pays for the others."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

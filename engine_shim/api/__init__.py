@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from engine_shim.api.app import create_app as create_app
     from engine_shim.api.app import create_router as create_router
 
-HOMES = {"create_app": "engine_shim.api.app", "create_router": "engine_shim.api.app"}
-"""The names of this room, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+HOMES = {
+    "engine_shim.api.app": "create_app create_router",
+}
+"""The names of this room by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

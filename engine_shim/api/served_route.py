@@ -18,8 +18,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from engine_shim.api.bodies import JsonRequest
+from engine_shim.api.refusal import Refusal, Refused
 from engine_shim.api.request_faults import RequestFields
+from engine_shim.service.json_bodies import read_json
 
 HELD: Final = "agent_core.held"
 """In the scope of a request: what is let go of once its answer is sent."""
@@ -31,6 +32,17 @@ _OWN_PATHS: Final = WeakKeyDictionary[Callable[..., Any], str]()
 """The path of each endpoint in its own router; an older FastAPI makes another route of one that it includes."""
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Fault = Mapping[str, Any]
+
+
+class JsonRequest(Request):
+    """A request whose body is read as RFC 8259 has it. What is no JSON is refused, with what is wrong with it."""
+
+    async def json(self) -> Any:
+        try:
+            return read_json(await self.body())
+        except ValueError as error:
+            fault = ("body", str(error))
+            raise Refused(Refusal(422, "invalid", ": ".join(fault), (fault,))) from None
 
 
 @runtime_checkable

@@ -48,11 +48,7 @@ def write_file(content: str | bytes, path: str, *, as_json: bool, told: Mapping[
         from typer import BadParameter
 
         raise BadParameter(f"{path} cannot be written: {error.strerror}") from None
-    if as_json:
-        document({**(told or {}), "path": path})
-    else:
-        line(path)
-    return OK
+    return answer({**(told or {}), "path": path}, path, as_json=as_json)
 
 
 def _write_out(data: bytes, *, as_json: bool) -> int:
@@ -87,6 +83,16 @@ def write_whole(path: Path, data: bytes) -> None:
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def answer(value: Any, *lines: str, as_json: bool) -> int:
+    """Write what a command gives, as one JSON document or as lines for a person; its exit code is 0."""
+    if as_json:
+        document(value)
+    else:
+        for each in lines:
+            line(each)
+    return OK
 
 
 def document(value: Any) -> None:

@@ -11,22 +11,24 @@ _AGE: Final = lazy_compile(r"(\d+)([dhm])")
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 
-def read_time(option: str, text: str) -> datetime:
-    """Return the time that `text` means, in UTC unless it says otherwise. BadParameter, naming the option,
-    otherwise."""
+def read_since(text: str | None) -> datetime | None:
+    """Return the time that --since means, in UTC unless it says otherwise; None without one. BadParameter for another
+    text."""
+    if text is None:
+        return None
     try:
         return datetime.now(UTC) - _parse_age(text) if _AGE.fullmatch(text) else _in_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         message = "write a date or a time, such as 2026-01-31 or 2026-01-31T12:00, or an age, such as 7d, 12h or 30m"
-        raise typer.BadParameter(f"{option} {text!r}: {message}") from None
+        raise typer.BadParameter(f"--since {text!r}: {message}") from None
 
 
-def read_age(option: str, text: str) -> timedelta:
-    """Return the age that `text` means. BadParameter, naming the option, otherwise."""
+def read_age(text: str) -> timedelta:
+    """Return the age that --older-than means. BadParameter for another text."""
     try:
         return _parse_age(text)
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{option} {text!r}: write an age, such as 30d, 12h or 30m") from None
+        raise typer.BadParameter(f"--older-than {text!r}: write an age, such as 30d, 12h or 30m") from None
 
 
 def _parse_age(text: str) -> timedelta:

@@ -1,8 +1,8 @@
 """foreach(): the loop of a visit that calls its tool once for each item of a list. Pure.
 
-Item k may start when all items up to k - max_parallel have ended: so which items start, and what is left for each, does
-not depend on which of them is faster, and after a failure at most max_parallel - 1 more come to their end. Items that
-failed are tried again together, once the others have ended.
+Item k may start when all items up to k - max_parallel have ended. So which items start, and what is left for each, does
+not depend on which is faster; and after a failure at most max_parallel - 1 more items end. Items that failed are tried
+again together, once the others have ended.
 """
 
 from collections.abc import Generator, Sequence

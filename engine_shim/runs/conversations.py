@@ -27,7 +27,7 @@ from engine_shim.host.config import HostConfig
 from engine_shim.runs.engine import Engine
 from engine_shim.runs.grant import Grant
 from engine_shim.runs.host_check import HostCheck
-from engine_shim.store.conversations import find_newest_turn
+from engine_shim.store.conversations import find_waiting_turn
 from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import DatabaseRunStore
 from utools.context.store import ContextStore
@@ -38,7 +38,6 @@ from utools.registry import ToolRegistry
 DEFAULT_AGENT: Final = "assistant"
 AGENT_STRAND: Final = child(ROOT, NODE, 1)
 """The strand of the agent in a turn."""
-LONGEST_ID: Final = 256
 MAX_KINDS: Final = 256
 """How many definitions of turns are kept, each checked: as a rule one for each agent."""
 
@@ -159,7 +158,7 @@ class HostConversations:
 
     def find_waiting(self, conversation: str) -> str | None:
         """Return the run of the conversation's newest turn that waits for a person."""
-        return find_newest_turn(self._runs, conversation, "waiting")
+        return find_waiting_turn(self._runs, conversation)
 
     async def last_agent(self, conversation: str) -> str | None:
         """Return the agent of this host that answered last in a conversation, as far as the journal knows."""
@@ -180,13 +179,6 @@ def reply_of(conversation: str, turn: RestingRun) -> ChatReply:
     output = turn.nodes.get(NODE)
     answered = output if output is not None and "finish_reason" in output else None
     return read_run_reply(conversation, turn.run_id, turn.status, answered, turn.waiting, turn.error)
-
-
-def read_conversation_id(conversation: str) -> str:
-    """Return the id of a conversation. DefinitionError for an invalid one."""
-    if not 0 < len(conversation) <= LONGEST_ID:
-        raise DefinitionError(f"must be a text of 1 to {LONGEST_ID} characters", where="conversation_id")
-    return conversation
 
 
 def _choose_agents(catalog: AgentCatalog, registry: ToolRegistry, model: str | None) -> AgentCatalog:

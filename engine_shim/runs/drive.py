@@ -115,9 +115,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to drive: what it was started with, what prepares the runs in it, who may stop and watch it, the stored
-    conversation of which it is a turn, what its caller gives the tools, and what needs no reading if it has just
-    begun."""
+    """A run to drive. `spec` is what it was started with; `preparer` prepares the runs in it. `conversation` is the
+    stored one of which it is a turn. `deps` is what its caller gives the tools. `begun` saves reading a run that has
+    just begun."""
 
     run: str
     spec: Spec

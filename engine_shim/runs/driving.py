@@ -102,7 +102,7 @@ class Driving:
 
         No record says so. Each is `pending` then, and can be resumed.
         """
-        self._lease_keeper.stop_all("pause")
+        self._lease_keeper.pause_all()
 
     def _abandon(self) -> None:
         """Write nothing more into the runs that this engine drives, as if its process had died: each ends by Abandoned

@@ -164,10 +164,10 @@ class LeaseKeeper:
         for driven in list(self._driven.values()):
             driven.stop.is_abandoned = True
 
-    def stop_all(self, signal: Signal) -> None:
-        """Pass a signal on to every run that this process drives."""
+    def pause_all(self) -> None:
+        """Pause every run that this process drives."""
         for run in list(self._driven):
-            self.notify(run, signal)
+            self.notify(run, "pause")
 
     def _renew_while_needed(self) -> None:
         logged, idle = "", 0

@@ -10,7 +10,6 @@ from agent_core.models.client import ModelClient
 from agent_core.models.reach import ModelReach
 from engine_shim.definition.load import UNBOUND, Bounds
 from engine_shim.host.config import HostConfig
-from engine_shim.host.configuring import find_configuring
 from engine_shim.host.lent_tools import lend_tools
 from engine_shim.host.saved_files import is_saved
 from engine_shim.host.variables import Variables
@@ -20,6 +19,8 @@ from engine_shim.store.open import cipher_of, shared_database
 from engine_shim.store.run_store import RunStore
 from utools.defaults import host_context_store
 from utools.registry import ToolRegistry
+from utools.sources.http_call import HttpPolicy
+from utools.sources.mcp.config import McpServer
 
 
 def open_grants(
@@ -146,9 +147,22 @@ def _list_homes(config: HostConfig) -> Mapping[str, list[tuple[Path, Path]]]:
 
 def list_variables(config: HostConfig, *, others: bool) -> Variables:
     """Return the plain variables that definitions may read: the listed ones, perhaps with others."""
-    configuring = find_configuring(config)
+    configuring = _find_configuring(config)
 
     def is_own(name: str) -> bool:
         return name in configuring or config.is_own(name)
 
     return Variables(frozenset(config.env), is_own, others=others, has_list=config.file is not None)
+
+
+def _find_configuring(config: HostConfig) -> frozenset[str]:
+    """Return the variables that the configuration names for servers, sources, models and webhooks, and the store's
+    URL: no definition reads them."""
+    sources: list[McpServer | HttpPolicy] = [*config.mcp_servers.values(), *config.remote.values()]
+    sources += config.openapi.values()
+    tokens = {name for each in sources for name in (each.token_env, *each.secret_headers.values()) if name}
+    started = {name for each in config.mcp_servers.values() for name in each.env}
+    endpoints = [config.named_urls, *(each.model_endpoints or {} for each in config.tenants.values())]
+    keys = {name for each in endpoints for name in each.values() if name}
+    sent = {name for each in config.endpoints.values() for name in each.variables}
+    return frozenset({"REDIS_URL", *tokens, *started, *keys, *sent, *config.signing})

@@ -15,12 +15,7 @@ from agent_core.statuses import ListedStatus
 from engine_shim.definition.model import ROOT, Definition
 from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.errors import EngineError
-from engine_shim.service.chat_mapping import (
-    external_of_messages,
-    find_streamed_node,
-    find_text_input,
-    read_answer,
-)
+from engine_shim.service.chat_mapping import external_of_messages, find_streamed_node, find_text_input, read_answer
 from engine_shim.service.conversations import ConversationService
 from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position

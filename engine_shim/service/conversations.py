@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from agent_core.agents.history import check_conversation_id
 from agent_core.agents.reply import ChatReply
 from agent_core.outputs import Json
 from agent_core.run.run_id import new_run_id
 from engine_shim.errors import EngineError
-from engine_shim.runs.conversations import HostConversations, read_conversation_id, reply_of
+from engine_shim.runs.conversations import HostConversations, reply_of
 from engine_shim.service.run_service import RunService, key_to_id
 from engine_shim.store.conversations import NewestTurn
 from utools.context.turns import Message
@@ -70,7 +71,7 @@ class ConversationService:
         run = new_run_id() if key is None else key_to_id(f"agent/{name}", key)
         if conversation is None:
             conversation = new_run_id() if key is None else run  # so that the turn finds its conversation again
-        read_conversation_id(conversation)
+        check_conversation_id(conversation)
         if spent := await self.host.refuse_spent(name, conversation):
             raise ConversationSpent(spent)
         calls, tokens = min(max_tool_calls, MAX_TOOL_CALLS), min(max_tokens, MAX_TOKENS)

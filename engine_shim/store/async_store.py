@@ -65,8 +65,8 @@ class AsyncRunStore:
         """Return how a run ended, by its journal; None while it has not."""
         return await self.run_blocking(self._index.final_status, run)
 
-    async def set_status(self, run: str, status: RunStatus, records: int = 0) -> None:
-        await self.run_blocking(self._index.set_status, run, status, records)
+    async def set_status(self, run: str, status: RunStatus) -> None:
+        await self.run_blocking(self._index.set_status, run, status)
 
     async def note_let_go(self, run: str) -> None:
         await self.run_blocking(self._index.note_let_go, run)

@@ -2,12 +2,11 @@
 
 from typing import Final, NamedTuple
 
-from agent_core.statuses import RunStatus
 from engine_shim.store.database import Reader
 from engine_shim.store.run_store import DatabaseRunStore
 
-_NEWEST_TURN: Final = """SELECT run FROM run_turns JOIN workflow_runs USING (run)
-    WHERE conversation = ? AND status = ? ORDER BY started_at DESC, run DESC LIMIT 1"""
+_WAITING_TURN: Final = """SELECT run FROM run_turns JOIN workflow_runs USING (run)
+    WHERE conversation = ? AND status = 'waiting' ORDER BY started_at DESC, run DESC LIMIT 1"""
 _NEWEST_TURNS: Final = """SELECT conversation, agent, started_at FROM (
     SELECT conversation, agent, started_at,
         row_number() OVER (PARTITION BY conversation ORDER BY started_at DESC, run DESC) AS place
@@ -30,9 +29,9 @@ class NewestTurn(NamedTuple):
     started_at: str
 
 
-def find_newest_turn(store: DatabaseRunStore, conversation: str, status: RunStatus) -> str | None:
-    """Return the run of the newest turn of a conversation that has a status; None if there is none."""
-    found = store.database.rows("run_turns", _NEWEST_TURN, conversation, status)
+def find_waiting_turn(store: DatabaseRunStore, conversation: str) -> str | None:
+    """Return the run of the newest turn of a conversation that waits; None if there is none."""
+    found = store.database.rows("run_turns", _WAITING_TURN, conversation)
     return found[0][0] if found else None
 
 

@@ -36,8 +36,6 @@ class Copied:
     waiting: list[str] = field(default_factory=list)
     ledger: Carried | None = None
     """What became of the ledger of the source; None where there was nothing to do."""
-    tokens: int = 0
-    """How many tokens of a server came along."""
 
 
 def copy_runs(
@@ -56,7 +54,7 @@ def copy_runs(
         _note_origin(source, target, keys)
         if runs is None:
             copy_trigger_times(source.database, target.database)
-            copied.tokens = copy_tokens(source.database, target.database)
+            copy_tokens(source.database, target.database)
             copied.ledger = carry_ledger(source.database, target.database)
     for run in list_all_runs(source) if runs is None else runs:
         _copy_one(source, target, run, copied)

@@ -1,14 +1,19 @@
 """The ledger of a store: a chain with an entry for each run that ended or waits, so that a run which is gone, or was
 put in the place of another, is found.
 
-Entries are `began` (the first one: with `rows`, how far the journal had come), `ended`, `rested` (the run waits, or is
-paused), `erased` (its contents were destroyed; in an encrypted store its records stay) and `deleted` (a deletion leaves
-a tombstone), and `copied` (`from` which store all runs were copied here, with head and count of its ledger, and `kept`
-if that is kept here too). Those of runs have run, head, count, status, submitted_by, at, and the `root` that its seal
-names, if it has one; `erased` has who did that `by`, `why`, and the `code` of the key `kid`, if there was one. Each
-entry names its store and tenant, so that the ledger of another store is none of this one; older entries name none. An
-entry is written in the transaction that ends its run or drops it, or lists it as waiting. Each hash is SHA-256(hash
-before it, bytes of the entry); the chain starts from SHA-256("ledger").
+entry     says
+began     the ledger begins: `rows` is how far the journal had come
+ended     a run ended
+rested    a run waits, or is paused
+erased    the contents of a run were destroyed, `by` whom and `why`; in an encrypted store its records stay
+deleted   a run was deleted
+copied    all runs of the store `from` were copied here, with the head and count of its ledger; `kept`: it is kept here
+
+An entry about a run has run, head, count, status, submitted_by, at, and the `root` that its seal names, if it has one.
+An erasure is signed (`code`, by the key `kid`) where there is a key. Each entry names its store and tenant, so that the
+ledger of another store is not taken for this one; older entries name neither. An entry is written in the transaction
+that ends its run, drops it, or lists it as waiting. Each hash is SHA-256(hash before it, bytes of the entry); the chain
+starts from SHA-256("ledger").
 """
 
 import hashlib

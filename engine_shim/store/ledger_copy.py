@@ -36,11 +36,13 @@ def note_copy(target: Database, source: StoreIdentity, own: StoreIdentity, keys:
 def carry_ledger(source: Database, target: Database) -> Carried | None:
     """Bring the ledger of one store into another; None where there is none, or where it is there already.
 
-    A target without a ledger takes all entries over as they are, so that each head that was kept of the source is found
-    there: they are "carried". In a target with a ledger of its own, that of the source is "kept" beside it, and the
-    tombstones of runs that the target does not know are entered; only "noted" are head and count of a ledger that is
-    not the one that was kept before. Either way an entry `copied` says so: `head` and `count` are those of the source,
-    `rows`, if its entries were taken over, is how far the journal of the target had come.
+    - carried: a target without a ledger takes all entries over, so that it knows each head that the source had.
+    - kept: a target with a ledger keeps that of the source beside it, and enters the deletions of runs that it does not
+      know.
+    - noted: the target keeps another ledger of the source already; only head and count are noted.
+
+    An entry `copied` says so. Its `head` and `count` are those of the source; `rows`, if the entries were taken over,
+    is how far the journal of the target had come.
     """
     entries = [(seq, run, bytes(digest), bytes(data)) for seq, run, digest, data in source.rows("ledger", _ALL)]
     if not entries:

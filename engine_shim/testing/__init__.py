@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from engine_shim.testing.contracts.samples import ManualClock as ManualClock
 
 HOMES = {
-    "ManualClock": "engine_shim.testing.contracts.samples",
-    "check_run_store": "engine_shim.testing.contracts.run_store",
+    "engine_shim.testing.contracts.run_store": "check_run_store",
+    "engine_shim.testing.contracts.samples": "ManualClock",
 }
-"""The public names, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

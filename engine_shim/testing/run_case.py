@@ -1,16 +1,19 @@
 """run_case(): one case of a test file as a run of its own, in memory, with mocks in place of what reaches outside."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent_core.audit.refusals import find_refused
 from agent_core.decisions import decode_decision
 from agent_core.errors import AgentCoreError
 from agent_core.journal.control import calls_for_person
+from agent_core.journal.path import node_of
 from agent_core.journal.reader import read_tape
-from agent_core.models.client import ModelClient
+from agent_core.models.client import Completion, ModelClient, ModelError, Question
 from agent_core.models.providers import Providers
+from agent_core.models.scripted import ScriptedModel
 from agent_core.statuses import ENDED
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.definition.model import AGENT
@@ -24,7 +27,6 @@ from engine_shim.testing.cases import FlowCase
 from engine_shim.testing.expectations import find_made, find_mismatches
 from engine_shim.testing.load import FlowTests
 from engine_shim.testing.mocks import mock_host
-from engine_shim.testing.replies import RepliesByNode
 
 BY = "test"
 
@@ -41,6 +43,34 @@ class CaseResult:
     @property
     def passed(self) -> bool:
         return not self.mismatches
+
+
+class RepliesByNode(ScriptedModel):
+    """Answers from a list for each node, which all its visits go through, or for a strand. A list alone is for all
+    that is asked, in turn."""
+
+    def __init__(self, replies: Sequence[Any] | Mapping[str, Sequence[Any]]) -> None:
+        by_key = replies if isinstance(replies, Mapping) else {"": replies}
+        super().__init__(by_key)
+        self._lengths = {key: len(each) for key, each in by_key.items()}
+        self._given = dict.fromkeys(by_key, 0)
+
+    async def complete(self, question: Question) -> Completion:
+        return await super().complete(self._placed(question))
+
+    def _placed(self, question: Question) -> Question:
+        """Return the question with the key of its list as the strand, and its place in that list. ModelError where the
+        case has no reply to it."""
+        asker = node_of(question.strand) or question.strand
+        for key in (question.strand, node_of(question.strand), ""):
+            if key in self._lengths:
+                index = self._given[key]
+                self._given[key] += 1
+                if index >= self._lengths[key]:
+                    told = f"{asker} asks again after the last of its {index} `replies`; add one to this case"
+                    raise ModelError(told if index else f"the case has no `replies` for {asker}", requests=0)
+                return replace(question, strand=key, index=index)
+        raise ModelError(f"the case has no `replies` for {asker}", requests=0)
 
 
 async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:

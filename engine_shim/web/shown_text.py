@@ -10,8 +10,8 @@ HIDDEN: Final = lazy_compile(
     "|(?<![\u0600-\u1cff\ufe0f\U0001f000-\U0001faff\u2190-\u2bff])[\u200c\u200d]"
     "|[\u200c\u200d](?![\u0600-\u1cff\U0001f000-\U0001faff\u2190-\u2bff])"
 )
-"""Control and direction characters, which would hide or turn what stands around them, as `kit/text.js` has them; so are
-joiners, but between two letters of scripts that are written with them (Arabic to Mongolian), or within an emoji."""
+"""Characters that would hide or turn the text around them: control and direction characters, as in `kit/text.js`, and
+joiners, except within an emoji or between letters of scripts that need them (Arabic to Mongolian)."""
 
 
 def show(text: str) -> str:

@@ -171,7 +171,7 @@ def test_a_late_answer_and_questions_that_were_sent_again_are_incidents() -> Non
     facts = [
         Answered("agent", 2, None, asked, reply),
         Answered("agent", 4, None, asked, Failed("timeout", "no answer", "", 1.0, 2)),
-        Waiting("flow/a.1", 1, None, "in_doubt", "pay", {}, None, (), "", 1.0, None),
+        Waiting("flow/a.1", 1, None, "in_doubt", "pay", {}, None, (), "", 1.0),
         Resolved("flow/a.1", 2, None, "late", "key", "t", "", None, ()),
     ]
     told = [(each.kind, each.place, each.what) for each in read_incidents("r", facts)]
@@ -186,12 +186,12 @@ def test_what_a_fork_took_over_is_told_of_the_run_where_it_happened() -> None:
     fork = replace(agent({}), at="t1", forked={"run": "r", "strand": "flow/b.1", "n": 0, "at": "t5"})
     own: list[Any] = [
         RunStarted("flow", 0, fork, fork),
-        Waiting("flow/b.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None, None),
+        Waiting("flow/b.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None),
         Resolved("flow/b.1", 1, fork, "deny", "ann", "t6", "not now", None, ()),
         Call("flow/c.1", 0, fork, "c", "look", {}, "read"),
     ]
     past = [
-        Waiting("flow/a.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None, None),
+        Waiting("flow/a.1", 0, fork, "awaiting_approval", "pay", {}, None, (), "", None),
         Resolved("flow/a.1", 1, fork, "approve", "ann", "t3", "", None, ()),
         Call("flow/a.1", 2, fork, "a", "pay", {}, "write"),
         Answered("flow/a.1", 3, fork, None, Failed("tool_error", "no answer", "t4", 1.0, 2)),

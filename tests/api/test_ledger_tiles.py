@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from agent_core.evidence.checkpoints import Checkpoint, find_cosigned, find_log_fault
+from agent_core.evidence.checkpoints import Checkpoint, find_log_fault
 from agent_core.evidence.key_files import KeyFiles, make_key_file, public_file, replace_text
 from agent_core.evidence.notes import COSIGNATURE_KIND, Note, verifier_key
 from agent_core.evidence.public_keys import PublicKey, PublicKeys
 from agent_core.evidence.variables import KEY_VARIABLE
 from engine_shim.cli.evidence.cosign import TOKEN
+from support.cosigned import find_cosigned
 from support.optional import needs
 from support.served_host import Served, served
 

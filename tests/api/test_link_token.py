@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_shim.service.link_token import CONTEXT, LONGEST, LinkGrant, name_token, read_token, write_token
-from support.masked import mask_keys
+from support.masked_keys import mask_keys
 
 KEY, OLD, OTHER = b"k" * 32, b"o" * 32, b"x" * 32
 GRANT = LinkGrant("r-1", "flow/order.1", 3, 1_800_000_000, "n8n", "acme", "Ada")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_core import JournalError
-from agent_core.evidence.checkpoints import Checkpoint, cosign, find_cosigned, find_log_fault
+from agent_core.evidence.checkpoints import Checkpoint, cosign, find_log_fault
 from agent_core.evidence.ed25519 import make_key
 from agent_core.evidence.key_files import KeyFiles
 from agent_core.evidence.merkle import EMPTY, is_consistent
@@ -23,6 +23,7 @@ from engine_shim.store.ledger_proof import prove_store
 from engine_shim.store.ledger_tree import LedgerTree, find_checkpoint_fault
 from engine_shim.store.open import open_store
 from engine_shim.store.run_store import DatabaseRunStore
+from support.cosigned import find_cosigned
 from support.optional import needs
 
 pytestmark = needs("cryptography")

@@ -146,7 +146,7 @@ def test_labels_are_bounded_and_the_rest_is_counted_together() -> None:
 
     for number in range(10):
         operation = Operation("invoke_workflow", f"w{number}", Place("flow", 0), None, f"w{number}")
-        ended = RunFinished("flow", 1, None, "completed", None, "2026-11-26T10:00:00Z", None, None, {}, ())
+        ended = RunFinished("flow", 1, None, "completed", None, "2026-11-26T10:00:00Z", None, None)
         metrics.end(Ended(operation, ended), Source("r", "acme"))
     found = {key: value for key, value in samples_of(metrics.write({})).items() if key[0] == "runs_total"}
     assert len(found) == 4

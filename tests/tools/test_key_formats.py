@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.growth import growth
-from support.masked import mask_keys
+from support.masked_keys import mask_keys
 from utools.secrets.key_formats import NAMES, unsettled_key
 from utools.secrets.redaction import Redactor
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_core.run.secrets import Secrets
 from support.growth import growth
-from support.masked import mask_keys
+from support.masked_keys import mask_keys
 from support.plain_values import plain_value
 from utools.secrets.key_formats import NAMES
 from utools.secrets.redaction import Redactor

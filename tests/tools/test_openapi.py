@@ -187,7 +187,7 @@ def test_a_value_is_written_in_the_style_of_its_parameter(
     told = {} if explode is None else {"explode": explode}
     parameter = {"name": "p", "in": part, "style": style, "schema": {}, **told}
     path = "/x/{p}" if part == "path" else "/x/"
-    operation = read_operation({}, path, {"get": {"parameters": [parameter]}}, "get", "")
+    operation = read_operation({}, path, {"get": {"parameters": [parameter]}}, "get")
     assert operation.request("", {"p": value}).url == url
 
 
@@ -208,13 +208,13 @@ def test_a_value_is_written_in_the_style_of_its_parameter(
 )
 def test_a_form_is_written_as_the_document_says(encoding: Any, sent: str) -> None:
     content = {"application/x-www-form-urlencoded": {"schema": {}, "encoding": encoding}}
-    operation = read_operation({}, "/x", {"post": {"requestBody": {"content": content}}}, "post", "")
+    operation = read_operation({}, "/x", {"post": {"requestBody": {"content": content}}}, "post")
     assert operation.request("", {"body": {"tags": LIST, "map": MAP, "n": 1, "no": None}}).content == sent.encode()
 
 
 def test_a_path_that_has_a_query_gets_the_others_beside_it() -> None:
     item = {"get": {"parameters": [{"name": "q", "in": "query", "schema": {}}]}}
-    operation = read_operation({}, "/x?type=a", item, "get", "")
+    operation = read_operation({}, "/x?type=a", item, "get")
     assert operation.request("", {"q": "1"}).url == "/x?type=a&q=1"
     assert operation.request("", {"q": None}).url == "/x?type=a"
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from utools.adapters.pydantic_ai import from_toolset as from_toolset
 
 HOMES = {
-    "ForeignOptions": "utools.adapters.foreign",
-    "from_langchain": "utools.adapters.langchain",
-    "from_openai": "utools.adapters.openai",
-    "from_toolset": "utools.adapters.pydantic_ai",
+    "utools.adapters.foreign": "ForeignOptions",
+    "utools.adapters.langchain": "from_langchain",
+    "utools.adapters.openai": "from_openai",
+    "utools.adapters.pydantic_ai": "from_toolset",
 }
-"""The public names, each imported from its module when it is first used."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

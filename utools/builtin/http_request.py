@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
 READS = METHODS[:3]
 GET = "GET"
-SECONDS = 30.0
 LIMIT, LARGEST = 2**20, 16 * 2**20
 TRANSIENT = (408, 425, 429)
 """The statuses below 500 that may pass."""

@@ -17,9 +17,12 @@ NUMBER = lazy_compile(r"[1-9]\d*(?:\.\d+)?", re.ASCII)
 
 
 def encodings_of(secret: str) -> Iterator[str]:
-    """Yield the secret itself, its bytes as characters (what Python and a shell write of them), its base64 (alone, or
-    within that of a longer text), its hex, URL- and JSON-escaped forms; and what is read of it, also in HTML, where it
-    holds what looks like an escape."""
+    """Yield each form in which a text may hold the secret.
+
+    They are the secret itself, its bytes as characters (as Python and a shell write them), its base64 (alone, or within
+    that of a longer text), its hex, and its forms in URLs and JSON. A secret that holds what looks like an escape is
+    also read without it, and as in HTML.
+    """
     raw = secret.encode("utf-8", "surrogatepass")
     yield from (secret, raw.decode("latin-1"))
     if has_escapes(secret):

@@ -138,7 +138,7 @@ ARMOUR_ENDED = lazy_compile("-----END [^-]*-----")
 NO_ARMOUR = lazy_compile(f"[^{ARMOUR}]")
 
 
-def find_keys(text: str, formats: Collection[str] = NAMES) -> list[Find]:
+def find_keys(text: str, formats: Collection[str]) -> list[Find]:
     """Return each key of these formats, in the order of the text."""
     if not HINT.search(text):
         return []

@@ -10,14 +10,7 @@ from utools.errors import NetworkError
 from utools.json_text import to_text
 from utools.net.guard import read_url
 from utools.sources.headers import Headers
-from utools.sources.http_call import (
-    HttpPolicy,
-    Url,
-    read_origin,
-    read_response,
-    refuse_truncated,
-    send,
-)
+from utools.sources.http_call import HttpPolicy, Url, read_origin, read_response, refuse_truncated, send
 from utools.sources.manifest_poll import KEY, Poll, PolledCall, make_key
 from utools.sources.placeholder import ABSENT, PLACEHOLDER, fill_text, fill_value, find_names, sole_name
 from utools.sources.request import Request, encode_header, encode_pairs

@@ -153,7 +153,7 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
 
 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
-    operation = read_operation(document.data, path, item, method, "")
+    operation = read_operation(document.data, path, item, method)
     for each in operation.parameters:
         if each.part == "header" and is_of_connection(each.name):
             raise DefinitionError(f"the header {each.name} cannot be an argument")

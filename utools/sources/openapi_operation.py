@@ -87,18 +87,18 @@ class Operation:
         return (json.dumps(body, ensure_ascii=False) if _is_json(self.body) else to_text(body)).encode()
 
 
-def read_operation(document: Json, path: str, item: Json, method: str, where: str) -> Operation:
+def read_operation(document: Json, path: str, item: Json, method: str) -> Operation:
     """Return the operation. DefinitionError for what no tool can be made of."""
     fields = item[method]
-    schemas = Standalone(document, where)
+    schemas = Standalone(document)
     properties: Json = {}
     required: list[str] = []
     parameters: list[Parameter] = []
-    for each in _read_parameters(document, item, fields, where):
+    for each in _read_parameters(document, item, fields):
         name, part = each["name"], each["in"]
         if part not in ("path", "query", "header"):
             if each.get("required"):
-                raise DefinitionError(f"a {part} parameter cannot be sent", where=where, value=name)
+                raise DefinitionError(f"a {part} parameter cannot be sent", value=name)
             continue
         argument = name if name not in {*properties, "body"} else f"{part}_{name}"
         parameters.append(_read_parameter(each, argument))
@@ -106,8 +106,8 @@ def read_operation(document: Json, path: str, item: Json, method: str, where: st
         required += [argument] if each.get("required") or part == "path" else []
     in_path = {each.name for each in parameters if each.part == "path"}
     if unknown := [name for name in VARIABLE.findall(path) if name not in in_path]:
-        raise DefinitionError("no parameter describes this part of the path", where=where, value=unknown[0])
-    body = _read_body(document, fields, where)
+        raise DefinitionError("no parameter describes this part of the path", value=unknown[0])
+    body = _read_body(document, fields)
     if body is not None:
         content, is_required = body[1:]
         properties["body"] = schemas.convert(content.get("schema", {}))
@@ -119,14 +119,14 @@ def read_operation(document: Json, path: str, item: Json, method: str, where: st
     return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding)
 
 
-def _read_parameters(document: Json, item: Json, fields: Json, where: str) -> Iterator[Json]:
+def _read_parameters(document: Json, item: Json, fields: Json) -> Iterator[Json]:
     """Yield the parameters of the path and of the operation; those of the operation replace those of the path."""
     found: dict[tuple[str, str], Json] = {}
     for each in [*item.get("parameters", ()), *fields.get("parameters", ())]:
-        parameter = follow(document, each, where)
+        parameter = follow(document, each)
         named = isinstance(parameter, dict) and isinstance(parameter.get("name"), str) and "in" in parameter
         if not named:
-            raise DefinitionError("a parameter needs a name and a place (in)", where=where, value=each)
+            raise DefinitionError("a parameter needs a name and a place (in)", value=each)
         found[parameter["name"], parameter["in"]] = parameter
     for (name, part), parameter in found.items():
         if part != "header" or name.lower() not in IGNORED:
@@ -146,9 +146,9 @@ def _read_property(schemas: Standalone, fields: Json) -> Any:
     return {**schema, "description": description} if description and isinstance(schema, dict) else schema
 
 
-def _read_body(document: Json, fields: Json, where: str) -> tuple[str, Json, bool] | None:
+def _read_body(document: Json, fields: Json) -> tuple[str, Json, bool] | None:
     """Return the body's content type, its description, and whether it must be given."""
-    body = follow(document, fields.get("requestBody"), where)
+    body = follow(document, fields.get("requestBody"))
     if not isinstance(body, dict):
         return None
     kinds: Json = body.get("content", {})
@@ -156,7 +156,7 @@ def _read_body(document: Json, fields: Json, where: str) -> tuple[str, Json, boo
         for kind in filter(rank, kinds):
             return kind, kinds[kind], bool(body.get("required"))
     if kinds:  # also where it may be left out: without it, most such operations do nothing
-        raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}", where=where)
+        raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}")
     return None
 
 

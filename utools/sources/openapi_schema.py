@@ -15,10 +15,9 @@ NOT_JSON_SCHEMA = frozenset({"nullable", "discriminator", "xml", "externalDocs",
 NAMING = frozenset({"required", "allOf"})
 IN_PLACE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const"})
 """Keywords that judge null, too, whatever types are allowed beside them."""
-BOUNDS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
-def resolve(document: Any, reference: str, where: str) -> Any:
+def resolve(document: Any, reference: str, where: str = "") -> Any:
     """Return the value that a reference leads to. DefinitionError for one that leaves the document, or leads
     nowhere."""
     if not reference.startswith("#/"):
@@ -36,7 +35,7 @@ def resolve(document: Any, reference: str, where: str) -> Any:
     return found
 
 
-def follow(document: Any, value: Any, where: str) -> Any:
+def follow(document: Any, value: Any, where: str = "") -> Any:
     """Return a parameter, a body or a path; or the one that a reference in its stead leads to."""
     for _ in range(16):
         if not isinstance(value, dict) or not isinstance(value.get("$ref"), str):
@@ -46,10 +45,10 @@ def follow(document: Any, value: Any, where: str) -> Any:
 
 
 class Standalone:
-    """Schemas of one document, with 3.0's keywords as those of 3.1; their references lead to `definitions`."""
+    """Schemas of one document, with `nullable` of 3.0 as a type; their references lead to `definitions`."""
 
-    def __init__(self, document: Any, where: str) -> None:
-        self._document, self._where = document, where
+    def __init__(self, document: Any) -> None:
+        self._document = document
         self._names: dict[str, str] = {}
         self._named: deque[str] = deque()
         """References whose definitions are not made yet: a chain of them may be longer than the stack."""
@@ -60,7 +59,7 @@ class Standalone:
         converted = self._convert(schema)
         while self._named:
             reference = self._named.popleft()
-            self.definitions[self._names[reference]] = self._convert(resolve(self._document, reference, self._where))
+            self.definitions[self._names[reference]] = self._convert(resolve(self._document, reference))
         done = set[str]()
         for name in self.definitions:
             _break_circles(self.definitions, name, (), done)
@@ -79,9 +78,6 @@ class Standalone:
         }
         if isinstance(reference, str):
             converted["$ref"] = f"#/$defs/{self._define(reference)}"
-        for exclusive, bound in BOUNDS.items():
-            if isinstance(converted.get(exclusive), bool) and converted.pop(exclusive) and bound in converted:
-                converted[exclusive] = converted.pop(bound)
         if isinstance(required := converted.get("required"), list):
             converted["required"] = [name for name in required if name not in read_only]
         return _allow_null(converted) if schema.get("nullable") is True else converted
@@ -90,7 +86,7 @@ class Standalone:
         """Return the read-only properties of a schema, of what it refers to and of all of which it is."""
         reference = schema.get("$ref") if isinstance(schema, dict) else None
         if isinstance(reference, str) and reference not in followed:
-            target = resolve(self._document, reference, self._where)
+            target = resolve(self._document, reference)
             return self._read_only_names(target, (*followed, reference))
         if not isinstance(schema, dict) or reference in followed:
             return set()
@@ -102,7 +98,7 @@ class Standalone:
 
     def _is_read_only(self, schema: Any) -> bool:
         """Return whether a property is one of responses alone: that it is required does not hold for a request."""
-        target = follow(self._document, schema, self._where)
+        target = follow(self._document, schema)
         return any(isinstance(each, dict) and each.get("readOnly") is True for each in (schema, target))
 
     def _convert_keyword(self, key: str, value: Any, read_only: Set[str]) -> Any:

@@ -6,13 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agent_core.models.anthropic.thinking import choose_thinking, is_on, read_version
-from agent_core.models.anthropic.turns import (
-    goes_on_without_thought,
-    mark,
-    mark_turns,
-    write_texts,
-    write_turns,
-)
+from agent_core.models.anthropic.turns import goes_on_without_thought, mark, mark_turns, write_texts, write_turns
 from agent_core.models.client import Question
 from agent_core.models.endpoint.asking import Written, merge_extra
 from agent_core.models.endpoint.capabilities import EndpointCapabilities

@@ -10,13 +10,7 @@ from agent_core.models.endpoint.answer import Refusal, contains_in_order
 from agent_core.models.endpoint.capabilities import EndpointCapabilities, Streaming
 from agent_core.models.endpoint.refused_parts import LOWER_FORMAT, REFUSED_PART
 from agent_core.models.gemini.contents import NATIVE, SIGNATURE, SYSTEM, UNSIGNED
-from agent_core.models.gemini.request import (
-    PARAMETERS,
-    RESPONSE_SCHEMA,
-    choose_format,
-    find_thinking,
-    write_request,
-)
+from agent_core.models.gemini.request import PARAMETERS, RESPONSE_SCHEMA, choose_format, find_thinking, write_request
 from agent_core.models.gemini.response import NO_SIGNATURE
 from agent_core.models.gemini.thinking import LEAST, find_refused
 from utools.lazy_pattern import lazy_compile

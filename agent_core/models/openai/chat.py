@@ -13,12 +13,7 @@ from agent_core.models.endpoint.request_head import RequestHead
 from agent_core.models.openai.head import write_head
 from agent_core.models.openai.joined import JoinedCompletion
 from agent_core.models.openai.messages import CALLS, find_refused_form, write_messages
-from agent_core.models.openai.request import (
-    downgrade,
-    request_body,
-    wants_stream,
-    with_stream,
-)
+from agent_core.models.openai.request import downgrade, request_body, wants_stream, with_stream
 from agent_core.models.openai.response import find_error, read_reply
 
 ANY_ENDPOINT = EndpointCapabilities()

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from agent_core.agents.history import check_conversation_id
 from agent_core.agents.reply import ChatReply
 from agent_core.journal.control import Decisions
 from agent_core.journal.reader import read_run
@@ -13,7 +14,7 @@ from agent_core.run.run_id import new_run_id
 from engine_shim.cli import output
 from engine_shim.cli.chats.chat_view import ChatView
 from engine_shim.definition.model import ROOT
-from engine_shim.runs.conversations import HostConversations, read_conversation_id, reply_of
+from engine_shim.runs.conversations import HostConversations, reply_of
 from engine_shim.runs.drive import RunResult
 from utools.context.turns import Message, Turn
 
@@ -34,7 +35,7 @@ class ChatState:
 
     def ask(self, message: str) -> ChatReply:
         """Take a turn, within the agent's own limits."""
-        read_conversation_id(self.conversation)
+        check_conversation_id(self.conversation)
         if spent := self._runner.run(self.host.refuse_spent(self.agent, self.conversation)):
             return spent
         self._run = new_run_id()

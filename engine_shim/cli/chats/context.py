@@ -71,11 +71,7 @@ def clear_session(session: str, named: StoreAddress | None, config: Path | None,
     """Delete a session for good."""
     if not _ask(named, config, lambda store: store.clear(session)):
         raise _unknown(session, named)
-    if as_json:
-        output.document({"session_id": session, "cleared": True})
-    else:
-        output.line(f"cleared {session}")
-    return output.OK
+    return output.answer({"session_id": session, "cleared": True}, f"cleared {session}", as_json=as_json)
 
 
 def _ask(named: StoreAddress | None, config: Path | None, ask: Callable[[ContextStore], Awaitable[T]]) -> T:

@@ -166,12 +166,12 @@ def report(
       agent-core report --workflow desk --html --to desk.html
     """
     from engine_shim.cli.evidence.report import show_report
-    from engine_shim.cli.timespec import read_time
+    from engine_shim.cli.timespec import read_since
     from engine_shim.store.entries import RunFilter
 
     if html and as_json:
         raise typer.BadParameter("--html and --json write a form each; report twice")
     if to is not None and not html:
         raise typer.BadParameter("--to takes --html")
-    begun = None if since is None else read_time("--since", since)
-    return show_report(RunFilter(workflow=workflow, since=begun), store, key, to, as_html=html, as_json=as_json)
+    wanted = RunFilter(workflow=workflow, since=read_since(since))
+    return show_report(wanted, store, key, to, as_html=html, as_json=as_json)

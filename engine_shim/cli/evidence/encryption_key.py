@@ -19,8 +19,7 @@ def make(file: Path | None, *, as_json: bool) -> int:
     check_installed("key")
     if file is None:
         text = make_key_text()
-        output.document({"key": text}) if as_json else output.line(text)
-        return output.OK
+        return output.answer({"key": text}, text, as_json=as_json)
     try:
         kid = make_operator_file(file)
     except FileExistsError:
@@ -28,13 +27,13 @@ def make(file: Path | None, *, as_json: bool) -> int:
         raise typer.BadParameter(f"{file} is there already; {hint}") from None
     except OSError as error:
         raise typer.BadParameter(f"{error.filename or file} cannot be written: {error.strerror}") from None
-    if as_json:
-        output.document({"file": str(file), "key": kid})
-    else:
-        output.line(f"{file}  {kid}")
-        output.line(f"export {VARIABLE}={file.absolute()}")
-        output.line("with `encrypt: true` a new store is encrypted by it; who loses it loses the store")
-    return output.OK
+    return output.answer(
+        {"file": str(file), "key": kid},
+        f"{file}  {kid}",
+        f"export {VARIABLE}={file.absolute()}",
+        "with `encrypt: true` a new store is encrypted by it; who loses it loses the store",
+        as_json=as_json,
+    )
 
 
 def rotate(store: StoreAddress | None, *, as_json: bool) -> int:
@@ -45,10 +44,6 @@ def rotate(store: StoreAddress | None, *, as_json: bool) -> int:
         left = renew_keys(opened)
     finally:
         opened.close()
-    if as_json:
-        output.document({"store": opened.database.name, "left": left})
-    else:
-        output.line(f"{opened.database.name} has new keys; older ones open nothing in it")
-        if left:
-            output.line(f"left: {left}")
-    return output.OK
+    name = opened.database.name
+    lines = [f"{name} has new keys; older ones open nothing in it", *([f"left: {left}"] if left else [])]
+    return output.answer({"store": name, "left": left}, *lines, as_json=as_json)

@@ -15,7 +15,7 @@ from agent_core.evidence.variables import KEY_VARIABLE
 from agent_core.run.clock import write_time
 from agent_core.run.secrets import verifying_keys
 from engine_shim.cli import output
-from engine_shim.cli.timespec import read_time
+from engine_shim.cli.timespec import read_since
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
 
@@ -55,11 +55,7 @@ def show(file: Path | None, *, as_json: bool) -> int:
         keys = PublicKeys() if host is None else host.public
     if not keys.keys:
         raise typer.BadParameter(f"{KEY_VARIABLE} is not set here; name the FILE of a key")
-    if as_json:
-        output.document([_as_data(key) for key in keys.keys.values()])
-    else:
-        output.line(keys.write().rstrip())
-    return output.OK
+    return output.answer([_as_data(key) for key in keys.keys.values()], keys.write().rstrip(), as_json=as_json)
 
 
 def rotate(file: Path, days: int | None, *, as_json: bool) -> int:
@@ -88,7 +84,7 @@ def revoke(file: Path, identity: str, since: str | None, reason: str | None, *, 
         raise typer.BadParameter(f"{public_file(file)} has no key {identity!r}, only {', '.join(known.keys)}")
     if reason is not None and (not reason.strip() or len(reason.splitlines()) != 1):
         raise typer.BadParameter("--reason is one line")
-    at = datetime.now(UTC) if since is None else read_time("--since", since)
+    at = read_since(since) or datetime.now(UTC)
     key = replace(known.keys[identity], revoked=write_time(at), reason=None if reason is None else reason.strip())
     target = file if file.suffix == ".pub" else public_file(file)
     replace_text(target, PublicKeys({**known.keys, identity: key}).write())

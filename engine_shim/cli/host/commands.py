@@ -149,15 +149,14 @@ def agents(
     """
     from engine_shim.cli.host.agent_check import check_agent
     from engine_shim.cli.host.agents import list_agents, show_agent
-    from engine_shim.cli.timespec import read_time
+    from engine_shim.cli.timespec import read_since
 
     form = f"agents {action}" if action in ("show", "check") else "agents"
     refuse_others(context, form, {"since": ("agents check",), "store": ("agents check",)})
     if action == "show" and name:
         return show_agent(name, config)
     if action == "check" and name:
-        after = None if since is None else read_time("--since", since)
-        return check_agent(name, config, store, after, as_json=as_json)
+        return check_agent(name, config, store, read_since(since), as_json=as_json)
     if action is not None:
         raise typer.BadParameter("write `agents`, `agents show NAME`, or `agents check NAME`")
     return list_agents(config, as_json=as_json)

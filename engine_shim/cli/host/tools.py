@@ -111,12 +111,8 @@ def approve_tools(name: str | None, config: Path | None, *, yes: bool, as_json: 
         typer.confirm("Approve?", abort=True, err=True)
     for review in reviews:
         review.accept()
-    if as_json:
-        found = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in changes]
-        output.document({"approved": found})
-    else:
-        output.line(f"approved; {output.count(len(changes), 'change')}")
-    return output.OK
+    found = [{"source": each.source, "tool": each.tool, "kind": each.kind} for each in changes]
+    return output.answer({"approved": found}, f"approved; {output.count(len(changes), 'change')}", as_json=as_json)
 
 
 def _describe_change(change: Change) -> Iterator[str]:

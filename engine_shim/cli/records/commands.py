@@ -39,11 +39,10 @@ def runs(
       agent-core runs --status failed,waiting --since 7d
     """
     from engine_shim.cli.records.runs import read_statuses, write_runs
-    from engine_shim.cli.timespec import read_time
+    from engine_shim.cli.timespec import read_since
     from engine_shim.store.entries import RunFilter
 
-    begun = None if since is None else read_time("--since", since)
-    wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun, limit)
+    wanted = RunFilter(() if status is None else read_statuses(status), workflow, read_since(since), limit)
     return write_runs(wanted, store, as_json=as_json)
 
 
@@ -113,11 +112,10 @@ def store(
     from engine_shim.cli.records.runs import read_statuses
     from engine_shim.cli.records.store_copy import copy_store
     from engine_shim.cli.store import find_address
-    from engine_shim.cli.timespec import read_time
+    from engine_shim.cli.timespec import read_since
     from engine_shim.store.entries import RunFilter
 
-    begun = None if since is None else read_time("--since", since)
-    wanted = RunFilter(() if status is None else read_statuses(status), workflow, begun)
+    wanted = RunFilter(() if status is None else read_statuses(status), workflow, read_since(since))
     first = find_address(None) if target is None else read_option(source, "FROM")
     second = read_option(source, "TO") if target is None else read_option(target, "TO")
     return copy_store(first, second, runs or (), wanted, as_json=as_json)
@@ -238,9 +236,9 @@ def replay(
         raise typer.BadParameter("--strand takes a RUN, and a policy by --policy or --set")
     if every and run is None:
         from engine_shim.cli.records.many_replays import replay_all
-        from engine_shim.cli.timespec import read_time
+        from engine_shim.cli.timespec import read_since
 
-        return replay_all(store, None if since is None else read_time("--since", since), varied, as_json=as_json)
+        return replay_all(store, read_since(since), varied, as_json=as_json)
     if every or run is None or since is not None:
         raise typer.BadParameter("replay takes one run, or --all; --since needs --all")
     return replay_run(run, store, varied, strand, as_json=as_json)
@@ -278,11 +276,10 @@ def stats(
       agent-core stats --since 7d
     """
     from engine_shim.cli.records.stats import show_stats
-    from engine_shim.cli.timespec import read_time
+    from engine_shim.cli.timespec import read_since
     from engine_shim.store.entries import RunFilter
 
-    begun = None if since is None else read_time("--since", since)
-    return show_stats(RunFilter(workflow=workflow, since=begun), store, as_json=as_json)
+    return show_stats(RunFilter(workflow=workflow, since=read_since(since)), store, as_json=as_json)
 
 
 def erase(

@@ -27,7 +27,7 @@ class Expired:
 
 def delete_runs(older_than: str, statuses: str, path: StoreAddress | None, *, dry_run: bool, as_json: bool) -> int:
     """Delete the runs of these statuses that ended longer ago than that, and list them with their sizes."""
-    age, wanted = read_age("--older-than", older_than), read_statuses(statuses)
+    age, wanted = read_age(older_than), read_statuses(statuses)
     store = open_named_store(path)
     old = find_expired(list_runs(store), store.journal, age, wanted, datetime.now(UTC))
     driven = [each for each in old if store.leases.holder(each.entry.run)]

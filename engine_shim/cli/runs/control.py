@@ -98,11 +98,8 @@ def _stop(run_id: str, wanted: RunStatus, stop: Callable[[Engine], Awaitable[Run
             await engine.close()
 
     status = asyncio.run(stop_and_close())
-    if options.as_json:
-        output.document({"run_id": run_id, "status": status})
-    else:
-        output.line(f"{run_id}  {_describe_stop(status, wanted)}")
-    return output.OK
+    told = f"{run_id}  {_describe_stop(status, wanted)}"
+    return output.answer({"run_id": run_id, "status": status}, told, as_json=options.as_json)
 
 
 def _describe_stop(status: RunStatus, wanted: str) -> str:

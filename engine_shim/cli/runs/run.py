@@ -66,11 +66,8 @@ def signal_run(run_id: str, name: str, data: str | None, options: Options) -> in
         return _resume(run_id, None, options)
     status = engine.status(run_id)
     engine.store.close()
-    if options.as_json:
-        output.document({"run_id": run_id, "status": status})
-    else:
-        output.line(f"{run_id}  {status}; the first node that waits for {name} takes the signal")
-    return output.OK
+    told = f"{run_id}  {status}; the first node that waits for {name} takes the signal"
+    return output.answer({"run_id": run_id, "status": status}, told, as_json=options.as_json)
 
 
 def _read_value(option: str, text: str) -> Any:
@@ -93,11 +90,8 @@ def record_decision(run_id: str, decision: Decision | None, at: str | None, opti
     store, secrets = engine.store, engine._grants.own.secrets
     record_decisions(store, secrets, run_id, _make_decisions(at, decision, calls), by=output.user())
     store.close()
-    if options.as_json:
-        output.document({"run_id": run_id, "decided": True})
-    else:
-        output.line(f"{run_id}  decided; the program that began it goes on with it")
-    return output.OK
+    told = f"{run_id}  decided; the program that began it goes on with it"
+    return output.answer({"run_id": run_id, "decided": True}, told, as_json=options.as_json)
 
 
 def _make_decisions(at: str | None, decision: Decision | None, calls: list[WaitingCall]) -> Decisions:
@@ -190,7 +184,7 @@ def read_decision(
     if message and kind is not Deny:
         told = "; the journal keeps who approved, not why" if kind is Approve else ""
         raise typer.BadParameter(f"--message goes with deny, and with no other decision{told}")
-    edited = None if args is None else _read_object("--args", args)
+    edited = None if args is None else _read_edit(args)
     if kind is Edit and edited is None and attended:
         return None
     if (kind is Edit) != (edited is not None):
@@ -242,11 +236,12 @@ def _read_stdin() -> str:
     return sys.stdin.read() if with_bytes is None else str(with_bytes.read(), "utf-8-sig")
 
 
-def _read_object(name: str, text: str) -> dict[str, Any]:
+def _read_edit(text: str) -> dict[str, Any]:
+    """Return the arguments of --args; BadParameter for what is no JSON object."""
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{name}: {text!r} is not JSON: {error}") from None
+        raise typer.BadParameter(f"--args: {text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{name}: {text!r} is not a JSON object")
+        raise typer.BadParameter(f"--args: {text!r} is not a JSON object")
     return value

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import signal
 import socket
 import sys
@@ -40,7 +39,6 @@ HEAD_S: Final = 30.0
 IDLE_S: Final = 75
 """Seconds that a connection may be idle between requests: proxies keep theirs for 60, and a request on one that was
 closed at that moment is lost."""
-log = logging.getLogger("engine_shim")
 
 
 class Connection(AutoHTTPProtocol):

@@ -50,11 +50,7 @@ def revoke_token(identity: str, options: Options) -> int:
     with closing(_open(options)) as store:
         if not Tokens(store.database).revoke(identity):
             raise typer.BadParameter(f"there is no token {identity!r}; `agent-core token list` shows their ids")
-    if options.as_json:
-        output.document({"id": identity, "revoked": True})
-    else:
-        output.line(f"{identity}  revoked")
-    return output.OK
+    return output.answer({"id": identity, "revoked": True}, f"{identity}  revoked", as_json=options.as_json)
 
 
 def _read_days(days: float) -> timedelta:

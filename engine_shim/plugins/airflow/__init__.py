@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from engine_shim.plugins.airflow.operator import AgentCoreOperator as AgentCoreOperator
 
 HOMES = {
-    "AgentCoreOperator": "engine_shim.plugins.airflow.operator",
-    "agent_core_task": "engine_shim.plugins.airflow.decorator",
+    "engine_shim.plugins.airflow.decorator": "agent_core_task",
+    "engine_shim.plugins.airflow.operator": "AgentCoreOperator",
 }
-"""The public names, each imported from its module when it is first used: Airflow asks for the provider's info alone."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used: Airflow needs a provider's info alone."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

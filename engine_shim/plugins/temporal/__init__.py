@@ -12,12 +12,9 @@ if TYPE_CHECKING:
     from engine_shim.plugins.temporal.child import run_child as run_child
 
 HOMES = {
-    "AgentRequest": "engine_shim.plugins.temporal.activity",
-    "ChildRequest": "engine_shim.plugins.temporal.child",
-    "child_run_id": "engine_shim.plugins.temporal.child",
-    "make_agent_activity": "engine_shim.plugins.temporal.activity",
-    "run_child": "engine_shim.plugins.temporal.child",
+    "engine_shim.plugins.temporal.activity": "AgentRequest make_agent_activity",
+    "engine_shim.plugins.temporal.child": "ChildRequest child_run_id run_child",
 }
-"""The public names, each imported when it is first used: in the sandbox of a workflow `run_child` loads little."""
-__all__ = list(HOMES)
+"""The public names by their modules; each is imported when it is first used: the sandbox of a workflow loads little."""
+__all__ = sorted(" ".join(HOMES.values()).split())
 __getattr__, __dir__ = lazy_menu(__name__, HOMES)

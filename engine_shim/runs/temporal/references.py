@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_core.effects import Classify
 from agent_core.errors import AgentCoreError
-from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Operations, Sleep
+from agent_core.journal.operations import Act, Append, Begin, Fork, Operation, Perform, Sleep, walk
 from agent_core.journal.record import Row, Tape
 from agent_core.journal.recorder import continue_run
 from agent_core.journal.strand import Run
@@ -88,7 +88,7 @@ def find_on_tape(run: str, tape: Tape, reference: Reference, classify: Callable[
         raise _Unknown
 
     with suppress(_Unknown):
-        _walk(continue_run(Run(run, tape, LOOPS), ROOT), look)
+        walk(continue_run(Run(run, tape, LOOPS), ROOT), look, _walk_branches)
     if not found:
         raise NotOnTape(f"run {run!r}: nothing on the tape leads to {' '.join(map(str, reference))}")
     return found[0]
@@ -98,22 +98,12 @@ class _Unknown(Exception):
     """The tape ends here: how it continues is not known."""
 
 
-def _walk(operations: Operations, look: Callable[[Operation], Any]) -> Any:
+def _walk_branches(fork: Fork, look: Perform) -> list[Any]:
     """Walk as far as the tape goes, in every branch. Raises _Unknown unless that is the end."""
-    reply: Any = None
-    while True:
-        try:
-            operation = operations.send(reply)
-        except StopIteration as stop:
-            return stop.value
-        reply = _walk_branches(operation, look) if isinstance(operation, Fork) else look(operation)
-
-
-def _walk_branches(fork: Fork, look: Callable[[Operation], Any]) -> list[Any]:
     queue, replies, unknown = list(fork.branches), list[Any](), False
     for branch in queue:
         try:
-            replies.append(_walk(branch, look))
+            replies.append(walk(branch, look, _walk_branches))
         except _Unknown:
             unknown = True
         else:

@@ -9,7 +9,6 @@ CHILD_WORKFLOW: Final = "agent_core_run"
 RUN_FAILED: Final = "AgentRunFailed"
 """The type of the error by which that ends whose run has failed."""
 QUEUE: Final = "agent-core"
-ADDRESS: Final = "127.0.0.1:7233"
 SHORT: Final = timedelta(seconds=15)
 """How long anything but an act may take, a wait for a busy store included."""
 LONGEST: Final = timedelta(days=1)

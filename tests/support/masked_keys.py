@@ -1,4 +1,4 @@
-"""mask_keys(): a text with its keys replaced, as a store would have it."""
+"""mask_keys(): a text without keys, by their formats alone."""
 
 from collections.abc import Collection
 
