@@ -7,9 +7,9 @@ from typing import Any, overload
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
 from agent_core.agents.history import check_conversation_id, join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, refuse_spent
+from agent_core.agents.spent_tokens import SpentTokens
 from agent_core.agents.turn_driver import OnEvent, TurnDriver
 from agent_core.agents.turn_request import TurnRequest, as_recorded, least_of, read_start
-from agent_core.agents.turn_tool import count_spent
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.control import Decisions
 from agent_core.run.answer_type import Answer, AnswerReader, AnswerType
@@ -51,7 +51,7 @@ class Conversations:
             message = "must be a ContextStore, such as SqliteContextStore(path)"
             raise DefinitionError(message, where="store", value=store)
         self._executor, self._store, self._agent = executor, store, agent
-        self._budget = max_conversation_tokens
+        self._budget, self._spent = max_conversation_tokens, SpentTokens()
         self._turns = TurnDriver(executor, store)
 
     @overload
@@ -115,7 +115,7 @@ class Conversations:
             turns = await read_turns(self._store, conversation)
             if self._budget is not None and self._executor.journal is not None:
                 with open_journal(self._executor.journal) as journal:
-                    spent = await count_spent(turns, journal)
+                    spent = await self._spent.count(turns, journal)
                 if spent >= self._budget:
                     return refuse_spent(conversation, spent, self._budget)
                 options = replace(options, max_tokens=least_of(max_tokens, self._budget - spent))

@@ -1,12 +1,9 @@
-"""Stored conversations: their turns as messages, what these have cost, and the last one taken back."""
+"""Stored conversations: their turns as messages, and the last one taken back."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from agent_core.errors import DefinitionError
-from agent_core.journal.path import parent_of
-from agent_core.journal.record import Tape
-from agent_core.journal.started import loop_of
 from utools.context.store import ContextStore
 from utools.context.turns import Message, Turn, check_history, rename_repeated_calls
 from utools.errors import ToolError
@@ -47,20 +44,6 @@ async def undo_turn(store: ContextStore, conversation: str) -> Turn:
 def find_runs(turns: Iterable[Turn]) -> list[str]:
     """Return the runs that the turns came from."""
     return list(dict.fromkeys(each["trace_id"] for each in chain.from_iterable(turns) if "trace_id" in each))
-
-
-def count_tokens(tape: Tape) -> int:
-    """Return the tokens, read and written, of the agents of a run; 0 if its records are gone."""
-    agents = {path for path, rows in tape.items() if rows[0].kind == "run_started" and loop_of(rows[0]) == "agent"}
-    outermost = [path for path in agents if agents.isdisjoint(_list_above(path))]
-    ends = [tape[path][-1].record() for path in outermost]  # they count what is below them
-    return sum(int(end.get("usage", {}).get("total_tokens", 0)) for end in ends)
-
-
-def _list_above(path: str) -> Iterator[str]:
-    """Yield the strands that a strand lies below."""
-    while path := parent_of(path):
-        yield path
 
 
 def mark_messages(messages: Sequence[Message], run: str) -> Turn:

@@ -1,14 +1,12 @@
 """The tool of a turn: reads what an agent answers to from a stored conversation, and stores its turn there."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
-from agent_core.agents.history import count_tokens, find_runs, join_turns, mark_messages, read_turns
+from agent_core.agents.history import join_turns, mark_messages, read_turns
+from agent_core.agents.spent_tokens import SpentTokens
 from agent_core.journal.store import Journal
 from agent_core.records import TURN_TOOL
-from agent_core.run.blocking import run_blocking
 from utools.context.store import ContextStore
-from utools.context.turns import Turn
 from utools.tool import Args, Tool, ToolContext
 
 _LIMIT: Final = {"type": "integer", "minimum": 0}
@@ -35,6 +33,7 @@ def turn_tool(store: ContextStore, journal: Journal) -> Tool:
     left, at least 1. `persist` stores the turn under its run's id, once, unless it has cost nothing and added nothing;
     it returns {stored}.
     """
+    spent = SpentTokens()
 
     async def execute(args: Args, context: ToolContext) -> Any:
         if args["op"] == "persist":
@@ -42,7 +41,7 @@ def turn_tool(store: ContextStore, journal: Journal) -> Tool:
         turns = await read_turns(store, args["conversation_id"])
         limit, budget = args.get("max_tokens", 0), args.get("max_conversation_tokens")
         if budget is not None:
-            left = max(1, budget - await count_spent(turns, journal))
+            left = max(1, budget - await spent.count(turns, journal))
             limit = min(limit, left) if limit else left
         return {"messages_json": join_turns(turns), "max_tokens": limit}
 
@@ -55,12 +54,6 @@ def turn_tool(store: ContextStore, journal: Journal) -> Tool:
         idempotent=True,
         inward=True,
     )
-
-
-async def count_spent(turns: Sequence[Turn], journal: Journal) -> int:
-    """Return the tokens that the runs of these turns have cost."""
-    runs = find_runs(turns)
-    return await run_blocking(journal, lambda: sum(count_tokens(journal.load(run)) for run in runs))
 
 
 async def _persist(store: ContextStore, args: Args, context: ToolContext) -> dict[str, bool]:

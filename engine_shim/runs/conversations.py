@@ -10,8 +10,8 @@ from agent_core.agents.definition import AgentDefinition
 from agent_core.agents.errors import AgentNotFound
 from agent_core.agents.history import join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
+from agent_core.agents.spent_tokens import SpentTokens
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
-from agent_core.agents.turn_tool import count_spent
 from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.errors import Unreadable
 from agent_core.journal.path import child
@@ -77,7 +77,7 @@ class HostConversations:
         )
         self._base = Path() if model is not None else config.base
         self._grant: Grant = engine._grants.turns
-        self._make = lru_cache(MAX_KINDS)(self._define)
+        self._make, self._spent = lru_cache(MAX_KINDS)(self._define), SpentTokens()
 
     @property
     def root(self) -> Path | None:
@@ -125,7 +125,7 @@ class HostConversations:
         if budget is None:
             return None
         await self.turns(conversation)
-        spent = await count_spent(await read_turns(self.store, conversation), self._runs.journal)
+        spent = await self._spent.count(await read_turns(self.store, conversation), self._runs.journal)
         return refuse_spent(conversation, spent, budget) if spent >= budget else None
 
     def _budget_of(self, agent: str) -> int | None:

@@ -13,7 +13,8 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.history import count_tokens, mark_messages
+from agent_core.agents.history import mark_messages
+from agent_core.agents.spent_tokens import count_tokens
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
@@ -196,6 +197,25 @@ async def test_a_model_that_cannot_be_asked_is_told_and_leaves_the_conversation_
     reply = await desk.chat("Hello.", "c")
     assert (reply.success, reply.error) == (False, {"kind": "model_error", "message": "the key is wrong"})
     assert await desk.history("c") == []
+
+
+async def test_the_cost_of_a_turn_that_has_ended_is_read_once() -> None:
+    class Counted(MemoryJournal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loaded: list[str] = []
+
+        def load(self, run: str) -> Tape:
+            self.loaded.append(run)
+            return super().load(run)
+
+    store, journal = MemoryContextStore(), Counted()
+    desk = talk(ScriptedModel([final("Yes.")] * 6), store, journal=journal, max_conversation_tokens=10**6)
+    runs = [(await desk.chat(f"And {n}?", "c", run_id=f"r{n}")).trace_id for n in range(6)]
+    assert [journal.loaded.count(run) - journal.loaded.count("r5") for run in runs[:5]] == [1] * 5
+    spent = sum([count_tokens(journal.load(str(run))) for run in runs])
+    poor = talk(ScriptedModel([]), store, journal=journal, max_conversation_tokens=spent)
+    assert (await poor.chat("And now?", "c")).finish_reason == "conversation_budget"
 
 
 async def test_a_conversation_that_has_spent_its_tokens_is_refused_before_a_model_is_asked() -> None:
