@@ -189,8 +189,13 @@ def test_arguments_of_a_schema_are_named_with_those_in_them(tmp_path: Path) -> N
         ({"ok": False, "complete": False, "seal": "not sealed", "why": "the run is not finished"}, "identical", ""),
         ({"ok": False, "complete": True, "seal": "sealed by k1, which does not hold", "why": "no"}, "damaged", "no"),
         ({"ok": False, "complete": False, "seal": "sealed by k1, which does not hold", "why": "no"}, "damaged", "no"),
+        (
+            {"ok": False, "complete": True, "contents": "newer", "seal": "not checked", "why": "new"},
+            "not checked",
+            "new",
+        ),
     ],
-    ids=["sealed", "open", "broken", "open and broken"],
+    ids=["sealed", "open", "broken", "open and broken", "newer"],
 )
 def test_audit_says_what_was_checked_of_a_seal(tmp_path: Path, verdict: Any, expected: str, why: str) -> None:
     told = [{**verdict, "first_bad": None, "head": "0", "count": 1}, {"outcome": "identical", "steps": 1}]
