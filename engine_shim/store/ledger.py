@@ -193,7 +193,8 @@ def read_ledger(database: Reader) -> tuple[str, int]:
 
 def count_ledger_runs(database: Reader) -> int:
     """Return how many runs a store's ledger has an entry of."""
-    return int(database.rows("ledger", "SELECT count(DISTINCT run) FROM ledger WHERE run <> ''")[0][0])
+    found = database.rows("ledger", "SELECT count(DISTINCT run) FROM ledger WHERE run <> ''")
+    return int(found[0][0]) if found else 0
 
 
 def describe_gone(database: Reader, run: str) -> str:

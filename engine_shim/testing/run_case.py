@@ -64,11 +64,11 @@ class RepliesByNode(ScriptedModel):
         asker = node_of(question.strand) or question.strand
         for key in (question.strand, node_of(question.strand), ""):
             if key in self._lengths:
-                index = self._given[key]
+                index, length = self._given[key], self._lengths[key]
                 self._given[key] += 1
-                if index >= self._lengths[key]:
-                    told = f"{asker} asks again after the last of its {index} `replies`; add one to this case"
-                    raise ModelError(told if index else f"the case has no `replies` for {asker}", requests=0)
+                if index >= length:
+                    told = f"{asker} asks again after the last of its {length} `replies`; add one to this case"
+                    raise ModelError(told if length else f"the case has no `replies` for {asker}", requests=0)
                 return replace(question, strand=key, index=index)
         raise ModelError(f"the case has no `replies` for {asker}", requests=0)
 

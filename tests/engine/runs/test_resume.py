@@ -20,6 +20,8 @@ from engine_shim.host.registry import build_registry
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.crash import victim_tools
+from support.gated import Host, agent
+from utools import DefinitionErrors
 
 COMMAND = str(Path(sys.executable).with_name("agent-core"))
 TOOLS = victim_tools.__file__
@@ -212,3 +214,11 @@ def test_run_is_forked_from_the_command_line(host: Any, cli: Cli) -> None:
     unknown = cli("fork", run, "--from", "nowhere", "--store", "runs.db")
     assert (unknown.code, "no node 'nowhere' has begun in" in unknown.err) == (2, True)
     assert cli("fork", run, "--store", "runs.db").code == 2
+
+
+async def test_option_that_keeps_a_run_from_its_model_on_another_host_is_named() -> None:
+    host = Host([action("pay", amount=5)])
+    flow = {"id": "w", "nodes": [agent(model="ollama:m", base_url="{{external.url}}")]}
+    await host.engine.run(flow, external={"url": "ftp://x"}, run_id="r")
+    with pytest.raises(DefinitionErrors, match=r"^flow/agent_core\.1/config/base_url: must be http"):
+        await Engine(host.engine.registry, store=host.store).resume("r")

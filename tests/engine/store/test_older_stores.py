@@ -56,6 +56,8 @@ def test_store_is_proven_before_this_release_writes_to_it_and_after(store: Path,
     before = store.read_bytes()
     first = cli("verify", "--all", "--json")
     assert (first.code, first.json["ok"]) == (0, True), first
+    ledger = cli("ledger")
+    assert (ledger.code, ledger.out.startswith(f"head {first.json['head']}, ")) == (0, True), ledger
     assert store.read_bytes() == before, "to prove a store changes nothing in it"
     assert cli("pause", listed(cli)["waiting"][0]["run_id"]).code == 0  # this release has laid out its tables now
     assert cli("verify", "--all").code == 0

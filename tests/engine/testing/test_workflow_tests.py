@@ -253,6 +253,14 @@ def test_no_model_is_asked_that_nobody_scripted(cli: Cli, write: Write) -> None:
     assert "the case has no `replies` for desk" in told
 
 
+@pytest.mark.usefixtures("desk")
+def test_replies_are_counted_as_the_case_has_them_also_for_one_that_asks_again_in_vain(cli: Cli, write: Write) -> None:
+    write("flow.json", {"id": "desk", "nodes": [AGENT | {"retry": {"max_attempts": 3}}]})
+    none, one = mismatches(run(cli, write, case(replies=[]), case(name="one reply", replies=[LOOK])))
+    assert "the case has no `replies` for desk" in none
+    assert "desk asks again after the last of its 1 `replies`" in one
+
+
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("desk")
 def test_results_are_written_for_ci_servers(cli: Cli, write: Write, home: Path) -> None:
