@@ -194,9 +194,11 @@ def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, An
 
 
 def _annotated(function: Any) -> Any:
-    """Return what has the annotations of a function: of a partial its function, of an object its `__call__`."""
+    """Return what has the annotations of a function: of a partial its function, of an object its `__call__`, also if it
+    was given a name. An object that wraps a function looks like that."""
     named = _without_partials(function)
-    return named if hasattr(named, "__name__") else getattr(type(named), "__call__", named)  # noqa: B004
+    is_written = inspect.isroutine(named) or inspect.isclass(named) or hasattr(named, "__wrapped__")
+    return named if is_written else getattr(type(named), "__call__", named)  # noqa: B004
 
 
 def _names_for(function: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
