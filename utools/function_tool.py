@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
-from utools.annotations import read_annotations, read_signature
+from utools.annotations import find_annotated, read_annotations, read_signature
 from utools.callable_tool import ClassTool, FunctionTool, MethodTool
 from utools.errors import DefinitionError, ToolError
 from utools.lazy_pattern import lazy_compile
@@ -177,7 +177,7 @@ def _takes_none(hint: Any) -> bool:
 
 def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
     """Return the types of these parameters. DefinitionError names the first that cannot be read."""
-    written = _annotated(function)
+    written = find_annotated(_without_partials(function))
     if inspect.isclass(written):
         return get_type_hints(written, include_extras=True)
     known, hints = _names_for(written, scope), dict[str, Any]()
@@ -191,12 +191,6 @@ def _read_hints(function: Callable[..., Any], where: str, scope: Mapping[str, An
             message = f"the type of the {of} cannot be read: {error_words(fault)}; import it, or correct it"
             raise DefinitionError(message, where=f"{where}.{name}") from None
     return hints
-
-
-def _annotated(function: Any) -> Any:
-    """Return what has the annotations of a function: of a partial its function, of an object its `__call__`."""
-    named = _without_partials(function)
-    return named if hasattr(named, "__name__") else getattr(type(named), "__call__", named)  # noqa: B004
 
 
 def _names_for(function: Any, scope: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,10 @@ def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None,
     """
     found = _read_calls_of(tool, run)
     count = sum(_is_call(each, tool, args) for each in found.made)
-    if count == times or (times is None and count):
+    if times is None and count:  # those that an output shows were made, whatever it lacks
+        return
+    _check_clear(found, tool, args)
+    if count == times:
         return
     wanted = "" if times is None else f" {times} times, and it was called {count} times"
     raise AssertionError(f"expected the call of {_describe(tool, args)}{wanted}; {_tell(found)}")
@@ -36,6 +39,7 @@ def assert_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None,
 def assert_not_called(run: Run, tool: str, *, args: Mapping[str, Any] | None = None) -> None:
     """Fail if a tool was called, with at least these `args` where they are given. A refused call is none."""
     found = _read_calls_of(tool, run)
+    _check_clear(found, tool, args)
     if any(_is_call(each, tool, args) for each in found.made):
         raise AssertionError(f"expected no call of {_describe(tool, args)}; {_tell(found)}")
 
@@ -48,6 +52,7 @@ def assert_refused(run: Run, tool: str, *, args: Mapping[str, Any] | None = None
     """
     _check_known("refusal", reason, REASONS)
     found = _read_calls_of(tool, run)
+    _check_clear(found, tool, args)
     near = [each for each in found.refused if _is_call(MadeCall(each.tool, each.args), tool, args)]
     if any(reason in (None, each.reason) for each in near):
         return
@@ -85,15 +90,21 @@ def _describe_ending(ending: str | None) -> str:
 
 def _read_calls_of(tool: object, run: Run) -> RunCalls:
     """Return what a run did. TypeError for a tool itself in place of its code, which no call has: `assert_not_called`
-    would hold of any run; ValueError where an output alone cannot tell its calls."""
+    would hold of any run."""
     if not isinstance(tool, str):
         code = getattr(tool, "code", None)
         wanted = f"its code, {code!r}" if isinstance(code, str) else "the code of a tool"
         raise TypeError(f"give {wanted} (got {type(tool).__name__})")
-    found = read_calls(run)
-    if why := found.unclear.get(tool):
+    return read_calls(run)
+
+
+def _check_clear(found: RunCalls, tool: str, args: Mapping[str, Any] | None) -> None:
+    """Raise ValueError where an output alone cannot tell the calls of a tool, with these `args`."""
+    why = found.unclear.get(tool)
+    if not why and args and tool in found.cut:
+        why = f"arguments of {tool} are not in the output, whose trace was shortened to `trace_max_bytes`"
+    if why:
         raise ValueError(f"{why}: give the journal of the run in its place, as (journal, output.run_id)")
-    return found
 
 
 def _check_known(what: str, reason: str | None, known: Sequence[str]) -> None:

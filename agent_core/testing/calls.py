@@ -1,6 +1,6 @@
 """RunCalls: which calls a run made, which were refused, and how it ended, by its journal or its output."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -10,6 +10,7 @@ from agent_core.journal.facts import Call, Fact, RunFinished, RunStarted
 from agent_core.journal.reader import read_tape
 from agent_core.journal.record import Tape
 from agent_core.journal.source import Source, load_run
+from agent_core.loop.trace import LEFT_OUT
 from agent_core.outputs import Json
 from agent_core.run.agent_output import AgentOutput
 from agent_core.testing.recorded_model import is_tape
@@ -32,7 +33,8 @@ class MadeCall(NamedTuple):
 class RunCalls:
     """`made` are the calls in their order, `refused` those that were refused or wait for a person. `ending` is how the
     run ended, or what it waits for: an agent's finish reason, a workflow's status; None for a run in between.
-    `unclear` says of a tool why an output alone does not tell its calls."""
+    `unclear` says of a tool why an output alone does not tell its calls; `cut` are those whose arguments
+    it may lack."""
 
     made: Sequence[MadeCall]
     refused: Sequence[Refusal]
@@ -40,6 +42,7 @@ class RunCalls:
     answer: Any = None
     error: str | None = None
     unclear: Mapping[str, str] = field(default_factory=dict[str, str])
+    cut: Collection[str] = ()
 
 
 def read_calls(run: Run) -> RunCalls:
@@ -93,7 +96,14 @@ def _of_output(output: AgentOutput) -> RunCalls:
             refused.append(Refusal(tool, args, UNKNOWN))
     refused += [Refusal(each["tool"], each["args"], each["reason"]) for each in output.waiting]
     error = output.error["message"] if output.error else None
-    return RunCalls(made, refused, output.finish_reason, output.final_answer, error, unclear)
+    cut = {action["tool"] for action, _ in shown if not action["args"]} if _may_lack_arguments(output) else ()
+    return RunCalls(made, refused, output.finish_reason, output.final_answer, error, unclear, cut)
+
+
+def _may_lack_arguments(output: AgentOutput) -> bool:
+    """Return whether a trace may have been shortened by arguments, too: before them, each observation is left out."""
+    observations = [each["observation"] for each in output.trace if each["observation"] is not None]
+    return LEFT_OUT in observations and all(len(each.encode()) <= len(LEFT_OUT.encode()) for each in observations)
 
 
 def _count(tool: str, shown: Sequence[tuple[Any, str | None]]) -> int:

@@ -206,7 +206,8 @@ class AgentBuilder:
             problems.append(Problem("name", "the graph has no name; AgentBuilder takes one, such as 'support-desk'"))
         if not self._entries:
             problems.append(Problem("entry", "the graph has no entry point; name one by set_entry_point"))
-        timeout = self._timeout_ms / 1000 if type(self._timeout_ms) in (int, float) else self._timeout_ms
+        is_number = isinstance(self._timeout_ms, int | float) and not isinstance(self._timeout_ms, bool)
+        timeout = self._timeout_ms / 1000 if is_number else self._timeout_ms
         whole = {
             "id": _id_of(str(self._name)),
             "name": self._name,

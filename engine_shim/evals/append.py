@@ -53,20 +53,24 @@ def append_case(path: Path, case: Mapping[str, Any]) -> None:
         raise DefinitionError("cases are added to YAML files", where=str(path))
     text = path.read_bytes().decode("utf-8") if path.exists() else "cases:\n"
     before = (read_document(path, "the case file").data or {}) if path.exists() else {}
-    beside = path.with_name(f".{path.name}.new.yaml")
+    beside, target = path.with_name(f".{path.name}.new.yaml"), Path(os.path.realpath(path))
+    staged = target.with_name(beside.name)  # a link stays one; what it names may be on another file system
     try:
-        beside.write_bytes(insert_case(text, case, path).encode())
+        written = insert_case(text, case, path).encode()
+        beside.write_bytes(written)
         if _read(beside) != {**before, "cases": [*(before.get("cases") or ()), case]}:
             message = "the case cannot be added to a file of this form; add it by hand"
             raise DefinitionError(message, where=str(path))
         open_cases(beside, shown=path).choose([case["name"]])
+        staged.write_bytes(written)
         if path.exists():
-            beside.chmod(path.stat().st_mode & 0o777)
-        os.replace(beside, path.resolve())  # a link stays one
+            staged.chmod(path.stat().st_mode & 0o777)
+        os.replace(staged, target)
     except OSError as error:
         raise DefinitionError(f"cannot be written: {error.strerror}", where=str(path)) from None
     finally:
         beside.unlink(missing_ok=True)
+        staged.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Any:

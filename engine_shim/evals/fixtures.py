@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unicodedata import category, normalize
 from urllib.parse import unquote
 
 from engine_shim.evals.cases import Fixtures
@@ -123,8 +124,10 @@ def _tool(code: str, description: str, execute: Any, **fields: str) -> Tool:
 
 
 def _words(text: str) -> set[str]:
-    """Words of three letters and more of any other script, numbers, and pairs of Chinese characters."""
-    found = set(re.findall("[^\\W\\d_\u4e00-\u9fff]{3,}|[0-9]+", text.casefold()))
+    """Words of three letters and more of any other script, numbers, and pairs of Chinese characters. Letters are
+    counted without their marks, and those of which a syllable of Korean is made."""
+    letters = "".join(char for char in normalize("NFKD", text.casefold()) if category(char)[0] != "M")
+    found = set(re.findall("[^\\W\\d_\u4e00-\u9fff]{3,}|[0-9]+", letters))
     for run in re.findall("[\u4e00-\u9fff]+", text):
         found.update(run[index : index + 2] for index in range(len(run) - 1))
     return found

@@ -45,13 +45,14 @@ class WholeRequests:
         if scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        body, has_more = b"", True
+        parts, has_more = list[bytes](), True
         while has_more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
-            body, has_more = body + message.get("body", b""), message.get("more_body", False)
-        whole = iter([{"type": "http.request", "body": body, "more_body": False}])
+            parts.append(message.get("body", b""))
+            has_more = message.get("more_body", False)
+        whole = iter([{"type": "http.request", "body": b"".join(parts), "more_body": False}])
 
         async def receive_whole() -> Message:
             return next(whole, None) or await receive()

@@ -62,11 +62,12 @@ class LaterEndpoint:
         try:
             module = await asyncio.to_thread(import_module, "engine_shim.mcp_server.http")
             endpoint: McpEndpoint = module.McpEndpoint(self._service)
+            async with endpoint.running():
+                opened.set_result(endpoint)
+                await self._over.wait()
         except Exception as error:  # a library of another release may raise anything; who asks would wait for ever
+            if opened.done():
+                raise
             log.exception("MCP is not served")
             opened.set_exception(error)
             opened.exception()  # told to whoever asks
-            return
-        async with endpoint.running():
-            opened.set_result(endpoint)
-            await self._over.wait()

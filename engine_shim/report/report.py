@@ -86,7 +86,7 @@ class ChangedRun:
 @dataclass(frozen=True, slots=True)
 class VerifiedRuns:
     """How many runs were verified to be `complete`, `whole so far` without an end, `erased`, `encrypted` by a key that
-    is not here, or `not ok`, and what was checked of their seals; `run` is one of them."""
+    is not here, of a `newer` version, or `not ok`, and what was checked of their seals; `run` is one of them."""
 
     verdict: Verdict
     seal: str

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import unquote
 
 from utools.lazy_pattern import lazy_compile
 
@@ -11,6 +12,8 @@ TRANSIENT: Final = lazy_compile(r"Transient error (.*) encountered while exporti
 """An attempt that failed, and is made again."""
 QUERY: Final = lazy_compile(r"\?[^\s)'\"]+")
 """The query of a URL, in which vendors take keys."""
+PASSWORD: Final = lazy_compile(r"[^\s'\"/:@]*:[^\s'\"/@]+@")
+"""A user with a password in a URL."""
 AGAIN_S: Final = 3600.0
 """For how long nothing more is said of failures: OpenTelemetry says it again at each attempt."""
 SHORTEST: Final = 4
@@ -60,15 +63,18 @@ def note_exports() -> None:
 
 def _in_line(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
-    text = " ".join([*record.getMessage().split(), *(f"({type(error).__name__}: {error})".split() if error else ())])
-    text = QUERY.sub("?…", text)
+    text = record.getMessage() + (f" ({type(error).__name__}: {error})" if error else "")
     for secret in _headers():
         text = text.replace(secret, "…")
+    text = PASSWORD.sub("…@", QUERY.sub("?…", " ".join(text.split())))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _headers() -> Iterator[str]:
-    """Yield the headers that exports have: most of them are keys."""
+    """Yield the headers that exports have, since most of them are keys: as they are written, and their values as they
+    are sent and as errors quote them."""
     for name, value in os.environ.items():
         if name.startswith("OTEL_EXPORTER_OTLP") and name.endswith("HEADERS"):
-            yield from (each.strip() for each in value.split(",") if len(each.strip()) >= SHORTEST)
+            for each in value.split(","):
+                sent = unquote(each.partition("=")[2]).strip()
+                yield from (text for text in (each.strip(), sent, repr(sent)[1:-1]) if len(text) >= SHORTEST)

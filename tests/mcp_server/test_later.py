@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,6 +113,25 @@ async def test_library_that_cannot_be_imported_is_told(
     assert raised.value.status_code == 503
     assert raised.value.detail == f"MCP cannot be served: {type(error).__name__}: it is broken"
     assert "MCP is not served" in caplog.text
+
+
+async def test_library_that_does_not_begin_to_serve_is_told(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.exceptions import HTTPException
+
+    from engine_shim.mcp_server import later
+
+    class Endpoint:
+        def __init__(self, service: Service) -> None:
+            pass
+
+        def running(self) -> Any:
+            raise TypeError("it is broken")
+
+    monkeypatch.setattr(later, "import_module", lambda name: SimpleNamespace(McpEndpoint=Endpoint))
+    endpoint = later.LaterEndpoint(service)
+    async with endpoint.running():
+        with pytest.raises(HTTPException, match="MCP cannot be served: TypeError: it is broken"):
+            await asyncio.wait_for(answer_of(endpoint), 5)
 
 
 async def test_library_is_imported_after_a_while(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,13 +171,17 @@ def test_attempt_that_is_made_again_is_no_failure_and_a_failure_is_told_once_an_
 def test_what_is_told_of_an_export_has_no_key(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Bearer s3cr3t,x-key=s3cr3t")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Bearer s3cr3t,x-key=My%20s3cr3t%0A1")
     failures = ExportFailures()
     failures.emit(record("Header format invalid: Bearer s3cr3t"))
     failures.emit(record("Max retries exceeded with url: /v1/traces?key=s3cr3t (Caused by it)"))
+    failures.emit(record(f"return character(s) in header value: {chr(10).join(['My s3cr3t', '1'])!r}"))
+    failures.emit(record("No connection adapters were found for 'me:s3cr3t@collector:4318/v1/traces'"))
     assert [each.getMessage() for each in caplog.records] == [
         "telemetry: Header format invalid: …",
         "telemetry: Max retries exceeded with url: /v1/traces?… (Caused by it)",
+        "telemetry: return character(s) in header value: '…'",
+        "telemetry: No connection adapters were found for '…@collector:4318/v1/traces'",
     ]
 
 

@@ -141,6 +141,29 @@ def test_output_whose_trace_was_shortened_does_not_pass_for_one_without_calls() 
         assert_not_called(output, "stock")
 
 
+def run_shortened(trace_max_bytes: int, *replies: str) -> Any:
+    config = {"model": "scripted", "max_steps": 4, "prompt": "Go.", "allowed_tools": ["stock", "order"]}
+    model = ScriptedModel([*replies, FINAL])
+    return run_agent_sync({**config, "trace_max_bytes": trace_max_bytes}, registry=[stock, order], model=model)
+
+
+def test_call_that_a_shortened_output_shows_was_made() -> None:
+    output = run_shortened(450, act("stock", article="lamp"), act("stock", article="y"))
+    assert len(output.trace) == 2
+    assert_called(output, "stock")
+    with pytest.raises(ValueError, match="calls of stock are not in the output"):
+        assert_called(output, "stock", times=1)
+
+
+def test_arguments_that_an_output_lacks_do_not_pass_for_others() -> None:
+    whole, cut = (run_shortened(size, act("order", article="lamp" * 50)) for size in (1000, 500))
+    assert [len(each.trace) for each in (whole, cut)] == [2, 2]
+    assert_not_called(whole, "order", args={"article": "desk"})
+    assert_called(cut, "order")
+    with pytest.raises(ValueError, match="arguments of order are not in the output"):
+        assert_not_called(cut, "order", args={"article": "lamp" * 50})
+
+
 def test_tool_itself_is_no_code(done: Any) -> None:
     for check in (assert_called, assert_not_called, assert_refused):
         with pytest.raises(TypeError, match="give its code, 'stock'"):

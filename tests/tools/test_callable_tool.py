@@ -252,6 +252,11 @@ async def test_object_with_fields_offers_what_its_call_takes() -> None:
         "to": "string",
     }
     assert await run(pay, amount=3, to="Li") == "3 to Li by k"
+    named = Pay("all")
+    named.__name__ = "pay_out"  # type: ignore[attr-defined]
+    assert tool(named).code == "pay_out"
+    assert tool(named).config_schema["properties"].keys() == pay.config_schema["properties"].keys()
+    assert tool(named).config_schema["properties"]["amount"]["type"] == "integer"
 
 
 def logged(function: Any) -> Any:

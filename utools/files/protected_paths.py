@@ -75,7 +75,7 @@ def write_refusal(path: Path) -> Text | None:
 
 
 def _normalize(path: str | os.PathLike[str]) -> str:
-    return _fold(os.path.realpath(path))
+    return normalize("NFC", os.path.realpath(path).casefold())  # as _fold, whose call each run would pay for
 
 
 def _fold(path: str) -> str:
@@ -85,7 +85,7 @@ def _fold(path: str) -> str:
 
 def _registered_name(path: Path) -> str:
     """Return a resolved path as it is registered; a file beside an open database counts as the database."""
-    text = _fold(str(path))
+    text = normalize("NFC", str(path).casefold())  # as _fold
     for suffix in DATABASE_SUFFIXES:
         text = text.removesuffix(suffix)
     return text

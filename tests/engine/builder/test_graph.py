@@ -193,6 +193,14 @@ def test_a_fault_of_the_graph_is_an_error_when_it_is_built(make: Callable[[Agent
     assert told in str(raised.value)
 
 
+def test_time_limit_of_a_kind_of_number_is_one() -> None:
+    class Milliseconds(float):
+        """As numpy's numbers are."""
+
+    graph = node(AgentBuilder("g"), "a").set_entry_point("a").set_timeout(Milliseconds(500)).build()  # type: ignore[arg-type]
+    assert graph.to_definition()["timeout"] == 0.5
+
+
 def test_what_is_no_engine_no_state_and_no_message_is_told() -> None:
     with pytest.raises(DefinitionError, match="engine: must be an Engine"):
         node(AgentBuilder("g"), "a").set_entry_point("a").build("runs.db")  # type: ignore[call-overload]

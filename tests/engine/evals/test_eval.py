@@ -319,7 +319,11 @@ async def test_fixtures_are_found_however_they_are_written() -> None:
     world = Fixtures(
         pages={"https://a.example/": "home", "https://a.example/x%20y": "page"},
         unreachable=["https://b.example/"],
-        documents=[Document(title="Отпуск", text="Тридцать дней.")],
+        documents=[
+            Document(title="Отпуск", text="Тридцать дней."),
+            Document(title="वापसी", text="x"),
+            Document(title="환불", text="x"),
+        ],
     )
     registry = Suite([], world).build_registry({})
 
@@ -329,7 +333,9 @@ async def test_fixtures_are_found_however_they_are_written() -> None:
     assert (await get("https://a.example")).output["body"] == "home"
     assert (await get("https://a.example/x y")).output["body"] == "page"
     assert "connection refused" in str((await get("https://b.example/")).error)
-    assert (await registry.execute("search", {"query": "мой отпуск"}, ToolContext())).output != []
+    for query, title in (("мой отпуск", "Отпуск"), ("मेरी वापसी", "वापसी"), ("환불 정책", "환불")):
+        found = (await registry.execute("search", {"query": query}, ToolContext())).output
+        assert [each["title"] for each in found] == [title]
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────

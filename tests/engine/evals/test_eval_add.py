@@ -1,5 +1,7 @@
 """`agent-core eval add`: a recorded run becomes a case that whoever does the same gets right."""
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +82,24 @@ def test_a_case_of_a_run_is_right_for_one_who_does_the_same(cli: Cli, write: Wri
 
 
 @pytest.mark.usefixtures("desk")
-def test_a_link_to_a_case_file_stays_one(cli: Cli, write: Write) -> None:
+def test_a_link_to_a_case_file_stays_one(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     record(cli, write, FIND, ANSWER)
     Path("elsewhere").mkdir()
     file = Path("elsewhere/real.yaml")
     file.write_text("cases: []\n")
     Path("link.yaml").symlink_to(file)
+    replace = os.replace
+
+    def replace_in_a_file_system(old: Path, new: Path) -> None:
+        if Path(old).resolve().parent != Path(new).resolve().parent:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", replace_in_a_file_system)
     added(cli, "--to", "link.yaml")
     assert Path("link.yaml").is_symlink()
     assert "where-is-order-17" in file.read_text()
+    assert [each.name for each in Path("elsewhere").iterdir()] == ["real.yaml"]
 
 
 @pytest.mark.usefixtures("desk")

@@ -11,10 +11,11 @@ const COLUMNS = ["run_id", "run_of", "status", "started_at", "verdict", "whole",
 /** The row of a run: `verified` is the server's verdict, `replayed` what came of its replay. */
 export function judgeRun(run, verified, replayed) {
   const bad = verified.first_bad;
-  const isWhole = verified.ok || (!verified.complete && bad === null && verified.contents !== "newer" && !isBroken(verified.seal ?? ""));
+  const isNewer = verified.contents === "newer";
+  const isWhole = verified.ok || (!verified.complete && bad === null && !isNewer && !isBroken(verified.seal ?? ""));
   const decisions = replayed.decisions ?? [];
   return {
-    ...about(run), verdict: isWhole ? replayed.outcome : verified.contents === "newer" ? "not checked" : "damaged", whole: isWhole, complete: verified.complete, replay: replayed.outcome,
+    ...about(run), verdict: isWhole ? replayed.outcome : isNewer ? "not checked" : "damaged", whole: isNewer ? null : isWhole, complete: verified.complete, replay: replayed.outcome,
     place: placeOf(isWhole ? null : bad) ?? placeOf(replayed.place ?? replayed.divergence), why: (isWhole ? replayed.why : verified.why) ?? "",
     changed_decisions: decisions.filter(({ recorded, now }) => recorded !== now).length, decisions: decisions.length,
     steps: replayed.steps, head: verified.head, count: verified.count, seal: verified.seal ?? null,
