@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any, overload
 
 from agent_core.agents.conversation import AgentExecutor, ConversationOptions
-from agent_core.agents.history import check_conversation_id, join_turns, read_turns, undo_turn
+from agent_core.agents.history import SpentTokens, check_conversation_id, join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, refuse_spent
-from agent_core.agents.spent_tokens import SpentTokens
 from agent_core.agents.turn_driver import OnEvent, TurnDriver
 from agent_core.agents.turn_request import TurnRequest, as_recorded, least_of, read_start
 from agent_core.errors import DecisionError, DefinitionError

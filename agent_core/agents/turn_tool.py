@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from agent_core.agents.history import join_turns, mark_messages, read_turns
-from agent_core.agents.spent_tokens import SpentTokens
+from agent_core.agents.history import SpentTokens, join_turns, mark_messages, read_turns
 from agent_core.journal.store import Journal
 from agent_core.records import TURN_TOOL
 from utools.context.store import ContextStore

@@ -8,9 +8,8 @@ from typing import Any, Final, Protocol
 from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.definition import AgentDefinition
 from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.history import join_turns, read_turns, undo_turn
+from agent_core.agents.history import SpentTokens, join_turns, read_turns, undo_turn
 from agent_core.agents.reply import ChatReply, read_run_reply, refuse_spent
-from agent_core.agents.spent_tokens import SpentTokens
 from agent_core.agents.turn import NODE, TurnOptions, define_turn
 from agent_core.config import OF_ITS_MODEL, AgentConfig
 from agent_core.errors import Unreadable

@@ -13,8 +13,7 @@ from agent_core.agents.catalog import AgentCatalog
 from agent_core.agents.chat import Conversations
 from agent_core.agents.conversation import AgentExecutor
 from agent_core.agents.errors import AgentNotFound
-from agent_core.agents.history import mark_messages
-from agent_core.agents.spent_tokens import count_tokens
+from agent_core.agents.history import count_tokens, mark_messages
 from agent_core.errors import DecisionError, DefinitionError
 from agent_core.journal.record import Row, Tape
 from agent_core.models import ScriptedModel
