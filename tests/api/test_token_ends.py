@@ -94,10 +94,11 @@ def test_tokens_travel_with_the_store(store: Any, tmp_path: Path) -> None:
     source, target = open_store(tmp_path / "from.db"), open_store(store)
     tokens = Tokens(source.database)
     kept, gone = tokens.issue("kept", ["read"], "acme"), tokens.issue("gone", ["admin"])
-    assert copy_runs(source, target).tokens == 2
-    assert tokens.revoke(gone.split("_")[1])
-    assert copy_runs(source, target).tokens == 0
     found = Tokens(target.database)
+    copy_runs(source, target)
+    assert {each.principal.name for each in found.all()} == {"kept", "gone"}
+    assert tokens.revoke(gone.split("_")[1])
+    copy_runs(source, target)
     principal = found.find(kept)
     assert principal is not None
     assert (principal.name, principal.tenant, found.find(gone)) == ("kept", "acme", None)
