@@ -33,7 +33,7 @@ UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
 """Operations that succeed for those who have the key that signs; other tests show them."""
-RARE = ("save_workflow", "complete_chat", "get_model", "show_tile", "make_link")
+RARE = ("save_workflow", "chat", "complete_chat", "get_model", "show_tile", "make_link")
 """Operations that succeed for few of the bodies, or paths, that are tried, or on runs that wait, of which this battery
 may have left none; other tests show them."""
 URL = "https://agents.example.com"
