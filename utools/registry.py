@@ -82,8 +82,6 @@ class ToolRegistry(ToolLookup):
         known_good: bool = False,
     ) -> None:
         super().__init__(calls, policy)
-        self._given: list[tuple[Tool, bool]] = []
-        """Each tool, and whether a test has checked its schemas."""
         self._derived: list[ToolRegistry] = []
         self._outputs: dict[str, ConfigSchema] = {}
         self._threads = DaemonThreads(threads, of_tools=True)
@@ -153,7 +151,7 @@ class ToolRegistry(ToolLookup):
         _check_tool(tool, "tools")
         where = f"tools.{tool.code}"
         if tool.code in self._tools or tool.code in self._refused:
-            raise DefinitionError("another tool already has this code", where=where)
+            raise DefinitionError(f"another tool already has this code{self._name_holder(tool.code)}", where=where)
         if refusal := self._policy.refusal(tool):
             self._refused[tool.code] = refusal
             return

@@ -30,6 +30,8 @@ class ToolLookup:
         self._left_out: list[LeftOut] = []
         self._refused: dict[str, str] = {}
         self._private: frozenset[str] = frozenset()
+        self._given: list[tuple[Tool, bool]] = []
+        """Each tool, and whether a test has checked its schemas."""
         self._tools: dict[str, Tool] = {}
         self._schemas: dict[str, ConfigSchema] = {}
 
@@ -49,6 +51,12 @@ class ToolLookup:
 
     def __contains__(self, code: str) -> bool:
         return code in self._tools
+
+    def _name_holder(self, code: str) -> str:
+        """Say whose tool has a code, where that is known."""
+        if any(each.code == code and known_good for each, known_good in self._given):
+            return ", a built-in one; give this one another code"
+        return f", that of {self._origins[code]}; give one of them another code" if code in self._origins else ""
 
     def all(self) -> list[Tool]:
         """Return all tools, by code."""

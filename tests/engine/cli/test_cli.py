@@ -817,7 +817,14 @@ HOSTS = {
     ),
     "module that cannot be read": ({"tools": ["broken.py:f"]}, "cannot be loaded: SyntaxError: "),
     "tool with a bad schema": ({"tools": ["own.py:bad"]}, "tools/0: tools.bad.config_schema/type: not a valid JSON"),
-    "tool twice": ({"tools": ["own.py:mine"] * 2}, "tools/1: tools.mine: another tool already has this code"),
+    "tool twice": (
+        {"tools": ["own.py:mine"] * 2},
+        "tools/1: tools.mine: another tool already has this code, that of own.py:mine",
+    ),
+    "code of a built-in tool": (
+        {"tools": ["own.py:echo"]},
+        "tools.echo: another tool already has this code, a built-in one",
+    ),
 }
 OWN = """
 from utools import Tool, tool
@@ -826,6 +833,11 @@ from utools import Tool, tool
 def mine(n: int) -> int:
     "Double."
     return 2 * n
+
+@tool(effect="read")
+def echo(n: int) -> int:
+    "Give back."
+    return n
 
 def several():
     return [Tool(code, "d", {}, lambda args, context: code) for code in ("one", "two")]
