@@ -39,7 +39,8 @@ class Reader:
 
     `runs` are the runs so far by strand. Rows whose facts nobody needs may be left out; an answer without the row of
     its question has no `asked`. A brief reader, which follows a run in flight, keeps nothing of the run's conversation:
-    of its config what `BRIEF_CONFIG` names, and no `messages`, `texts`, `tools` and `external`.
+    of its config what `BRIEF_CONFIG` names, of a workflow's `tools` which nodes wait, and no `messages`, `texts` and
+    `external`.
     """
 
     def __init__(self, *, is_brief: bool = False) -> None:
@@ -207,7 +208,9 @@ def _shorten(record: Record) -> Record:
     """Return what a brief reader keeps of how a run begins."""
     config = record.get("config", {})
     brief = {key: config[key] for key in BRIEF_CONFIG if key in config}
-    return {**record, "config": brief, "messages": (), "texts": {}, "tools": {}, "external": {}}
+    tools = {} if record["loop"] == "agent" else record.get("tools", {})
+    awaited = {code: {"awaits": True} for code, each in tools.items() if each.get("awaits")}
+    return {**record, "config": brief, "messages": (), "texts": {}, "tools": awaited, "external": {}}
 
 
 _Where = tuple[str, int, RecordedRun | None]

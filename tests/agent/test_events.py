@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from agent_core import Event
 from agent_core.journal.jsonl import JsonlJournal
+from agent_core.journal.reader import Reader
 from agent_core.run.event_listener import EventListener
 from agent_core.run.events import Place
 
@@ -16,10 +17,11 @@ EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 KINDS = {kind for each in get_args(Event) for kind in get_args(each.__annotations__["event"])}
 
 
-def events_of(path: Path) -> list[Event]:
+def events_of(path: Path, reader: Reader | None = None) -> list[Event]:
     journal, events = JsonlJournal(path), list[Event]()
     (run,) = journal.runs()
     source = EventListener(events.append)
+    source.reader = reader or source.reader
     tape = journal.load(run)
     for strand in sorted(tape, key=lambda strand: strand.count("/")):
         for row in tape[strand]:
@@ -34,6 +36,12 @@ def test_every_event_of_a_transcript_is_of_its_type(path: Path) -> None:
     assert events
     for event in events:
         EVENT.validate_python(event, strict=True, extra="forbid")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_who_follows_a_run_in_flight_hears_what_its_whole_records_say(path: Path) -> None:
+    assert events_of(path) == events_of(path, Reader())
 
 
 def test_the_transcripts_have_an_event_of_each_kind_that_a_record_holds() -> None:

@@ -30,6 +30,7 @@ def test_run_says_for_what_it_waits_and_which_command_sends_it(cli: Cli, write: 
     assert "waits    for the signal 'paid'" in ran.out
     assert "signal   agent-core signal " in ran.out
     assert "… paid    waits for the signal 'paid'" in ran.err
+    assert "✓ paid" not in ran.err, "for what it waits is no result of it"
 
 
 def test_signal_sends_its_data_and_the_run_goes_on_here(cli: Cli, waiting: str) -> None:
