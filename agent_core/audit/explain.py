@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -48,6 +48,13 @@ def explain_limit(reason: str, started: AgentStarted) -> str:
         return reason
     key, name = LIMITS[reason]
     return f"{key} {started['limits'].get(name)} is used up"
+
+
+def is_looser(reason: str, starts: tuple[AgentStarted, AgentStarted]) -> bool:
+    """Whether the limit that stopped the first of two runs allows more in the second."""
+    _, name = LIMITS[reason]
+    was, now = (cast(Mapping[str, Any], each["limits"]).get(name) for each in starts)
+    return now is None or (was is not None and now > was)
 
 
 def explain_verdict(call: JudgedCall, started: AgentStarted) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from agent_core.audit.explain import explain_call, explain_difference, explain_limit
+from agent_core.audit.explain import explain_call, explain_difference, explain_limit, is_looser
 from agent_core.config import AgentConfig, AllowedTool, read_config
 from agent_core.effects import ToolReply
 from agent_core.errors import DefinitionError, Divergence
@@ -311,7 +311,7 @@ def _judge_again(
 
 
 def _describe_again(path: str, decided: Decided, index: int, judged: JudgedCall, starts: Starts) -> PolicyDecision:
-    limit = decided.limit if starts[0]["limits"] == starts[1]["limits"] else None
+    limit = decided.limit if decided.limit and not is_looser(decided.limit, starts) else None
     after = replace(decided, calls=[*decided.calls[:index], judged], limit=limit)
     was, now = _verdict(decided, decided.calls[index]), _verdict(after, judged)
     why = None if was == now else explain_call(decided, after, starts, index)

@@ -76,6 +76,23 @@ async def test_the_first_changed_decision_is_named_and_the_rest_is_counterfactua
     assert len(made) == before
 
 
+@pytest.mark.parametrize(
+    ("policy", "now"),
+    [
+        ({"max_steps": 1}, ["not run: max_steps", "run*", "not run: max_steps*"]),
+        ({"deny_tools": ["read"], "max_steps": 2}, ["refuse", "run*", "not run: max_steps*"]),
+        ({"deny_tools": ["read"], "max_steps": 9}, ["refuse", "run*", "run*"]),
+    ],
+)
+async def test_a_call_stopped_by_a_limit_is_by_a_tighter_one_too(
+    policy: dict[str, Any], now: list[str]
+) -> None:
+    journal = MemoryJournal()
+    await _recorded(journal, [action("read"), action("write"), action("write")], max_steps=3)
+    found = replay(journal, run_id="r", policy=policy)
+    assert [f"{each['now']}{'*' * each['counterfactual']}" for each in found.decisions] == now
+
+
 NARROW = {"tool": "read", "args": {"properties": {"q": {"const": "y"}}, "required": ["q"]}}
 REASONS: list[tuple[dict[str, Any], str, str]] = [
     ({"deny_tools": ["wri*"]}, "write: now refused: deny_tools has wri*", "now refused: deny_tools has wri*"),
