@@ -34,6 +34,8 @@ def show_trace(run: str, store: StoreAddress | None, *, as_json: bool) -> int:
             output.line(strand)
             for text in _table(each["trace"], each["final_answer"]):
                 output.line(f"  {text}")
+            if each["error"] is not None:
+                output.line(f"  ended by {each['error']['kind']}: {output.flatten(each['error']['message'], LONGEST)}")
         if (missing := _missing(found)) is not None:
             output.line(f"{missing}: no trace, since the replay ends there; see `agent-core replay`")
     return output.AUDIT if found.divergence else output.OK

@@ -181,6 +181,14 @@ def test_a_trace_is_what_the_agent_emitted(cli: Cli) -> None:
     assert re.fullmatch(r" +3 +\d+ +final: Done\.", lines[4])
 
 
+def test_a_trace_says_by_what_its_agent_ended_without_an_answer(cli: Cli, write: Write) -> None:
+    write("no.json", [])
+    config = {"model": "scripted:no.json", "max_steps": 4, "allowed_tools": [], "prompt": "Go."}
+    write("w.json", {"id": "w", "nodes": [{"tool": "agent_core", "config": config}]})
+    assert cli("run", "w.json").code == 1
+    assert "  ended by model_error: the script has no reply 1" in cli("show", "last", "--trace").out
+
+
 def test_a_waiting_agent_has_the_trace_so_far(cli: Cli) -> None:
     cli("run", APPROVAL)
     (steps,) = cli("show", "last", "--trace", "--json").json["traces"].values()
