@@ -155,8 +155,8 @@ def _describe(fact: Fact) -> str:
             return _describe_decided(fact)
         case Resolved():
             return _describe_resolved(fact)
-        case Cancelled(at=at):
-            return output.as_text({"at": at})
+        case Cancelled():
+            return ""
         case Added(by=by, role=role, content=content):
             return f"{role} by {by}: {content}"
         case Sent(name=name, by=by, data=data):
@@ -209,15 +209,14 @@ def _describe_decided(fact: Decided) -> str:
     planned = [f"plan {each['step']}: {each['description']} ({each['tool']})" for each in fact.plan or ()]
     if (told := fact.plan_step) is not None:
         planned = [" ".join(["plan", f"{told['step']}:", told["status"], *filter(None, [told.get("message")])])]
-    rest = {
-        "stripped": fact.stripped,
-        "unreadable": fact.unreadable,
-        "final": fact.is_final,
-        "edited": fact.is_edited,
-        "limit": fact.limit,
-        "refused": fact.refused,
-    }
-    others = [output.as_text({name: value}) for name, value in rest.items() if value]
+    faults = {"unreadable": fact.unreadable, "refused": fact.refused}
+    others = [
+        *(["final"] if fact.is_final else []),
+        *(["edited"] if fact.is_edited else []),
+        *([f"not run: {fact.limit}"] if fact.limit else []),
+        *([f"stripped {', '.join(fact.stripped)}"] if fact.stripped else []),
+        *(f"{name}: {each['kind']}: {each['message']}" for name, each in faults.items() if each),
+    ]
     return ", ".join([*planned, *map(_describe_call, fact.calls), *others])
 
 
