@@ -834,11 +834,6 @@ def mine(n: int) -> int:
     "Double."
     return 2 * n
 
-@tool(effect="read")
-def echo(n: int) -> int:
-    "Give back."
-    return n
-
 def several():
     return [Tool(code, "d", {}, lambda args, context: code) for code in ("one", "two")]
 
@@ -847,6 +842,11 @@ def failing():
 
 plain = 5
 bad = Tool("bad", "d", {"type": "objekt"}, lambda args, context: None)
+
+@tool(effect="read")
+def echo(n: int) -> int:
+    "Give back."
+    return n
 """
 
 
