@@ -84,9 +84,7 @@ async def test_the_first_changed_decision_is_named_and_the_rest_is_counterfactua
         ({"deny_tools": ["read"], "max_steps": 9}, ["refuse", "run*", "run*"]),
     ],
 )
-async def test_a_call_stopped_by_a_limit_is_by_a_tighter_one_too(
-    policy: dict[str, Any], now: list[str]
-) -> None:
+async def test_a_call_stopped_by_a_limit_is_by_a_tighter_one_too(policy: dict[str, Any], now: list[str]) -> None:
     journal = MemoryJournal()
     await _recorded(journal, [action("read"), action("write"), action("write")], max_steps=3)
     found = replay(journal, run_id="r", policy=policy)

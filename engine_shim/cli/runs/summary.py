@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 from agent_core.errors import DecisionError, JournalError
 from agent_core.journal.control import calls_for_person, describe_event
@@ -94,32 +95,45 @@ def _outputs(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]
     if result.status != "completed":
         return
     declared, outputs = list(workflow.definition.outputs), result.outputs
-    primary = {name: _primary_output(result, workflow, name) for name in _agent_nodes(result, workflow)}
-    agents = [name for name in primary if result.nodes[name][primary[name]] is not None]
+    primary = {name: _primary_output(result, workflow, name) for name in _agent_runs(result, workflow)}
+    agents = [name for name, output in primary.items() if output is not None]
     for name in declared or agents or result.path[-1:]:
-        text = as_text(outputs[name][primary[name]] if not declared and agents else outputs[name])
+        text = as_text(primary[name] if not declared and agents else outputs[name])
         whole = bool(declared or agents) or len(text) <= LONGEST
         yield name, text if whole else f"{text[:LONGEST]}… ({len(text):,} characters, --json gives all)"
 
 
-def _agent_nodes(result: RunResult, workflow: Workflow) -> list[str]:
-    nodes = workflow.nodes
-    return [name for name in result.path if nodes[name].tool == AGENT and "trace" in result.nodes.get(name, ())]
+def _agent_runs(result: RunResult, workflow: Workflow) -> dict[str, list[Json]]:
+    """Return the outputs of each agent node that has some: its own, or those of its items that did not fail."""
+    found = {}
+    for name in result.path:
+        node, output = workflow.nodes[name], result.nodes.get(name, {})
+        runs = [output] if node.foreach is None else [each for each in output.get("results", ()) if each]
+        if node.tool == AGENT and runs and "trace" in runs[0]:
+            found[name] = runs
+    return found
 
 
-def _primary_output(result: RunResult, workflow: Workflow, name: str) -> str:
-    """Return the output of an agent that its author wants to see; the answer where a placeholder has chosen it."""
-    chosen = workflow.nodes[name].config.get("primary_output", ANSWER)
-    return chosen if chosen in result.nodes[name] else ANSWER
+def _primary_output(result: RunResult, workflow: Workflow, name: str) -> Any:
+    """Return the output of an agent that its author wants to see, or those of its items; the answer where a placeholder
+    has chosen it."""
+    node, output = workflow.nodes[name], result.nodes[name]
+    chosen = node.config.get("primary_output", ANSWER)
+    if node.foreach is None:
+        return output.get(chosen, output[ANSWER])
+    return [each and each.get(chosen, each[ANSWER]) for each in output["results"]]
 
 
 def _agent_rows(result: RunResult, workflow: Workflow) -> Iterator[tuple[str, str]]:
-    for name in _agent_nodes(result, workflow):
-        output = result.nodes[name]
-        usage, about = output["usage"], "about " if output["usage"]["estimated"] else ""
-        steps = count(len({step["step"] for step in output["trace"]}), "step")
-        calls, tokens = count(usage["tool_calls"], "tool call"), count(usage["total_tokens"], "token")
-        yield name, f"{steps}, {calls}, {about}{tokens}, {output['total_ms'] / 1000:.1f} s"
+    for name, runs in _agent_runs(result, workflow).items():
+        usages = [each["usage"] for each in runs]
+        about = "about " if any(each["estimated"] for each in usages) else ""
+        steps = count(sum(len({step["step"] for step in each["trace"]}) for each in runs), "step")
+        calls = count(sum(each["tool_calls"] for each in usages), "tool call")
+        tokens = count(sum(each["total_tokens"] for each in usages), "token")
+        items = "" if workflow.nodes[name].foreach is None else f"{count(len(runs), 'item')}, "
+        seconds = sum(each["total_ms"] for each in runs) / 1000
+        yield name, f"{items}{steps}, {calls}, {about}{tokens}, {seconds:.1f} s"
 
 
 def _waiting_rows(result: RunResult, options: Options) -> Iterator[tuple[str, str]]:

@@ -493,6 +493,14 @@ def test_run_shows_the_primary_output(cli: Cli, write: Write) -> None:
     assert ran.out.splitlines()[0] == "writer: final"
 
 
+def test_run_shows_the_answer_of_each_item_of_an_agent(cli: Cli, write: Write) -> None:
+    write("replies.json", {"flow/writer.1/0.0": ['{"type":"final","answer":"fine"}'], "flow/writer.1/0.1": []})
+    node = {**agent(model="scripted:replies.json"), "foreach": ["a", "b"], "on_item_error": "continue"}
+    ran = cli("run", str(write("flow.json", {"id": "w", "nodes": [node]})))
+    assert ran.out.splitlines()[0] == 'writer: ["fine", null]'
+    assert "writer     1 item, 1 step, 0 tool calls, about " in ran.out
+
+
 # ── runs that began earlier ──────────────────────────────────────────────────────────────────────
 
 
