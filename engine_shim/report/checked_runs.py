@@ -22,7 +22,7 @@ from engine_shim.store.run_store import DatabaseRunStore
 class CheckedRun:
     """The records of a run, and what was `found`, None where it could not be read. `fault` says what is wrong: a record
     is not what was written or, with keys, the seal is not what it should be. `seal` is empty for a run that needs
-    none."""
+    none, and has none that holds."""
 
     tape: Tape
     found: Verification | None
@@ -35,12 +35,12 @@ def check_run(
 ) -> CheckedRun | None:
     """Load a run of a store, which has this identity, and verify it, with `keys` also its seal if its host signs such
     runs; None if it was deleted since it was listed."""
-    needs_seal = entry.status in SEALED
     try:
         contents = open_source(store.journal, entry.run, identity)
-        found = verify_contents(contents, keys=keys if needs_seal else None)
-        if found.complete and not needs_seal:  # whatever it is listed as
-            found, needs_seal = verify_contents(contents, keys=keys), True
+        found = verify_contents(contents, keys=keys)
+        needs_seal = entry.status in SEALED or found.complete  # whatever it is listed as
+        if goes_on := keys is not None and not (needs_seal or found.ok):  # it may be ahead of its last seal
+            found = verify_contents(contents)
     except Damaged as error:
         return CheckedRun({}, None, str(error))
     except JournalAway:
@@ -52,7 +52,8 @@ def check_run(
     fault = found.why if is_unproven else None
     if fault is None and found.complete:
         fault = _find_misfit(store, entry.run, contents.tape, entry.status)
-    return CheckedRun(contents.tape, found, fault, found.seal if needs_seal or found.seal != "not sealed" else "")
+    has_seal = not goes_on and (needs_seal or found.seal != "not sealed")
+    return CheckedRun(contents.tape, found, fault, found.seal if has_seal else "")
 
 
 def _find_misfit(store: DatabaseRunStore, run: str, tape: Tape, status: ListedStatus) -> str | None:

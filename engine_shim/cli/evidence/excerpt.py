@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import typer
 
 from agent_core.audit.verify import verify
-from agent_core.errors import DefinitionError, JournalError, Newer
+from agent_core.errors import DefinitionError, JournalError
 from agent_core.evidence.ed25519 import check_installed
+from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Tape
 from engine_shim.cli import output
 from engine_shim.cli.evidence.ledger import require_signer
@@ -40,11 +41,10 @@ def export_excerpt(
 
 
 def load_sound(recorded: Recorded) -> tuple[str, Tape]:
-    """Return a run's id and rows, of which each is as it was written. JournalError for a run that is damaged."""
+    """Return a run's id and rows, of which each is as it was written, and can be read. JournalError for a run that is
+    damaged; what `check_chains` raises for one that was erased, or that only a newer version can read."""
     name, tape = recorded.load()
     found = verify(recorded.source, run_id=recorded.run_id)
     if found.first_bad:
         raise JournalError(f"the run {name!r} is damaged, and nothing is said of it to others: {found.why}")
-    if found.contents == "newer":
-        raise Newer(name, str(found.why))
-    return name, tape
+    return name, check_chains(name, tape)

@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from agent_core.audit.questions import AskedQuestion, find_question, list_questions
+from agent_core.journal.chain import check_chains
 from agent_core.journal.facts import Question
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
@@ -15,6 +16,7 @@ from utools.databases.store_address import StoreAddress
 def show_prompt(run: str, place: str, store: StoreAddress | None, *, as_json: bool) -> int:
     """Write the messages of the question at a step, or at STRAND:N, and the options that went with them."""
     run_id, tape = find_recorded(run, store).load()
+    check_chains(run_id, tape)
     asked = find_question(run_id, tape, _choose(place, list_questions(tape)), LOOPS)
     if as_json:
         output.document(asked._asdict())

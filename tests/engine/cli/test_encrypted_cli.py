@@ -56,13 +56,18 @@ def test_commands_write_nothing_readable(cli: Cli, host: Path, write: Write) -> 
     assert find_readable(mark, host) == []
 
 
-def test_what_is_erased_is_told_and_is_no_fault(cli: Cli, host: Path) -> None:
+def test_what_is_erased_is_told_and_is_no_fault(cli: Cli, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone, stays = run_one(cli, "one"), run_one(cli, "two")
     assert cli("erase", gone, "--why", "request 71").code == 0
     assert cli("verify", gone).out.endswith("; its contents were erased\n")
     assert cli("verify", gone, "--json").json["contents"] == "erased"
     assert cli("verify", "--all").code == 0
-    assert "it was erased" in cli("show", gone).err
+    assert cli("key", "new", "sign.pem").code == 0
+    monkeypatch.setenv("AGENT_CORE_SIGNING_KEY", str(Path("sign.pem").absolute()))
+    for words in (("show",), ("show", "--prompt", "1"), ("export", "--in-toto"), ("export", "--receipts")):
+        told = cli(words[0], gone, *words[1:])
+        assert (told.code, told.err) == (1, f"agent-core: run {gone!r} cannot be read: it was erased\n")
+    monkeypatch.delenv("AGENT_CORE_SIGNING_KEY")
     again = cli("replay", "--all", "--json")
     assert (again.code, again.json["outcomes"]) == (0, {"identical": 1, "erased": 1})
     none = "nothing to erase: no run of this store was handed in by 'nobody'\n"
