@@ -158,7 +158,7 @@ def _refuse_unreached(
 ) -> None:
     known = set(reached)
     missing = {name: index for index, name in enumerate(order) if name not in known}
-    if definition.edges is None and missing:
+    if definition.edges is None and definition.entry is None and missing:
         circle = " → ".join(_find_circle(missing, edges))
         refuse([Problem("nodes", f"these nodes wait for one another: {circle}; a loop needs edges and an entry")])
     if len(missing) == len(order):

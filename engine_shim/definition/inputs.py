@@ -69,7 +69,7 @@ def doubtful_inputs(definition: Definition, always_run: Set[str]) -> Iterator[Pr
     yield from misspelt_keywords(definition.inputs, "inputs")
     yield from _impossible_inputs(definition)
     yield from _wrong_defaults(definition)
-    given = {*_defaults(definition), *_required(definition)}
+    given = {*_defaults(definition), *(each for each in _required(definition) if isinstance(each, str))}
     for placed in _certainly_filled(definition, always_run):
         each, where = placed.read, placed.where
         if isinstance(each, DefinitionError):  # reported as a problem
