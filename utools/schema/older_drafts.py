@@ -31,8 +31,8 @@ OTHER_NAMES: Final = {
     **dict.fromkeys(("int", "long"), "integer"),
     **dict.fromkeys(("float", "double"), "number"),
     "bool": "boolean",
-    "list": "array",
-    "dict": "object",
+    **dict.fromkeys(("list", "tuple", "set"), "array"),
+    **dict.fromkeys(("dict", "map"), "object"),
     "none": "null",
 }
 NULL: Final = {"type": "null"}
@@ -140,7 +140,7 @@ class _Translation:
         return value
 
     def _move_old_keywords(self, schema: Schema, made: Schema, at: str) -> None:
-        _name_types(made)
+        self._name_types(made, at)
         if isinstance(made.get("items"), list):
             made["prefixItems"] = made.pop("items") or [True]
             if "additionalItems" in made:
@@ -163,6 +163,22 @@ class _Translation:
         if "$ref" in made and isinstance(made["$ref"], str) and "/items/" in made["$ref"]:
             made["$ref"] = OLD_INDEX.sub(r"/prefixItems/\1", made["$ref"])
         _gather_required(schema, made)
+
+    def _name_types(self, made: Schema, at: str) -> None:
+        """Write types by their names. `any`, and an empty list, allow every type, and so does a word of which nothing
+        is known here."""
+        kind = made.get("type")
+        listed = kind if isinstance(kind, list) else [kind]
+        if kind is None or not all(isinstance(each, str) for each in listed):
+            return
+        names = list(dict.fromkeys(map(_type_name, listed)))
+        unknown = [each for each in listed if _type_name(each) not in (*TYPES, "any")]
+        if unknown:
+            self._say(f"the type of {at or 'the whole'} is not checked here: {unknown[0][:80]!r}")
+        if unknown or not names or "any" in names:
+            del made["type"]
+        else:
+            made["type"] = names if isinstance(kind, list) else names[0]
 
     def _translate_patterns(self, made: Schema, at: str) -> None:
         if isinstance(pattern := made.get("pattern"), str):
@@ -206,23 +222,6 @@ def _inner_schemas(schema: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{at}/{escape(name)}", each) for name, each in value.items())
         elif shape == "one":
             yield at, value
-
-
-def _name_types(made: Schema) -> None:
-    """Write types by their names; `any`, and an empty list, allow every type."""
-    kind = made.get("type")
-    if isinstance(kind, str):
-        name = _type_name(kind)
-        if name == "any":
-            del made["type"]
-        else:
-            made["type"] = name
-    elif isinstance(kind, list) and all(isinstance(each, str) for each in kind):
-        names = list(dict.fromkeys(_type_name(each) for each in kind))
-        if not names or "any" in names:
-            del made["type"]
-        else:
-            made["type"] = names
 
 
 def _type_name(written: str) -> str:
