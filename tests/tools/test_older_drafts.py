@@ -101,9 +101,10 @@ FORMS: dict[str, tuple[Any, Any, Any]] = {
         *({"a": "x", "b": 1, "c": []}, {"b": 1.5}),
     ),
     "types_of_other_languages": (
-        of(a={"type": "tuple"}, b={"type": "Map"}, c={"type": "ArrayList"}, d={"type": ["char", "null"]}),
+        of(a={"type": "tuple"}, b={"type": "HashMap"}, c={"type": "ArrayList"}, d={"type": ["char", "null"]}),
         *({"a": [1], "b": {"x": 1}, "c": [], "d": "x"}, {"a": 1}),
     ),
+    "null_of_yaml": (of(a={"type": ["string", None]}), {"a": None}, {"a": 1}),
     "nulls": (of(a={"type": "string", "minLength": None, "pattern": None, "items": None}), {"a": "x"}, {"a": 1}),
     "annotations": (of(a={"type": "null", "title": 1, "examples": "x", "deprecated": "no"}), {"a": None}, {"a": 1}),
     "null_property": (of(a=None), {"a": 1}, None),
@@ -127,15 +128,6 @@ def test_integers_that_no_journal_holds_are_rounded() -> None:
     assert as_json(schema) == schema
     assert schema["properties"]["n"]["maximum"] == 18446744073709552000.0
     assert schema["properties"]["flag"]["const"] is True
-
-
-def test_a_type_of_which_nothing_is_known_is_told_and_not_checked() -> None:
-    schema, told = read_arguments_schema(of(a={"type": "HashMap", "description": "by name"}, b={"type": ["", "null"]}))
-    assert schema["properties"] == {"a": {"description": "by name"}, "b": {}}
-    assert told == [
-        "the type of /properties/a is not checked here: 'HashMap'",
-        "the type of /properties/b is not checked here: ''",
-    ]
 
 
 EMPTY = [None, True, {}, {"properties": {}}, {"type": None}, {"type": ["object", "null"]}, {"title": "x"}]

@@ -27,12 +27,12 @@ ANY_VALUE: Final = frozenset({"default", "const", "example"})
 """Keywords whose value may be null."""
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 OTHER_NAMES: Final = {
-    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("str", "text", "char"), "string"),
     **dict.fromkeys(("int", "long"), "integer"),
     **dict.fromkeys(("float", "double"), "number"),
     "bool": "boolean",
-    **dict.fromkeys(("list", "tuple", "set"), "array"),
-    **dict.fromkeys(("dict", "map"), "object"),
+    **dict.fromkeys(("list", "tuple", "set", "arraylist"), "array"),
+    **dict.fromkeys(("dict", "map", "hashmap"), "object"),
     "none": "null",
 }
 NULL: Final = {"type": "null"}
@@ -140,7 +140,7 @@ class _Translation:
         return value
 
     def _move_old_keywords(self, schema: Schema, made: Schema, at: str) -> None:
-        self._name_types(made, at)
+        _name_types(made)
         if isinstance(made.get("items"), list):
             made["prefixItems"] = made.pop("items") or [True]
             if "additionalItems" in made:
@@ -163,22 +163,6 @@ class _Translation:
         if "$ref" in made and isinstance(made["$ref"], str) and "/items/" in made["$ref"]:
             made["$ref"] = OLD_INDEX.sub(r"/prefixItems/\1", made["$ref"])
         _gather_required(schema, made)
-
-    def _name_types(self, made: Schema, at: str) -> None:
-        """Write types by their names. `any`, and an empty list, allow every type, and so does a word of which nothing
-        is known here."""
-        kind = made.get("type")
-        listed = kind if isinstance(kind, list) else [kind]
-        if kind is None or not all(isinstance(each, str) for each in listed):
-            return
-        names = list(dict.fromkeys(map(_type_name, listed)))
-        unknown = [each for each in listed if _type_name(each) not in (*TYPES, "any")]
-        if unknown:
-            self._say(f"the type of {at or 'the whole'} is not checked here: {unknown[0][:80]!r}")
-        if unknown or not names or "any" in names:
-            del made["type"]
-        else:
-            made["type"] = names if isinstance(kind, list) else names[0]
 
     def _translate_patterns(self, made: Schema, at: str) -> None:
         if isinstance(pattern := made.get("pattern"), str):
@@ -222,6 +206,20 @@ def _inner_schemas(schema: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{at}/{escape(name)}", each) for name, each in value.items())
         elif shape == "one":
             yield at, value
+
+
+def _name_types(made: Schema) -> None:
+    """Write types by their names; in a list, null is one, as YAML has it. `any`, and an empty list, allow every
+    type."""
+    kind = made.get("type")
+    listed = ["null" if each is None else each for each in kind] if isinstance(kind, list) else [kind]
+    if not all(isinstance(each, str) for each in listed):
+        return
+    names = list(dict.fromkeys(map(_type_name, listed)))
+    if not names or "any" in names:
+        del made["type"]
+    else:
+        made["type"] = names if isinstance(kind, list) else names[0]
 
 
 def _type_name(written: str) -> str:

@@ -50,7 +50,8 @@ class Operation:
 
     def request(self, server: str, args: Mapping[str, Any]) -> Request:
         """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
-        path, query, headers = self.path, list[str](), dict[str, str]()
+        path, _, _ = self.path.partition("#")  # a fragment tells operations of one path apart, and is never sent
+        query, headers = list[str](), dict[str, str]()
         for each in self.parameters:
             value = args.get(each.argument)
             if value is None and (each.part != "path" or each.argument not in args):  # null says that there is none
@@ -122,7 +123,7 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
 def _read_parameters(document: Json, item: Json, fields: Json) -> Iterator[Json]:
     """Yield the parameters of the path and of the operation; those of the operation replace those of the path."""
     found: dict[tuple[str, str], Json] = {}
-    for each in [*item.get("parameters", ()), *fields.get("parameters", ())]:
+    for each in [*(item.get("parameters") or ()), *(fields.get("parameters") or ())]:
         parameter = follow(document, each)
         named = isinstance(parameter, dict) and isinstance(parameter.get("name"), str) and "in" in parameter
         if not named:
@@ -140,7 +141,7 @@ def _read_parameter(fields: Json, argument: str) -> Parameter:
 
 
 def _read_property(schemas: Standalone, fields: Json) -> Any:
-    content: Json = next(iter(fields.get("content", {}).values()), {})
+    content: Json = next(iter((fields.get("content") or {}).values()), None) or {}
     schema = schemas.convert(fields.get("schema", content.get("schema", {})))
     description = fields.get("description")
     return {**schema, "description": description} if description and isinstance(schema, dict) else schema
@@ -151,10 +152,10 @@ def _read_body(document: Json, fields: Json) -> tuple[str, Json, bool] | None:
     body = follow(document, fields.get("requestBody"))
     if not isinstance(body, dict):
         return None
-    kinds: Json = body.get("content", {})
+    kinds: Json = body.get("content") or {}
     for rank in (_is_json, _is_form, _is_text):
         for kind in filter(rank, kinds):
-            return kind, kinds[kind], bool(body.get("required"))
+            return kind, follow(document, kinds[kind]) or {}, bool(body.get("required"))
     if kinds:  # also where it may be left out: without it, most such operations do nothing
         raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}")
     return None

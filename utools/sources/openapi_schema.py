@@ -21,7 +21,7 @@ def resolve(document: Any, reference: str, where: str = "") -> Any:
     """Return the value that a reference leads to. DefinitionError for one that leaves the document, or leads
     nowhere."""
     if not reference.startswith("#/"):
-        outside = "only references inside the document (#/…) are followed"
+        outside = "only references inside the document (#/…) are followed; bundle its files into one first"
         raise DefinitionError(outside, where=where, value=reference)
     found = document
     for part in reference[2:].split("/"):
