@@ -421,6 +421,20 @@ def test_bounds_that_no_journal_holds_are_rounded_and_the_document_is_read(tmp_p
     assert ToolRegistry([tool]).validate("api.post", {"body": 2**63}) == []
 
 
+def test_alternatives_that_a_discriminator_tells_apart_may_overlap(tmp_path: Path) -> None:
+    """By JSON Schema's `oneOf` alone no body would fit: each of these events is written as the other."""
+    kind = {"type": "string", "enum": ["approved", "denied"]}
+    event = {"type": "object", "properties": {"kind": kind, "id": {"type": "string"}}, "required": ["kind"]}
+    schemas = {"Approved": event, "Denied": {"allOf": [{"$ref": "#/components/schemas/Approved"}]}}
+    body = {
+        "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in schemas],
+        "discriminator": {"propertyName": "kind"},
+    }
+    registry = ToolRegistry([load(tmp_path, body, schemas)])
+    assert registry.validate("api.post", {"body": {"kind": "denied", "id": "7"}}) == []
+    assert registry.validate("api.post", {"body": {"kind": "lost"}})
+
+
 def test_what_only_responses_have_is_not_required_of_a_request(tmp_path: Path) -> None:
     own = {"id": {"$ref": "#/components/schemas/Id"}, "at": {"type": "string", "readOnly": True}, "name": {}}
     schemas = {"Id": {"type": "integer", "readOnly": True}}

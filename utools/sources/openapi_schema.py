@@ -76,6 +76,8 @@ class Standalone:
             for key, value in schema.items()
             if key not in NOT_JSON_SCHEMA and not (key == "$ref" and isinstance(reference, str))
         }
+        if isinstance(schema.get("discriminator"), dict) and "oneOf" in converted and "anyOf" not in converted:
+            converted["anyOf"] = converted.pop("oneOf")  # a value tells which is meant, and may fit others too
         if isinstance(reference, str):
             converted["$ref"] = f"#/$defs/{self._define(reference)}"
         if isinstance(required := converted.get("required"), list):
