@@ -156,9 +156,7 @@ def test_what_cannot_be_taken_is_named_with_its_place(given: list[Any], where: s
 
 
 def test_calls_in_parts_are_told_where_they_belong() -> None:
-    with pytest.raises(
-        DefinitionError, match=r"^messages_json/1: a part of type 'function_call' cannot be taken"
-    ):
+    with pytest.raises(DefinitionError, match=r"^messages_json/1: a part of type 'function_call' cannot be taken"):
         read_messages([USER, {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}])
     with pytest.raises(DefinitionError, match=r"'tool_use' cannot be taken: calls are the tool_calls of an assistant"):
         read_messages(
