@@ -212,7 +212,7 @@ def _name_types(made: Schema) -> None:
     """Write types by their names; in a list, null is one, as YAML has it. `any`, and an empty list, allow every
     type."""
     kind = made.get("type")
-    listed = ["null" if each is None else each for each in kind] if isinstance(kind, list) else [kind]
+    listed: list[Any] = ["null" if each is None else each for each in kind] if isinstance(kind, list) else [kind]
     if not all(isinstance(each, str) for each in listed):
         return
     names = list(dict.fromkeys(map(_type_name, listed)))

@@ -141,7 +141,7 @@ def _read_parameter(fields: Json, argument: str) -> Parameter:
 
 
 def _read_property(schemas: Standalone, fields: Json) -> Any:
-    content: Json = next(iter((fields.get("content") or {}).values()), None) or {}
+    content: Json = next(iter((fields.get("content") or {}).values()), {}) or {}
     schema = schemas.convert(fields.get("schema", content.get("schema", {})))
     description = fields.get("description")
     return {**schema, "description": description} if description and isinstance(schema, dict) else schema
