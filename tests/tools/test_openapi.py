@@ -474,6 +474,17 @@ def test_null_among_the_types_of_a_yaml_document_is_the_type_of_null(tmp_path: P
     assert [each.pointer for each in registry.validate("shop.get_search", {"q": 5})] == ["/q"]
 
 
+async def test_a_part_of_the_path_that_nothing_describes_is_a_text(tmp_path: Path) -> None:
+    """FastAPI does not describe one that is not `include_in_schema`."""
+    text = SHOP.replace("  /search:\n", "  /search/{shelf}/{place}:\n")
+    args = {"q": "tea", "shelf": "a/b", "place": "7"}
+    result, server = await asked(tmp_path, "get_search_shelf_place", args, text=text)
+    assert (result.success, server.requests[0].target) == (True, "/v2/search/a%2Fb/7?q=tea")
+    registry = ToolRegistry(tools(tmp_path, text).values())
+    faults = registry.validate("shop.get_search_shelf_place", {"q": "tea", "shelf": 1})
+    assert {each.pointer for each in faults} == {"/shelf", "/place"}
+
+
 async def test_the_fragment_of_a_path_is_not_sent_and_hides_no_query(tmp_path: Path) -> None:
     """Vendors write one path several times, for the purposes that it has."""
     text = SHOP.replace("  /search:\n", "  /search#suggest:\n")
@@ -503,6 +514,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "bundle its files into one first"),
     "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
     "path": ("in: path, required", "in: query, required", "no parameter describes this part of the path"),
+    "misspelt": ("{name: article_id,", "{name: articleId,", "no parameter describes this part of the path"),
     "cookie": ("in: cookie,", "in: cookie, required: true,", "a cookie parameter cannot be sent"),
     "header": ("X-Trace", "Host", "the header Host cannot be an argument"),
     "no_name": ("name: q,", "name: 5,", "a parameter needs a name"),

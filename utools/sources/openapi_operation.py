@@ -95,7 +95,7 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
     properties: Json = {}
     required: list[str] = []
     parameters: list[Parameter] = []
-    for each in _read_parameters(document, item, fields):
+    for each in _read_parameters(document, path, item, fields):
         name, part = each["name"], each["in"]
         if part not in ("path", "query", "header"):
             if each.get("required"):
@@ -120,8 +120,12 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
     return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding)
 
 
-def _read_parameters(document: Json, item: Json, fields: Json) -> Iterator[Json]:
-    """Yield the parameters of the path and of the operation; those of the operation replace those of the path."""
+def _read_parameters(document: Json, path: str, item: Json, fields: Json) -> Iterator[Json]:
+    """Yield the parameters of the path and of the operation; those of the operation replace those of the path.
+
+    A part of the path that none describes is a text, as FastAPI leaves out what is not `include_in_schema`; unless
+    another place has its name, or the path has not that of another parameter: one of both is a mistake then.
+    """
     found: dict[tuple[str, str], Json] = {}
     for each in [*(item.get("parameters") or ()), *(fields.get("parameters") or ())]:
         parameter = follow(document, each)
@@ -129,6 +133,11 @@ def _read_parameters(document: Json, item: Json, fields: Json) -> Iterator[Json]
         if not named:
             raise DefinitionError("a parameter needs a name and a place (in)", value=each)
         found[parameter["name"], parameter["in"]] = parameter
+    in_path = VARIABLE.findall(path)
+    known = {name for name, part in found if part != "path" or name in in_path}
+    if all(name in known or part != "path" for name, part in found):
+        implied = {"in": "path", "schema": {"type": "string"}}
+        found |= {(name, "path"): {"name": name, **implied} for name in in_path if name not in known}
     for (name, part), parameter in found.items():
         if part != "header" or name.lower() not in IGNORED:
             yield parameter
