@@ -83,9 +83,10 @@ class _Describe:
 
 
 def _arguments(schema: Json, describe: _Describe) -> str:
-    if schema.get("properties"):
-        return _object(schema, schema, 0, describe)
-    return "{}" if "properties" in schema else _type(schema, schema, 0, describe)
+    merged = _merge_parts(schema, schema)
+    if merged.get("properties"):
+        return _object(merged, schema, 0, describe)
+    return "{}" if "properties" in merged else _type(schema, schema, 0, describe)
 
 
 def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, describe: _Describe) -> str:
@@ -107,12 +108,17 @@ def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
         return "any"
     if "$ref" in rule:
         return _type(find_target(rule["$ref"], root), root, depth + 1, describe)
+    rule = _merge_parts(rule, root)
     for key in ("enum", "const"):
         if key in rule:
             return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
     for key in ("anyOf", "oneOf"):
         if key in rule:
-            return "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
+            several = "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
+            if not rule.get("properties"):
+                return several
+            beside = "" if several == "any" else f" & ({several})"  # any: they say what is required together
+            return f"{_object(rule, root, depth + 1, describe)}{beside}"
     kinds = rule.get("type", "object" if "properties" in rule else "any")
     return "|".join(
         _named(kind, rule, root, depth, describe) for kind in (kinds if isinstance(kinds, list) else [kinds])
@@ -128,6 +134,28 @@ def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -
             return _object(rule, root, depth + 1, describe)
         case _:
             return kind
+
+
+def _merge_parts(rule: Json, root: Json, depth: int = 0) -> Json:
+    """Return a rule with what all its parts (`allOf`) say, each property and keyword once: the first of them counts."""
+    if not isinstance(members := rule.get("allOf"), list) or depth > DEEPEST:
+        return rule
+    merged = {name: value for name, value in rule.items() if name != "allOf"}
+    for each in members:
+        part = _merge_parts(_follow(each, root), root, depth + 1)
+        if "properties" in part:
+            merged["properties"] = {**(own := merged.get("properties", {})), **part["properties"], **own}
+        merged["required"] = [*merged.get("required", ()), *part.get("required", ())]
+        merged = {**part, **merged}
+    return merged
+
+
+def _follow(rule: Any, root: Json) -> Json:
+    for _ in range(DEEPEST):
+        if isinstance(rule, dict) and "$ref" in rule:
+            rest = {name: value for name, value in rule.items() if name != "$ref"}
+            rule = {**found, **rest} if isinstance(found := find_target(rule["$ref"], root), dict) else rest
+    return rule if isinstance(rule, dict) else {}
 
 
 def _object(rule: Json, root: Json, depth: int, describe: _Describe) -> str:
