@@ -20,6 +20,8 @@ from utools.schema.pointer import unescape
 
 DEEPEST = 4
 """Levels of a type that are told."""
+FLAT = frozenset({"string", "integer", "number", "boolean", "null"})
+"""Types that are told at any level, since they have none below."""
 LONGEST, LONGEST_ARGUMENT = 1000, 300
 """Characters of a tool's description and of an argument's that a model reads."""
 ABBREVIATION = lazy_compile(
@@ -104,14 +106,15 @@ def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, desc
 
 def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
     """Return a type as TypeScript would write it: models have seen much of it, and it is short."""
-    if not isinstance(rule, dict) or depth > DEEPEST:
+    if not isinstance(rule, dict):
         return "any"
+    if depth > DEEPEST:
+        return _flat_type(_follow(rule, root))
     if "$ref" in rule:
         return _type(find_target(rule["$ref"], root), root, depth + 1, describe)
     rule = _merge_parts(rule, root)
-    for key in ("enum", "const"):
-        if key in rule:
-            return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
+    if "enum" in rule or "const" in rule:
+        return _values(rule)
     for key in ("anyOf", "oneOf"):
         if key in rule:
             several = "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
@@ -123,6 +126,19 @@ def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
     return "|".join(
         _named(kind, rule, root, depth, describe) for kind in (kinds if isinstance(kinds, list) else [kinds])
     )
+
+
+def _flat_type(rule: Json) -> str:
+    """Return the type of a value that has no inner ones; `any` for another."""
+    if "enum" in rule or "const" in rule:
+        return _values(rule)
+    kinds = rule.get("type")
+    listed = kinds if isinstance(kinds, list) else [kinds]
+    return "|".join(listed) if FLAT.issuperset(listed) else "any"
+
+
+def _values(rule: Json) -> str:
+    return "|".join(map(_json, rule["enum"] if "enum" in rule else [rule["const"]]))
 
 
 def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -> str:

@@ -57,6 +57,21 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
         "{p?: {x?: number}}",
     ),
     ({"properties": {"r": {"$ref": "#"}}}, "{r?: {r?: {r?: any}}}"),
+    (
+        {
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {
+                "A": {"properties": {"b": {"$ref": "#/$defs/B"}}},
+                "B": {"properties": {"s": {"type": "string"}, "k": {"$ref": "#/$defs/K"}, "n": {"type": ["null"]}}},
+                "K": {"enum": ["x", "y"]},
+            },
+        },
+        '{a?: {b?: {s?, k?: "x"|"y", n?: null}}}',
+    ),
+    (
+        {"properties": {"a": {"properties": {"b": {"properties": {"c": {"properties": {"d": {"items": {}}}}}}}}}},
+        "{a?: {b?: {c?: {d?: any}}}}",
+    ),
     ({"properties": {"u": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "{u?: string|null}"),
     (
         {"properties": {"d": {"type": "string", "description": "The day. Not the\n  hour."}}},
