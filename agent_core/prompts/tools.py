@@ -133,7 +133,7 @@ def _flat_type(rule: Json) -> str:
     if "enum" in rule or "const" in rule:
         return _values(rule)
     kinds = rule.get("type")
-    listed = kinds if isinstance(kinds, list) else [kinds]
+    listed: list[Any] = kinds if isinstance(kinds, list) else [kinds]
     return "|".join(listed) if FLAT.issuperset(listed) else "any"
 
 
