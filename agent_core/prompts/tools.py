@@ -20,6 +20,8 @@ from utools.schema.pointer import unescape
 
 DEEPEST = 4
 """Levels of a type that are told."""
+FLAT = frozenset({"string", "integer", "number", "boolean", "null"})
+"""Types that are told at any level, since they have none below."""
 LONGEST, LONGEST_ARGUMENT = 1000, 300
 """Characters of a tool's description and of an argument's that a model reads."""
 ABBREVIATION = lazy_compile(
@@ -83,9 +85,10 @@ class _Describe:
 
 
 def _arguments(schema: Json, describe: _Describe) -> str:
-    if schema.get("properties"):
-        return _object(schema, schema, 0, describe)
-    return "{}" if "properties" in schema else _type(schema, schema, 0, describe)
+    merged = _merge_parts(schema, schema)
+    if merged.get("properties"):
+        return _object(merged, schema, 0, describe)
+    return "{}" if "properties" in merged else _type(schema, schema, 0, describe)
 
 
 def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, describe: _Describe) -> str:
@@ -103,20 +106,39 @@ def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, desc
 
 def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
     """Return a type as TypeScript would write it: models have seen much of it, and it is short."""
-    if not isinstance(rule, dict) or depth > DEEPEST:
+    if not isinstance(rule, dict):
         return "any"
+    if depth > DEEPEST:
+        return _flat_type(_follow(rule, root))
     if "$ref" in rule:
         return _type(find_target(rule["$ref"], root), root, depth + 1, describe)
-    for key in ("enum", "const"):
-        if key in rule:
-            return "|".join(map(_json, rule[key] if key == "enum" else [rule[key]]))
+    rule = _merge_parts(rule, root)
+    if "enum" in rule or "const" in rule:
+        return _values(rule)
     for key in ("anyOf", "oneOf"):
         if key in rule:
-            return "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
+            several = "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
+            if not rule.get("properties"):
+                return several
+            beside = "" if several == "any" else f" & ({several})"  # any: they say what is required together
+            return f"{_object(rule, root, depth + 1, describe)}{beside}"
     kinds = rule.get("type", "object" if "properties" in rule else "any")
     return "|".join(
         _named(kind, rule, root, depth, describe) for kind in (kinds if isinstance(kinds, list) else [kinds])
     )
+
+
+def _flat_type(rule: Json) -> str:
+    """Return the type of a value that has no inner ones; `any` for another."""
+    if "enum" in rule or "const" in rule:
+        return _values(rule)
+    kinds = rule.get("type")
+    listed: list[Any] = kinds if isinstance(kinds, list) else [kinds]
+    return "|".join(listed) if FLAT.issuperset(listed) else "any"
+
+
+def _values(rule: Json) -> str:
+    return "|".join(map(_json, rule["enum"] if "enum" in rule else [rule["const"]]))
 
 
 def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -> str:
@@ -128,6 +150,28 @@ def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -
             return _object(rule, root, depth + 1, describe)
         case _:
             return kind
+
+
+def _merge_parts(rule: Json, root: Json, depth: int = 0) -> Json:
+    """Return a rule with what all its parts (`allOf`) say, each property and keyword once: the first of them counts."""
+    if not isinstance(members := rule.get("allOf"), list) or depth > DEEPEST:
+        return rule
+    merged = {name: value for name, value in rule.items() if name != "allOf"}
+    for each in members:
+        part = _merge_parts(_follow(each, root), root, depth + 1)
+        if "properties" in part:
+            merged["properties"] = {**(own := merged.get("properties", {})), **part["properties"], **own}
+        merged["required"] = [*merged.get("required", ()), *part.get("required", ())]
+        merged = {**part, **merged}
+    return merged
+
+
+def _follow(rule: Any, root: Json) -> Json:
+    for _ in range(DEEPEST):
+        if isinstance(rule, dict) and "$ref" in rule:
+            rest = {name: value for name, value in rule.items() if name != "$ref"}
+            rule = {**found, **rest} if isinstance(found := find_target(rule["$ref"], root), dict) else rest
+    return rule if isinstance(rule, dict) else {}
 
 
 def _object(rule: Json, root: Json, depth: int, describe: _Describe) -> str:

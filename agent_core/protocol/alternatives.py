@@ -15,6 +15,7 @@ from utools.schema.shape import resolver, walk
 
 Schema = dict[str, Any]
 ALTERNATIVES = ("anyOf", "oneOf")
+MAX_REFERENCES = 16
 NOT_IN_FUNCTIONS = (
     *ALTERNATIVES,
     "allOf",
@@ -29,6 +30,8 @@ NOT_IN_FUNCTIONS = (
 """Keywords that OpenAI or Anthropic refuse at the root of a function's parameters, and what goes with them."""
 MOVED = ("properties", "required", "additionalProperties")
 """Keywords of the root that each alternative gets."""
+BESIDE_A_REFERENCE = frozenset({"type", "title", "description", "$schema", "$id", "$comment", "$defs", "definitions"})
+"""Keywords that say the same at the root as where its reference leads, or what a reader needs to follow another."""
 
 
 def split_alternatives(schema: Schema) -> Schema:
@@ -47,7 +50,8 @@ def split_alternatives(schema: Schema) -> Schema:
 
 def flatten_alternatives(schema: Schema) -> Schema:
     """Return the schema with the properties of all alternatives side by side; what some alternative requires is
-    optional."""
+    optional. A reference at the root is followed: functions list their parameters there."""
+    schema = _follow_root(schema)
     if not any(keyword in schema for keyword in NOT_IN_FUNCTIONS):
         return schema
     follow = resolver(schema)
@@ -65,6 +69,19 @@ def flatten_alternatives(schema: Schema) -> Schema:
     flat = {name: value for name, value in schema.items() if name not in NOT_IN_FUNCTIONS}
     flat["properties"] = {name: many[0] if len(many) == 1 else {"anyOf": many} for name, many in rules.items()}
     return {**flat, "required": [name for name in rules if name in required]}
+
+
+def _follow_root(schema: Schema) -> Schema:
+    follow = resolver(schema)
+    for _ in range(MAX_REFERENCES):
+        if "$ref" not in schema or not isinstance(target := follow(schema["$ref"]), dict):
+            break
+        rest = {name: value for name, value in schema.items() if name != "$ref"}
+        if rest.keys() & target.keys() <= BESIDE_A_REFERENCE:
+            schema = {**target, **rest}
+        else:
+            schema = {**rest, "allOf": [*rest.get("allOf", ()), target]}
+    return schema
 
 
 def name_items(schema: Schema) -> Schema:

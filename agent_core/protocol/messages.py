@@ -18,10 +18,16 @@ message came from. No model reads either."""
 TEXT_KEYS = KEYS - {"tool_calls", "quotes"}
 UNREAD = frozenset({"quotes", "trace_id"})
 TEXT_PARTS = ("text", "input_text", "output_text")
-THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
+THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text")
 """Parts that no later question needs."""
-CALL_PARTS = ("tool_use", "tool_result", "tool-call", "tool-result")
-"""Parts in which Anthropic and Vercel have calls and what they gave."""
+THINKING_KEYS = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
+"""Keys of a reply with what its model thought, at DeepSeek, OpenRouter, vLLM, Ollama and in LiteLLM."""
+REPLY_KEYS = frozenset({*THINKING_KEYS, "annotations"})
+"""Keys of a reply that no later question needs."""
+CALL_PARTS = ("tool_use", "tool_result", "tool-call", "tool-result", "function_call", "function_call_output")
+"""Parts in which Anthropic and Vercel have calls and what they gave, and items of OpenAI's Responses API."""
+OF_AN_ITEM = ("type", "id", "status", "phase")
+"""What an item of the Responses API that is a message has beside it."""
 EMPTY: tuple[Any, ...] = ("", [], {})
 
 
@@ -69,6 +75,8 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
         raise DefinitionError("must be an object {role, content}", where=where, value=given)
     if _is_text(given):
         return given
+    if isinstance(kind := given.get("type"), str) and kind in CALL_PARTS and "role" not in given:
+        raise _misplaced_call(kind, where)
     message = _as_meant(given, index, where)
     role = message["role"]
     if role not in ROLES:
@@ -107,10 +115,13 @@ def _as_meant(given: Json, index: int, where: str) -> Json:
         **{key: each for key, each in given.items() if not _is_left_empty(key, each)},
     }
     role = message["role"] = OTHER_ROLES.get(str(message["role"]), message["role"])
+    if message.get("type") == "message":
+        message = {key: each for key, each in message.items() if key not in OF_AN_ITEM}
     content: JsonValue = message["content"]
     if isinstance(content, list):
         message["content"] = _join_parts(content, f"{where}/content")
     if role == "assistant":
+        message = {key: each for key, each in message.items() if key not in REPLY_KEYS}
         if isinstance(message.get("refusal"), str):
             refusal = message.pop("refusal")
             message["content"] = message["content"] or refusal
@@ -126,7 +137,7 @@ def _as_meant(given: Json, index: int, where: str) -> Json:
 
 def _is_left_empty(key: str, value: Any) -> bool:
     """Return whether a key says nothing. A call's id may be an empty text, and a content is one."""
-    return value is None or ((key not in KEYS or key == "tool_calls") and value in EMPTY)
+    return value is None or ((key not in KEYS or key == "tool_calls") and (value is False or value in EMPTY))
 
 
 def _join_parts(parts: list[Any], where: str) -> str:
@@ -142,15 +153,19 @@ def _read_part(part: JsonValue, where: str) -> str:
     if kind in THINKING_PARTS:
         return ""
     if kind in CALL_PARTS:
-        raise DefinitionError(
-            f"a part of type {kind!r} cannot be taken: calls are the tool_calls of an assistant, and each result is a "
-            "message of the role tool",
-            where=where,
-        )
+        raise _misplaced_call(kind, where)
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
         raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
     return text
+
+
+def _misplaced_call(kind: str, where: str) -> DefinitionError:
+    return DefinitionError(
+        f"a part of type {kind!r} cannot be taken: calls are the tool_calls of an assistant, and each result is a "
+        "message of the role tool",
+        where=where,
+    )
 
 
 def _read_quotes(message: Json, where: str) -> list[Json]:

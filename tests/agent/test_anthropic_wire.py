@@ -542,6 +542,20 @@ USAGES: list[tuple[Any, tuple[Any, ...]]] = [
     ({"input_tokens": 5, "output_tokens": 3, "output_tokens_details": [1]}, (5, 3, 0, 0, 0, False)),
     (None, (None, None, 0, 0, 0, False)),
     ([1], (None, None, 0, 0, 0, False)),
+    (
+        {
+            "input_tokens": 5,
+            "output_tokens": 3,
+            "iterations": [
+                {"type": "compaction", "input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 900},
+                {"type": "message", "input_tokens": 5, "output_tokens": 3, "cache_creation_input_tokens": 7},
+            ],
+        },
+        (1012, 23, 900, 7, 0, False),
+    ),
+    ({"input_tokens": 5, "output_tokens": 3, "iterations": []}, (5, 3, 0, 0, 0, False)),
+    ({"input_tokens": 5, "output_tokens": 3, "iterations": [{"input_tokens": 9}]}, (5, 3, 0, 0, 0, False)),
+    ({"input_tokens": 5, "output_tokens": 3, "iterations": [None]}, (5, 3, 0, 0, 0, False)),
 ]
 
 
@@ -674,6 +688,35 @@ STREAMS: dict[str, tuple[list[Any], Json]] = {
         ],
         {"input_tokens": 7, "output_tokens": 9, "cached_tokens": 2},
     ),
+    "a second message in place of the first": (
+        [
+            {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
+            start(0, {**CALL, "input": {}}),
+            delta(0, "input_json_delta", partial_json='{"a":"lo'),
+            {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
+            start(0, {**CALL, "input": {}}),
+            delta(0, "input_json_delta", partial_json='{"a":"lost"}'),
+            *ended("tool_use"),
+        ],
+        {"calls": ({"name": "look", "arguments": '{"a":"lost"}'},), "input_tokens": 5},
+    ),
+    "what is on the way is counted": (
+        [
+            {"type": "message_start", "message": {"usage": {"input_tokens": 4, "cache_read_input_tokens": 900}}},
+            start(0, TEXT),
+            delta(0, "text_delta", text="Hi"),
+            *ended(
+                input_tokens=9,
+                output_tokens=2,
+                cache_read_input_tokens=0,
+                iterations=[
+                    {"type": "compaction", "input_tokens": 4, "cache_read_input_tokens": 900, "output_tokens": 30},
+                    {"type": "message", "input_tokens": 9, "output_tokens": 2},
+                ],
+            ),
+        ],
+        {"input_tokens": 913, "cached_tokens": 900, "output_tokens": 32},
+    ),
     "a later null erases nothing": (
         [
             ended()[0],
@@ -696,6 +739,13 @@ def test_an_odd_stream_is_read_as_far_as_it_can_be(name: str) -> None:
     assert isinstance(completion, Completion)
     assert {field: getattr(completion, field) for field in expected} == expected
     assert shown == completion.content
+
+
+def test_a_second_message_after_a_text_was_shown_is_a_stream_that_was_cut() -> None:
+    begun = {"type": "message_start", "message": {}}
+    values = [begun, start(0, TEXT), delta(0, "text_delta", text="He"), begun, start(0, TEXT)]
+    shown, refusal = read(events(*values, delta(0, "text_delta", text="Hello"), *ended()), "text/event-stream")
+    assert (shown, isinstance(refusal, Refusal) and refusal.transient) == ("He", True)
 
 
 def test_a_stream_of_another_api_is_no_empty_reply() -> None:

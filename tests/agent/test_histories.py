@@ -56,6 +56,39 @@ TAKEN: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
         [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}],
         [{"role": "assistant", "content": "No."}],
     ),
+    "thoughts beside the text": (
+        [
+            {
+                "role": "assistant",
+                "content": "a",
+                "reasoning": "hm",
+                "reasoning_content": "hm",
+                "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+            }
+        ],
+        [{"role": "assistant", "content": "a"}],
+    ),
+    "citations": (
+        [{"role": "assistant", "content": "a", "annotations": [{"type": "url_citation", "url_citation": {}}]}],
+        [{"role": "assistant", "content": "a"}],
+    ),
+    "a flag that is not set": (
+        [{"role": "assistant", "content": "a", "prefix": False}],
+        [{"role": "assistant", "content": "a"}],
+    ),
+    "an item of the Responses API": (
+        [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]},
+            {
+                "type": "message",
+                "id": "msg_1",
+                "status": "completed",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "b", "annotations": []}],
+            },
+        ],
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    ),
     "the older call": (
         [
             {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
@@ -98,6 +131,9 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "messages_json/0/audio",
     ),
     "a key": ([{"role": "user", "content": "a", "weight": 1}], "messages_json/0/weight"),
+    "a flag that is set": ([{"role": "assistant", "content": "a", "prefix": True}], "messages_json/0/prefix"),
+    "a user's thoughts": ([{"role": "user", "content": "a", "reasoning": "hm"}], "messages_json/0/reasoning"),
+    "a type": ([{"type": "memo", "role": "user", "content": "a"}], "messages_json/0/type"),
     "a key with a text": ([{"role": "user", "content": "a", "weight": "1"}], "messages_json/0/weight"),
     "a system message in the middle": ([USER, {"role": "developer", "content": "x"}], "messages_json/1"),
     "a user who says null": ([{"role": "user", "content": None}], "messages_json/0/content"),
@@ -120,6 +156,8 @@ def test_what_cannot_be_taken_is_named_with_its_place(given: list[Any], where: s
 
 
 def test_calls_in_parts_are_told_where_they_belong() -> None:
+    with pytest.raises(DefinitionError, match=r"^messages_json/1: a part of type 'function_call' cannot be taken"):
+        read_messages([USER, {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}])
     with pytest.raises(DefinitionError, match=r"'tool_use' cannot be taken: calls are the tool_calls of an assistant"):
         read_messages(
             [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}]

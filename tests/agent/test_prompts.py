@@ -20,6 +20,34 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"properties": {"q": {"type": "string"}}, "required": ["q"]}, "{q}"),
     ({"properties": {"n": {"type": "integer", "default": 20}}}, "{n?: integer = 20}"),
     ({"properties": {"op": {"enum": ["a", "b"]}}}, '{op?: "a"|"b"}'),
+    (
+        {"allOf": [{"properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"properties": {"b": {}}}]},
+        "{a: integer, b?: any}",
+    ),
+    (
+        {
+            "properties": {"pet": {"$ref": "#/$defs/Cat"}},
+            "$defs": {
+                "Pet": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+                "Old": {"$ref": "#/$defs/Pet"},
+                "Cat": {"allOf": [{"$ref": "#/$defs/Old"}, {"properties": {"lives": {"type": "integer"}}}]},
+            },
+        },
+        "{pet?: {name, lives?: integer}}",
+    ),
+    ({"properties": {"n": {"allOf": [{"type": "integer"}], "default": 3}}}, "{n?: integer = 3}"),
+    (
+        {"properties": {"x": {"properties": {"a": {}, "b": {}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}},
+        "{x?: {a?: any, b?: any}}",
+    ),
+    (
+        {"properties": {"x": {"properties": {"a": {}}, "oneOf": [{"properties": {"b": {}}}, {"type": "null"}]}}},
+        "{x?: {a?: any} & ({b?: any}|null)}",
+    ),
+    (
+        {"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {"allOf": [{"$ref": "#/$defs/X"}]}}},
+        "{x?: any}",
+    ),
     ({"properties": {"xs": {"type": "array", "items": {"type": ["string", "null"]}}}}, "{xs?: (string|null)[]}"),
     (
         {
@@ -29,6 +57,21 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
         "{p?: {x?: number}}",
     ),
     ({"properties": {"r": {"$ref": "#"}}}, "{r?: {r?: {r?: any}}}"),
+    (
+        {
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {
+                "A": {"properties": {"b": {"$ref": "#/$defs/B"}}},
+                "B": {"properties": {"s": {"type": "string"}, "k": {"$ref": "#/$defs/K"}, "n": {"type": ["null"]}}},
+                "K": {"enum": ["x", "y"]},
+            },
+        },
+        '{a?: {b?: {s?, k?: "x"|"y", n?: null}}}',
+    ),
+    (
+        {"properties": {"a": {"properties": {"b": {"properties": {"c": {"properties": {"d": {"items": {}}}}}}}}}},
+        "{a?: {b?: {c?: {d?: any}}}}",
+    ),
     ({"properties": {"u": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "{u?: string|null}"),
     (
         {"properties": {"d": {"type": "string", "description": "The day. Not the\n  hour."}}},

@@ -362,6 +362,7 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
         3500,
     ),
     ("Prompt exceeds max length", None, None),
+    ("model max length exceeded, max length:8192", 8192, None),
     ("Prompt tokens too long", None, None),
     ("Invalid request: Input token length too long", None, None),
     ("Total tokens of image and text exceed max message tokens.", None, None),
@@ -404,6 +405,8 @@ NOT_TOO_LONG = [
     (429, "Rate limit reached for gpt-4o: Limit 30000, Used 29000, Requested 2000. Please try again in 2.2s"),
     (429, "Too many tokens, please wait before trying again."),
     (400, "string too long. Expected a string with maximum length 64"),
+    (400, "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` "
+     "is less than the `context_window` for this model"),
     (400, "tools: maximum 128 items"),
     (404, "The model `x` does not exist"),
     (400, "max_tokens is too large: 4096. This model's maximum context length is 4096 tokens and your "

@@ -415,6 +415,14 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
         http(200, body_of(events(piece("a"), done=False)) + NO_ROUTE + b"\n"),
         "answered 404: no such route",
     ),
+    "an error after the finish, without the form of an event": (
+        http(
+            200,
+            body_of(events(piece("a", finish_reason="stop"), done=False))
+            + b'{\n  "error": {\n    "code": 404,\n    "message": "no such route"\n  }\n}\n',
+        ),
+        "answered 404: no such route",
+    ),
     "an error without its empty line": (
         http(200, body_of(events(piece("a"), done=False)) + b"data: " + NO_ROUTE),
         "answered 404: no such route",

@@ -82,6 +82,21 @@ ROOTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         ["kind"],
     ),
     "all of them": ({"allOf": [A, {"properties": {"z": {}}}]}, {**A["properties"], "z": {}}, ["kind", "x"]),
+    "a reference": (
+        {"$ref": "#/definitions/A", "$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"A": A}},
+        A["properties"],
+        ["kind", "x"],
+    ),
+    "a reference to alternatives": (
+        {"type": "object", "$ref": "#/$defs/C", "$defs": {"A": A, "C": {"$ref": "#/$defs/D"}, "D": {"anyOf": [A, B]}}},
+        {"kind": KIND, "x": {"type": "string"}, "y": {}},
+        ["kind"],
+    ),
+    "a reference beside properties": (
+        {"properties": {"z": {}}, "required": ["z"], "$ref": "#/$defs/A", "$defs": {"A": A}},
+        {"z": {}, **A["properties"]},
+        ["z", "kind", "x"],
+    ),
     "what each requires": (
         {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "anyOf": [{"required": ["a"]}, True]},
         {"a": {}, "b": {}, "c": {}},
@@ -106,7 +121,7 @@ def test_parameters_have_no_alternatives_at_their_root(
     parameters = function["function"]["parameters"]
     assert parameters["type"] == "object"
     assert (parameters["properties"], parameters["required"]) == (properties, required)
-    assert not {"anyOf", "oneOf", "allOf", "not", "enum", "dependentSchemas"} & parameters.keys()
+    assert not {"anyOf", "oneOf", "allOf", "not", "enum", "dependentSchemas", "$ref"} & parameters.keys()
 
 
 def test_each_array_names_its_items() -> None:

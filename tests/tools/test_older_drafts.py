@@ -100,6 +100,11 @@ FORMS: dict[str, tuple[Any, Any, Any]] = {
         of(a={"type": "STRING"}, b={"type": "int"}, c={"type": "any"}),
         *({"a": "x", "b": 1, "c": []}, {"b": 1.5}),
     ),
+    "types_of_other_languages": (
+        of(a={"type": "tuple"}, b={"type": "HashMap"}, c={"type": "ArrayList"}, d={"type": ["char", "null"]}),
+        *({"a": [1], "b": {"x": 1}, "c": [], "d": "x"}, {"a": 1}),
+    ),
+    "null_of_yaml": (of(a={"type": ["string", None]}), {"a": None}, {"a": 1}),
     "nulls": (of(a={"type": "string", "minLength": None, "pattern": None, "items": None}), {"a": "x"}, {"a": 1}),
     "annotations": (of(a={"type": "null", "title": 1, "examples": "x", "deprecated": "no"}), {"a": None}, {"a": 1}),
     "null_property": (of(a=None), {"a": 1}, None),

@@ -421,6 +421,20 @@ def test_bounds_that_no_journal_holds_are_rounded_and_the_document_is_read(tmp_p
     assert ToolRegistry([tool]).validate("api.post", {"body": 2**63}) == []
 
 
+def test_alternatives_that_a_discriminator_tells_apart_may_overlap(tmp_path: Path) -> None:
+    """By JSON Schema's `oneOf` alone no body would fit: each of these events is written as the other."""
+    kind = {"type": "string", "enum": ["approved", "denied"]}
+    event = {"type": "object", "properties": {"kind": kind, "id": {"type": "string"}}, "required": ["kind"]}
+    schemas = {"Approved": event, "Denied": {"allOf": [{"$ref": "#/components/schemas/Approved"}]}}
+    body = {
+        "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in schemas],
+        "discriminator": {"propertyName": "kind"},
+    }
+    registry = ToolRegistry([load(tmp_path, body, schemas)])
+    assert registry.validate("api.post", {"body": {"kind": "denied", "id": "7"}}) == []
+    assert registry.validate("api.post", {"body": {"kind": "lost"}})
+
+
 def test_what_only_responses_have_is_not_required_of_a_request(tmp_path: Path) -> None:
     own = {"id": {"$ref": "#/components/schemas/Id"}, "at": {"type": "string", "readOnly": True}, "name": {}}
     schemas = {"Id": {"type": "integer", "readOnly": True}}
@@ -438,15 +452,69 @@ def test_a_version_and_a_summary_without_quotes_are_read(tmp_path: Path) -> None
     assert tools(tmp_path, text)["shop.get_search"].description == "GET /search"
 
 
+BARE: dict[str, tuple[str, str]] = {
+    # what an operation has, and the same as a key that has no value in YAML
+    "parameters": ("operationId: order\n", "operationId: order\n      parameters:\n"),
+    "content_of_a_parameter": ("content: {application/json: {schema: {type: object}}}", "content:"),
+    "media_type": ("{text/plain: {schema: {type: string}}}", "{text/plain: }"),
+    "content": ("content: {text/plain: {schema: {type: string}}}", "content: "),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), BARE.values(), ids=BARE)
+def test_a_key_without_a_value_is_as_if_it_were_not_there(tmp_path: Path, old: str, new: str) -> None:
+    assert old in SHOP
+    assert tools(tmp_path, SHOP.replace(old, new)).keys() == tools(tmp_path).keys()
+
+
+def test_null_among_the_types_of_a_yaml_document_is_the_type_of_null(tmp_path: Path) -> None:
+    text = SHOP.replace("required: true, schema: {type: string, nullable: true", "schema: {type: [string, null]")
+    registry = ToolRegistry(tools(tmp_path, text).values())
+    assert registry.validate("shop.get_search", {"q": None}) == []
+    assert [each.pointer for each in registry.validate("shop.get_search", {"q": 5})] == ["/q"]
+
+
+async def test_a_part_of_the_path_that_nothing_describes_is_a_text(tmp_path: Path) -> None:
+    """FastAPI does not describe one that is not `include_in_schema`."""
+    text = SHOP.replace("  /search:\n", "  /search/{shelf}/{place}:\n")
+    args = {"q": "tea", "shelf": "a/b", "place": "7"}
+    result, server = await asked(tmp_path, "get_search_shelf_place", args, text=text)
+    assert (result.success, server.requests[0].target) == (True, "/v2/search/a%2Fb/7?q=tea")
+    registry = ToolRegistry(tools(tmp_path, text).values())
+    faults = registry.validate("shop.get_search_shelf_place", {"q": "tea", "shelf": 1})
+    assert {each.pointer for each in faults} == {"/shelf", "/place"}
+
+
+async def test_the_fragment_of_a_path_is_not_sent_and_hides_no_query(tmp_path: Path) -> None:
+    """Vendors write one path several times, for the purposes that it has."""
+    text = SHOP.replace("  /search:\n", "  /search#suggest:\n")
+    result, server = await asked(tmp_path, "get_search_suggest", {"q": "tea"}, text=text)
+    assert (result.success, server.requests[0].target) == (True, "/v2/search?q=tea")
+
+
+async def test_what_version_3_2_adds_is_read(tmp_path: Path) -> None:
+    """The method QUERY, and media types that stand among the components; a query string as a whole cannot be sent."""
+    text = SHOP.replace("openapi: 3.0.3", "openapi: 3.2.0").replace("  /search:\n    get:", "  /search:\n    query:")
+    text = text.replace(
+        "{text/plain: {schema: {type: string}}}", '{text/plain: {$ref: "#/components/mediaTypes/Note"}}'
+    )
+    text += "  mediaTypes:\n    Note: {schema: {type: string, maxLength: 3}}\n"
+    result, server = await asked(tmp_path, "query_search", {"q": "tea"}, text=text)
+    assert (result.success, server.requests[0].method, server.requests[0].target) == (True, "QUERY", "/v2/search?q=tea")
+    (fault,) = ToolRegistry(tools(tmp_path, text).values()).validate("shop.note", {"body": "long"})
+    assert fault.pointer == "/body"
+
+
 BAD: dict[str, tuple[str, str, str]] = {
     "version": (
         "openapi: 3.0.3",
         "swagger: '2.0'",
-        "openapi: must be an OpenAPI document of version 3.0 or 3.1; convert",
+        "openapi: must be an OpenAPI document of version 3.0, 3.1 or 3.2; convert",
     ),
-    "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "only references inside the document"),
+    "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "bundle its files into one first"),
     "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
     "path": ("in: path, required", "in: query, required", "no parameter describes this part of the path"),
+    "misspelt": ("{name: article_id,", "{name: articleId,", "no parameter describes this part of the path"),
     "cookie": ("in: cookie,", "in: cookie, required: true,", "a cookie parameter cannot be sent"),
     "header": ("X-Trace", "Host", "the header Host cannot be an argument"),
     "no_name": ("name: q,", "name: 5,", "a parameter needs a name"),

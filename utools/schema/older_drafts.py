@@ -27,12 +27,12 @@ ANY_VALUE: Final = frozenset({"default", "const", "example"})
 """Keywords whose value may be null."""
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 OTHER_NAMES: Final = {
-    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("str", "text", "char"), "string"),
     **dict.fromkeys(("int", "long"), "integer"),
     **dict.fromkeys(("float", "double"), "number"),
     "bool": "boolean",
-    "list": "array",
-    "dict": "object",
+    **dict.fromkeys(("list", "tuple", "set", "arraylist"), "array"),
+    **dict.fromkeys(("dict", "map", "hashmap"), "object"),
     "none": "null",
 }
 NULL: Final = {"type": "null"}
@@ -209,20 +209,17 @@ def _inner_schemas(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _name_types(made: Schema) -> None:
-    """Write types by their names; `any`, and an empty list, allow every type."""
+    """Write types by their names; in a list, null is one, as YAML has it. `any`, and an empty list, allow every
+    type."""
     kind = made.get("type")
-    if isinstance(kind, str):
-        name = _type_name(kind)
-        if name == "any":
-            del made["type"]
-        else:
-            made["type"] = name
-    elif isinstance(kind, list) and all(isinstance(each, str) for each in kind):
-        names = list(dict.fromkeys(_type_name(each) for each in kind))
-        if not names or "any" in names:
-            del made["type"]
-        else:
-            made["type"] = names
+    listed: list[Any] = ["null" if each is None else each for each in kind] if isinstance(kind, list) else [kind]
+    if not all(isinstance(each, str) for each in listed):
+        return
+    names = list(dict.fromkeys(map(_type_name, listed)))
+    if not names or "any" in names:
+        del made["type"]
+    else:
+        made["type"] = names if isinstance(kind, list) else names[0]
 
 
 def _type_name(written: str) -> str:

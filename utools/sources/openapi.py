@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI document (3.0, 3.1) as tools, named `<name>.<operationId>`."""
+"""The operations of an OpenAPI document (3.0, 3.1, 3.2) as tools, named `<name>.<operationId>`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 from utools.words.text import Text
 
 REFUSED = (401, 403)
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "query")
 NOT_IN_CODES = lazy_compile(r"[^A-Za-z0-9_.:\-]+")
 AUTHOR_PROPERTIES: dict[str, Any] = {
     "token_env": {"type": "string", "x-author": True, "description": "The secret that is sent as a token."},
@@ -77,8 +77,8 @@ def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
     document = read_document(base / config.file, "the OpenAPI document", foreign=True)
     data = document.data
     version = data.get("openapi", data.get("swagger")) if isinstance(data, dict) else None
-    if not str(version).startswith(("3.0", "3.1")):  # 3.1 without quotes is a number in YAML
-        fault = "must be an OpenAPI document of version 3.0 or 3.1; convert one of Swagger 2.0 first"
+    if not str(version).startswith(("3.0", "3.1", "3.2")):  # 3.1 without quotes is a number in YAML
+        fault = "must be an OpenAPI document of version 3.0, 3.1 or 3.2; convert one of Swagger 2.0 first"
         raise document.error(fault, ("openapi",), value=version)
     loaded, found = Loaded(), dict[str, _Found]()
     for each in _find_operations(document, name, loaded):

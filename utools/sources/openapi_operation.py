@@ -50,7 +50,8 @@ class Operation:
 
     def request(self, server: str, args: Mapping[str, Any]) -> Request:
         """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
-        path, query, headers = self.path, list[str](), dict[str, str]()
+        path, _, _ = self.path.partition("#")  # a fragment tells operations of one path apart, and is never sent
+        query, headers = list[str](), dict[str, str]()
         for each in self.parameters:
             value = args.get(each.argument)
             if value is None and (each.part != "path" or each.argument not in args):  # null says that there is none
@@ -94,7 +95,7 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
     properties: Json = {}
     required: list[str] = []
     parameters: list[Parameter] = []
-    for each in _read_parameters(document, item, fields):
+    for each in _read_parameters(document, path, item, fields):
         name, part = each["name"], each["in"]
         if part not in ("path", "query", "header"):
             if each.get("required"):
@@ -119,15 +120,24 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
     return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding)
 
 
-def _read_parameters(document: Json, item: Json, fields: Json) -> Iterator[Json]:
-    """Yield the parameters of the path and of the operation; those of the operation replace those of the path."""
+def _read_parameters(document: Json, path: str, item: Json, fields: Json) -> Iterator[Json]:
+    """Yield the parameters of the path and of the operation; those of the operation replace those of the path.
+
+    A part of the path that none describes is a text, as FastAPI leaves out what is not `include_in_schema`; unless
+    another place has its name, or the path has not that of another parameter: one of both is a mistake then.
+    """
     found: dict[tuple[str, str], Json] = {}
-    for each in [*item.get("parameters", ()), *fields.get("parameters", ())]:
+    for each in [*(item.get("parameters") or ()), *(fields.get("parameters") or ())]:
         parameter = follow(document, each)
         named = isinstance(parameter, dict) and isinstance(parameter.get("name"), str) and "in" in parameter
         if not named:
             raise DefinitionError("a parameter needs a name and a place (in)", value=each)
         found[parameter["name"], parameter["in"]] = parameter
+    in_path = VARIABLE.findall(path)
+    known = {name for name, part in found if part != "path" or name in in_path}
+    if all(name in known or part != "path" for name, part in found):
+        implied = {"in": "path", "schema": {"type": "string"}}
+        found |= {(name, "path"): {"name": name, **implied} for name in in_path if name not in known}
     for (name, part), parameter in found.items():
         if part != "header" or name.lower() not in IGNORED:
             yield parameter
@@ -140,7 +150,7 @@ def _read_parameter(fields: Json, argument: str) -> Parameter:
 
 
 def _read_property(schemas: Standalone, fields: Json) -> Any:
-    content: Json = next(iter(fields.get("content", {}).values()), {})
+    content: Json = next(iter((fields.get("content") or {}).values()), {}) or {}
     schema = schemas.convert(fields.get("schema", content.get("schema", {})))
     description = fields.get("description")
     return {**schema, "description": description} if description and isinstance(schema, dict) else schema
@@ -151,10 +161,10 @@ def _read_body(document: Json, fields: Json) -> tuple[str, Json, bool] | None:
     body = follow(document, fields.get("requestBody"))
     if not isinstance(body, dict):
         return None
-    kinds: Json = body.get("content", {})
+    kinds: Json = body.get("content") or {}
     for rank in (_is_json, _is_form, _is_text):
         for kind in filter(rank, kinds):
-            return kind, kinds[kind], bool(body.get("required"))
+            return kind, follow(document, kinds[kind]) or {}, bool(body.get("required"))
     if kinds:  # also where it may be left out: without it, most such operations do nothing
         raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}")
     return None

@@ -21,7 +21,7 @@ def resolve(document: Any, reference: str, where: str = "") -> Any:
     """Return the value that a reference leads to. DefinitionError for one that leaves the document, or leads
     nowhere."""
     if not reference.startswith("#/"):
-        outside = "only references inside the document (#/…) are followed"
+        outside = "only references inside the document (#/…) are followed; bundle its files into one first"
         raise DefinitionError(outside, where=where, value=reference)
     found = document
     for part in reference[2:].split("/"):
@@ -76,6 +76,8 @@ class Standalone:
             for key, value in schema.items()
             if key not in NOT_JSON_SCHEMA and not (key == "$ref" and isinstance(reference, str))
         }
+        if isinstance(schema.get("discriminator"), dict) and "oneOf" in converted and "anyOf" not in converted:
+            converted["anyOf"] = converted.pop("oneOf")  # a value tells which is meant, and may fit others too
         if isinstance(reference, str):
             converted["$ref"] = f"#/$defs/{self._define(reference)}"
         if isinstance(required := converted.get("required"), list):

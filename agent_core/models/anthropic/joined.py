@@ -14,7 +14,11 @@ BEGUN_BY = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta
 
 
 class JoinedMessage:
-    """A message so far. `is_whole` once it says why it ended, `is_over` at its last event."""
+    """A message so far. `is_whole` once it says why it ended, `is_over` at its last event.
+
+    A gateway that lost its vendor in the middle begins a second message. It counts alone, unless a text of the first
+    was shown: then the stream is one that was cut.
+    """
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -24,11 +28,19 @@ class JoinedMessage:
         self._blocks: list[_Block] = []
         self._by_index: dict[int, _Block] = {}
         self._unknown: Json = {}
+        self._has_text = self._is_cut = False
 
     def add(self, event: Json) -> str:
         """Return the text that an event adds; one that is not known adds nothing."""
+        text = "" if self._is_cut else self._add(event)
+        self._has_text = self._has_text or bool(text)
+        return text
+
+    def _add(self, event: Json) -> str:
         match event.get("type"):
             case "message_start" if isinstance(message := event.get("message"), dict):
+                self._is_cut = self._has_text
+                self._blocks, self._by_index = [], {}
                 self._add_fields(message)
             case "message_delta":
                 self._add_fields(_mapping(event.get("delta")))

@@ -26,6 +26,7 @@ from agent_core.outputs import Json
 
 PAUSED = "pause_turn"
 CACHED, CACHE_WRITES = "cache_read_input_tokens", "cache_creation_input_tokens"
+COUNTED = ("input_tokens", CACHED, CACHE_WRITES, "output_tokens")
 
 
 def read_reply(reply: Any, answer: HttpAnswer, now: float) -> Completion | Refusal:
@@ -107,8 +108,7 @@ def _read_usage(usage: Any) -> Completion:
 
     No question has 0 tokens, and no count is larger than what contains it.
     """
-    fresh, cached, written = (_read_count(usage, name) for name in ("input_tokens", CACHED, CACHE_WRITES))
-    outputs = _read_count(usage, "output_tokens")
+    fresh, cached, written, outputs = _sum_iterations(usage) or (_read_count(usage, name) for name in COUNTED)
     details = usage.get("output_tokens_details") if isinstance(usage, Mapping) else None
     thought = _read_count(details, "thinking_tokens") or 0
     inputs = None if fresh is None else _sum([fresh, cached or 0, written or 0])
@@ -122,6 +122,21 @@ def _read_usage(usage: Any) -> Completion:
         reasoning_tokens=min(thought, outputs or 0),
         estimated=outputs is not None and thought > outputs,
     )
+
+
+def _sum_iterations(usage: Any) -> list[int] | None:
+    """Return the counts of all that a reply took; None where only its sums are given.
+
+    The sums leave out what the vendor did on the way: the summary of a conversation that it compacted, the model that
+    gave advice.
+    """
+    iterations = usage.get("iterations") if isinstance(usage, Mapping) else None
+    if not isinstance(iterations, list) or not iterations:
+        return None
+    counts = [[_read_count(each, name) for name in COUNTED] for each in iterations]
+    if any(fresh is None or outputs is None for fresh, _, _, outputs in counts):
+        return None
+    return [sum(each or 0 for each in column) for column in zip(*counts, strict=True)]
 
 
 def _sum(counts: Sequence[int]) -> int | None:

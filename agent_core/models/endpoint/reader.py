@@ -119,8 +119,12 @@ class StreamedReply:
             self._read_last_event()
         if self._other_event is not None:
             return read_answer(replace(self._head, body=self._other_event), now, self._read_reply)
+        stray = self._events.stray
+        if stray and _is_json(stray) and self._find_error(decode(stray)):  # an error without the form of an event
+            return read_answer(replace(self._head, body=stray), now, self._read_reply)
         if not self.done and not self._joined.is_whole:
-            return self._explain_cut(now)
+            cut = "ended its stream before the reply was whole"
+            return Refusal(f"{cut}: {show_body(stray)}" if stray else cut, self._head.status, transient=True)
         try:
             whole = mend(self._joined.whole())
         except ValueError:
@@ -139,16 +143,6 @@ class StreamedReply:
                     self.done = True
                 elif not self.done and _is_json(data):
                     self._open_end = (self._read_event(data) or "") + self._open_end
-
-    def _explain_cut(self, now: float) -> Completion | Refusal:
-        """Return why a stream ended too early, by what else was written into it: an error without the form of an event,
-        or the page of a proxy."""
-        cut = "ended its stream before the reply was whole"
-        if stray := self._events.stray:
-            if _is_json(stray) and self._find_error(decode(stray)):
-                return read_answer(replace(self._head, body=stray), now, self._read_reply)
-            cut = f"{cut}: {show_body(stray)}"
-        return Refusal(cut, self._head.status, transient=True)
 
     def _read_event(self, data: bytes) -> str | None:
         try:

@@ -166,10 +166,12 @@ _TOO_LONG = lazy_compile(
     r"|(?:prompt|input) tokens? (?:length )?too long|prompt exceeds|input text too large"
     r"|request too large|too many (?:input )?tokens|input (?:token count|length)|prompt token count|prompt contains \d"
     r"|number of input tokens|tokens in request|model token limit|`inputs`"
-    r"|reduce the length of the (?:messages|prompt)"
+    r"|reduce the length of the (?:messages|prompt)|model max length exceeded"
     r"|prompt 超长|输入.{0,8}(?:超长|过长)|输入.{0,8}超过.{0,8}长度|longer than the model",
     re.I,
 )
+_OF_REPLY = lazy_compile(r"max_(?:completion_|output_)?tokens\W{1,3}must be less than or equal to", re.I)
+"""Groq's words for a reply that may be longer than its model's replies can be; they speak of the window, too."""
 _SAYS_SO = lazy_compile(
     r"exceed|too (?:long|large|many)|maximum|longer than|larger than|greater than|must (?:have|be) (?:less|<=)|<="
     r"|limit|range of input"
@@ -232,7 +234,7 @@ def _is_too_long(status: int, message: str) -> bool:
     answer is no stream."""
     if status not in (200, 400, TOO_LARGE, 422) and not _WHATEVER_STATUS.search(message):
         return False
-    if PLEASE_WAIT in message.lower():
+    if PLEASE_WAIT in message.lower() or _OF_REPLY.search(message):
         return False
     return _TOO_LONG.search(message) is not None and _SAYS_SO.search(message) is not None
 
