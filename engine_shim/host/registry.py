@@ -131,7 +131,7 @@ def undescribed_tools(registry: ToolRegistry) -> Iterator[str]:
     """Yield what to do about each tool of Python whose function says nothing to the model."""
     is_bare = sys.flags.optimize >= 2
     advice = "Python leaves docstrings out with -OO; run it without" if is_bare else "give its function a docstring"
-    for tool in registry.all():
+    for tool in registry.for_models():
         if tool.fingerprint is None and tool.description == name_as_words(tool.code):
             yield f"the tool {tool.code} has no description for the model: {advice}"
 

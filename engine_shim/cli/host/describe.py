@@ -66,9 +66,7 @@ def validate_definitions(
     if show_prompt and not problems:
         from engine_shim.cli.host.read_prompt import read_prompts
 
-        shown = (
-            (file, host) for file, host in hosts.items() if not (is_test_file(file) or _is_host_config(file, host))
-        )
+        shown = ((file, host) for file, host in hosts.items() if not (is_test_file(file) or _is_of_host(file, host)))
         prompts = [prompt for file, host in shown for prompt in read_prompts(file, host, tools_of(host))]
     if as_json:
         document: dict[str, Any] = {"ok": not problems, "problems": _masked(problems)}
@@ -91,9 +89,11 @@ def validate_definitions(
     return output.DEFINITION if problems else output.OK
 
 
-def _is_host_config(file: Path, host: HostConfig) -> bool:
-    """Return whether a file is the configuration itself, which was read for the workflows beside it."""
-    return host.file is not None and file.resolve() == host.file.resolve()
+def _is_of_host(file: Path, host: HostConfig) -> bool:
+    """Return whether a file is the configuration itself, which was read for the workflows beside it, or an agent of the
+    host."""
+    is_config = host.file is not None and file.resolve() == host.file.resolve()
+    return is_config or file.resolve().parent == (host.base / host.agents).resolve()
 
 
 def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -104,9 +104,9 @@ def _find_problems(
     file: Path, host: HostConfig, model: str | None, *, is_alone: bool
 ) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """Return what is wrong, and what the author may not mean; also of the tests of a workflow, and of the host's
-    configuration. Among others a workflow may ask no model."""
+    configuration and agents. Among others a workflow may ask no model."""
     try:
-        if _is_host_config(file, host):
+        if _is_of_host(file, host):
             build_catalog(host, tools_of(host))
             return (), ()
         if is_test_file(file):

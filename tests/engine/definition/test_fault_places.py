@@ -166,6 +166,32 @@ def test_configuration_of_the_host_is_no_workflow_but_is_checked_beside_them(cli
     assert "nodes" not in told.out + told.err
 
 
+def test_an_agent_of_the_host_is_checked_by_its_file(cli: Cli, write: Write) -> None:
+    write("agents/desk.yaml", "name: desk\nmodel: scripted:x.json\nskill_policy: {allow: [echo]}\n")
+    write("x.json", [])
+    assert cli("validate", "agents/desk.yaml").out == "ok\n"
+    write("agents/desk.yaml", "name: desk\nmodel: scripted:x.json\nskill_policy: {allows: [echo]}\n")
+    assert "agents/desk.yaml:3: skill_policy/allows: unknown key" in cli("validate", "agents/desk.yaml").out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: desk\nmodel: openai:x\nsystem_prompt: You help.\n", "this is an agent, not a workflow"),
+        ("workflow: report\ncron: 0 6 * * *\n", "this is a trigger, not a workflow"),
+        ("openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths: {}\n", "this is an OpenAPI document, not a workflow"),
+    ],
+)
+def test_files_that_lie_beside_workflows_are_told_as_what_they_are(
+    cli: Cli, write: Write, text: str, told: str
+) -> None:
+    write("other.yaml", text)
+    for command in ("validate", "run"):
+        ran = cli(command, "other.yaml")
+        assert f"other.yaml: {told}; " in ran.out + ran.err
+        assert "unknown key" not in ran.out + ran.err
+
+
 def test_cases_are_told_as_such(cli: Cli, write: Write) -> None:
     write("cases.yaml", "cases: [{message: hi, answer: {contains: [hi]}}]\n")
     told = cli("graph", "cases.yaml").err

@@ -207,6 +207,13 @@ def test_a_tool_without_a_docstring_is_warned_of(cli: Cli, write: Write) -> None
     assert (cli("tools").err, cli("validate", "w.json").out) == ("", "ok\n")
 
 
+def test_a_function_that_no_model_calls_needs_no_docstring(cli: Cli, write: Write) -> None:
+    write("sums.py", "def add(a: int, b: int) -> int:\n    return a + b\n")
+    write("agent-core.yaml", "functions: [sums.py]")
+    write("w.json", FLOW)
+    assert (cli("tools").err, cli("validate", "w.json").out) == ("", "ok\n")
+
+
 @pytest.mark.exhaustive
 def test_docstrings_that_python_leaves_out_are_not_asked_for(home: Path, write: Write) -> None:
     write("shop.py", SILENT.replace("    return", '    """How many pieces there are."""\n    return'))
