@@ -77,8 +77,8 @@ class RepliesByNode(ScriptedModel):
         """Yield whose replies are left: a question may have gone from the workflow unseen."""
         for key, length in self._lengths.items():
             if (given := self._given[key]) < length:
-                asker, whose = (key, "its") if key else ("the models", "the")
-                yield f"expected a question for each of the `replies`, and {asker} asked for {given} of {whose} {length}"
+                asked = f"{key} asked for {given} of its" if key else f"the models asked for {given} of the"
+                yield f"expected a question for each of the `replies`, and {asked} {length}"
 
 
 async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
