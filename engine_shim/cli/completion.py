@@ -104,7 +104,7 @@ def _runs(context: typer.Context) -> Iterator[Offer]:
 
 
 def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[Offer]:
-    """Yield what lies in the directory that the word names so far; no name that a shell would split, or that is no text."""
+    """Yield what lies in the directory that the word names so far, but for names that are no text or no line."""
     typed, _, _ = incomplete.rpartition("/")
     prefix = f"{typed}/" if "/" in incomplete else ""
     for path in sorted(Path(prefix or ".").iterdir()):
