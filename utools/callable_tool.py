@@ -7,7 +7,7 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from utools.annotations import read_annotations
+from utools.annotations import find_annotated, read_annotations
 from utools.errors import DefinitionError
 from utools.tool import Execute, Tool
 
@@ -84,7 +84,7 @@ class FunctionTool(Tool, Generic[P, R]):
 
     def _look_like_function(self) -> None:
         looks = {name: getattr(self.function, name) for name in LOOKS if hasattr(self.function, name)}
-        annotations = read_annotations(self.function)
+        annotations = read_annotations(find_annotated(self.function))
         self.__dict__.update(looks, __annotations__=annotations, __wrapped__=self.function)
 
 

@@ -64,7 +64,8 @@ class SpentTokens:
         self._ended: dict[str, int] = {}
 
     async def count(self, turns: Sequence[Turn], journal: Journal) -> int:
-        """Return the tokens that the runs of these turns have cost; a run whose records are gone costs none."""
+        """Return the tokens that the runs of these turns have cost. A run whose records are gone costs none, unless it
+        was counted here before."""
         runs = find_runs(turns)
         return await run_blocking(journal, lambda: sum(self._count(run, journal) for run in runs))
 

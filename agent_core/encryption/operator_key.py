@@ -180,7 +180,6 @@ class FileKey:
         try:
             with path.open("r+b") as old:
                 replace_text(path, text, _ME_ALONE)
-                _keep_owner(path, os.fstat(old.fileno()))
                 _overwrite(old)
             for left in path.parent.glob(f".{escape(path.name)}.*"):
                 with left.open("r+b") as old:
@@ -188,13 +187,6 @@ class FileKey:
                 left.unlink()
         except OSError as error:
             raise DefinitionError(f"cannot be written: {error.strerror or error}", where=self.where) from error
-
-
-def _keep_owner(path: Path, before: os.stat_result) -> None:
-    """Give the file back to whose it was: root may erase for a server that another user runs."""
-    now = path.stat()
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        os.chown(path, before.st_uid, before.st_gid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,16 @@ import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from agent_core.errors import DefinitionError
 from agent_core.models.endpoint.address import read_host
 from agent_core.models.endpoint.route import CONNECT_SECONDS, Pairs, Route, check_header
 from agent_core.models.vendors import VENDORS, Vendor
+from utools.schema.host_keys import HostKeys
 from utools.sources.headers import Headers
 
 AZURE: Final = "azure"
@@ -44,7 +45,7 @@ def _check_url(url: str) -> str:
     return url
 
 
-class NamedEndpoint(BaseModel):
+class NamedEndpoint(HostKeys, BaseModel):
     """Where an endpoint is and how it is reached.
 
     `provider` is whose API, habits and prices it has; without one it has chat completions and no prices. `api` is how
@@ -57,7 +58,7 @@ class NamedEndpoint(BaseModel):
     is a deployment; with a date as the `api-version` in `query` each has a path of its own.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bounds: ClassVar = ("models",)
 
     url: Annotated[str, AfterValidator(_check_url)]
     provider: (

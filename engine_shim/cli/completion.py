@@ -104,11 +104,11 @@ def _runs(context: typer.Context) -> Iterator[Offer]:
 
 
 def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[Offer]:
-    """Yield what lies in the directory that the word names so far."""
+    """Yield what lies in the directory that the word names so far, but for names that are no text or no line."""
     typed, _, _ = incomplete.rpartition("/")
     prefix = f"{typed}/" if "/" in incomplete else ""
     for path in sorted(Path(prefix or ".").iterdir()):
-        if path.name.startswith("."):
+        if path.name.startswith(".") or any(each == "\n" or "\ud800" <= each <= "\udfff" for each in path.name):
             continue
         if path.is_dir():
             yield f"{prefix}{path.name}/", "directory"

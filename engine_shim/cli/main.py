@@ -99,6 +99,11 @@ def _run(words: list[str]) -> int:
         _check_text(words)
         code = make_app(choose_commands(words))(words or ["--help"], prog_name="agent-core", standalone_mode=False)
         return (code if isinstance(code, int) else 0) if words else NO_COMMAND
+    except terminal.Interrupted:
+        from engine_shim.cli import output
+
+        output.error("interrupted", kind="interrupted", where="", as_json=True)
+        return INTERRUPTED
     except Exception as error:  # the outermost edge: whatever happens is reported, and with --json as one document
         if isinstance(error, OSError) and terminal.is_of_stdout(error):
             terminal.flush()  # what is left of it goes nowhere

@@ -24,6 +24,10 @@ _STEERING: Final = lazy_compile(
 )
 
 
+class Interrupted(Exception):
+    """Ctrl-C has ended a command that owes a JSON document."""
+
+
 def visible(text: str) -> str:
     """Return the text with an escape in place of each character that steers a terminal, or hides: `\\x1b`,
     `\\u202e`."""
@@ -84,7 +88,12 @@ def with_own_streams(command: Callable[P, T]) -> Callable[P, T]:
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> T:
         _reserve()
-        return command(*args, **options)
+        try:
+            return command(*args, **options)
+        except KeyboardInterrupt:
+            if options.get("as_json"):
+                raise Interrupted from None
+            raise
 
     return run
 

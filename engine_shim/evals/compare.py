@@ -1,5 +1,6 @@
 """compare(): what two measurements of the same cases say, case by case. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,8 +25,10 @@ class Compared:
 
 
 def compare(a: Sequence[Scored], b: Sequence[Scored]) -> list[Compared]:
-    """Return each case of both, in the order of the first."""
-    cases = {each.case.name: each.case for each in a}
+    """Return each case that both ran as often, in the order of the first; of an interrupted measurement some are
+    left."""
+    times_a, times_b = (Counter(each.case.name for each in found) for found in (a, b))
+    cases = {each.case.name: each.case for each in a if times_a[each.case.name] == times_b[each.case.name]}
     return [Compared(name, case.category, case.language, _sum(a, name), _sum(b, name)) for name, case in cases.items()]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, ValidationError
 
@@ -22,6 +22,7 @@ from utools.databases.store_address import StoreAddress, read_address
 from utools.document import Document, read_document
 from utools.host_policy import HostPolicy
 from utools.schema.faults import hint
+from utools.schema.host_keys import HostKeys
 from utools.schema.model_faults import keys_of
 from utools.secrets.key_formats import check_format
 from utools.sources.mcp.config import McpServer
@@ -45,11 +46,11 @@ class ExecutableTool(BaseModel):
     approval: Literal["never", "on_write", "always"] = "never"
 
 
-class TenantConfig(BaseModel):
+class TenantConfig(HostKeys, BaseModel):
     """What a tenant of a server has otherwise than its host: directories, webhooks, globs of the tools that it may
     use, and what its definitions may read and reach. Without a `root` it has no tools of files."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bounds: ClassVar = ("secret_env", "model_endpoints", "allow_tools")
 
     root: str | None = None
     env: list[str] = []
@@ -96,7 +97,7 @@ class TemporalConfig(BaseModel):
     max_local_activities: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
-class HostConfig(BaseModel):
+class HostConfig(HostKeys, BaseModel):
     """The file's keys. `tools` are `file.py`, for all tools in it, `module:name` or `file.py:name`, each a Tool, a list
     of them, or a factory; `functions` likewise name typed functions, as tools for the nodes of workflows alone.
 
@@ -111,7 +112,7 @@ class HostConfig(BaseModel):
     driven by the workers at `temporal`. Paths start from the directory of the configuration.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bounds: ClassVar = ("allow_tools", "model_endpoints")
 
     tools: list[str] = []
     functions: list[str] = []

@@ -1,6 +1,6 @@
 """WebhookConfig, CallbackConfig, LinkConfig: whom a server notifies of its runs, and the links by which they decide."""
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -9,17 +9,18 @@ from agent_core.statuses import NOTIFIED, NotifiedStatus
 from engine_shim.host.patterns import PUBLIC_URL, URL
 from utools.errors import DefinitionError
 from utools.net.guard import NetworkGuard
+from utools.schema.host_keys import HostKeys
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 DAY_S: Final = 86_400
 
 
-class WebhookConfig(BaseModel):
+class WebhookConfig(HostKeys, BaseModel):
     """Where a server tells of its runs, signed with the secret in the variable: when one waits or ends, or of those
     statuses that are named, of the workflows that the globs name. With `decision_links` each waiting call comes with a
     link that decides about it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bounds: ClassVar = ("statuses", "workflows")
 
     url: Annotated[str, StringConstraints(pattern=URL)]
     secret_env: str = Field(min_length=1)
@@ -28,15 +29,13 @@ class WebhookConfig(BaseModel):
     decision_links: bool = False
 
 
-class CallbackConfig(BaseModel):
+class CallbackConfig(HostKeys, BaseModel):
     """Which URLs callers may name for a run, to be told when it waits and ends, signed with the secret in the variable.
 
     `allowed_domains` are hosts, or `*.example.com` for all below one. They are reached over https at port 443 or one
     of `allowed_ports`, at public addresses alone; over http, and elsewhere, only in the networks `allow_cidrs`. With
     `decision_links` each waiting call comes with a link that decides about it, if the caller may decide.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     allowed_domains: list[str] = Field(min_length=1)
     secret_env: str = Field(min_length=1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agent_core.errors import Damaged, Newer, Unreadable
 from agent_core.journal.chain import check_chains
 from agent_core.journal.record import Row, Tape, by_path
 from agent_core.journal.signature import Keys
@@ -26,13 +27,15 @@ class OtherRecords(EngineError):
 @dataclass(slots=True)
 class Copied:
     """The ids of the runs that were copied, and that were there already. Left out are those that somebody drives, of
-    which the target holds `other` records, or `damaged` ones. `waiting` are the copied ones that wait for a person."""
+    which the target holds `other` records, or `damaged` ones, and those that are `unread` in the source, each with why:
+    damaged, erased, or of a newer version. `waiting` are the copied ones that wait for a person."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     driven: list[str] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     ledger: Carried | None = None
     """What became of the ledger of the source; None where there was nothing to do."""
@@ -45,8 +48,8 @@ def copy_runs(
     when it is done again.
 
     The seals of the runs name the store where they were made; the target notes that, and signs it with `keys`.
-    RunNotFound for a run that the source does not hold, Damaged for one whose records are not whole; the runs before
-    it are copied then. DefinitionError with nothing copied where the stores are those of two tenants.
+    RunNotFound for a run that the source does not hold; the runs before it are copied then. DefinitionError with
+    nothing copied where the stores are those of two tenants.
     """
     copied = Copied()
     _refuse_encrypted(source, target)
@@ -80,6 +83,9 @@ def _copy_one(source: RunStore, target: RunStore, run: str, copied: Copied) -> N
         return
     except DamagedCopy:
         copied.damaged.append(run)
+        return
+    except (Damaged, Newer, Unreadable) as error:
+        copied.unread[run] = error.why if isinstance(error, Newer) else str(error)
         return
     (copied.new if is_new else copied.known).append(run)
     if (entry := target.entry(run)) is not None and entry.status == "waiting":

@@ -20,10 +20,12 @@ NESTED = (AGENT, INVOKE)
 
 @dataclass(slots=True)
 class MockedHost:
-    """The tools and the workflow of one case. `unmocked` are the tools of the calls that would have written."""
+    """The tools and the workflow of one case. `unmocked` are the tools of the calls that would have written, `unsent`
+    how many signals of each name no node has waited for yet."""
 
     workflow: Workflow
     tools: ToolRegistry
+    unsent: Counter[str]
     unmocked: list[str] = field(default_factory=list)
 
 
@@ -34,10 +36,10 @@ def mock_host(
 
     A node that waits takes one of the `signals`, by name; without one its time has come at once.
     """
-    found, sent = MockedHost(workflow, ToolRegistry(calls=tools._calls)), Counter(signals)
+    found = MockedHost(workflow, ToolRegistry(calls=tools._calls), Counter(signals))
     for tool in tools.all():
         mocked = _mocked(tool, workflow, mocks, tools, found.unmocked)
-        found.tools.register(_without_time(mocked, sent) if mocked.awaits else mocked, known_good=True)
+        found.tools.register(_without_time(mocked, found.unsent) if mocked.awaits else mocked, known_good=True)
     replaced = {name: mock for name, mock in mocks.items() if _is_replaced(workflow, name, tools)}
     for name, mock in replaced.items():
         found.tools.register(_can(mock, f"mock.{name}", None))
@@ -52,13 +54,13 @@ def _is_replaced(workflow: Workflow, name: str, tools: ToolRegistry) -> bool:
     return code in NESTED or (code in tools and tools.get(code).awaits)
 
 
-def _without_time(tool: Tool, sent: Counter[str]) -> Tool:
-    """Return a tool that waits for a signal that was sent, and else for no time."""
+def _without_time(tool: Tool, unsent: Counter[str]) -> Tool:
+    """Return a tool that waits for a signal that is to be sent, and else for no time."""
 
     async def execute(args: Args, context: ToolContext) -> Any:
         wait = await tool.execute(args, context)
-        if sent[wait["signal"]]:
-            sent[wait["signal"]] -= 1
+        if unsent[wait["signal"]]:
+            unsent[wait["signal"]] -= 1
             return {**wait, "until": None}
         return wait if wait["until"] is None else {**wait, "until": now()}
 

@@ -1,6 +1,7 @@
 """run_case(): one case of a test file as a run of its own, in memory, with mocks in place of what reaches outside."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -72,6 +73,13 @@ class RepliesByNode(ScriptedModel):
                 return replace(question, strand=key, index=index)
         raise ModelError(f"the case has no `replies` for {asker}", requests=0)
 
+    def explain_left(self) -> Iterator[str]:
+        """Yield whose replies are left: a question may have gone from the workflow unseen."""
+        for key, length in self._lengths.items():
+            if (given := self._given[key]) < length:
+                asked = f"{key} asked for {given} of its" if key else f"the models asked for {given} of the"
+                yield f"expected a question for each of the `replies`, and {asked} {length}"
+
 
 async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
     """Run one case, and compare what came with what it expects. A case that cannot be run has failed."""
@@ -88,11 +96,11 @@ async def run_case(tests: FlowTests, case: FlowCase) -> CaseResult:
 async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
     host = mock_host(tests.workflow, tests.tools, case.mock, [each.name for each in case.signals])
     providers = open_providers(tests.host, tests.path.parent)
-    store = MemoryRunStore()
+    store, model = MemoryRunStore(), _choose_model(tests, case, providers)
     engine = Engine(
         host.tools,
         store=store,
-        model=_choose_model(tests, case, providers),
+        model=model,
         secrets=tests.host.secrets(),
         base_urls=tests.host.base_urls,
         default_provider=tests.host.default_provider,
@@ -117,7 +125,8 @@ async def _run(tests: FlowTests, case: FlowCase) -> tuple[RunResult, list[str]]:
     facts = read_tape(store.journal.load(result.run_id))
     mismatches = [*_explain_unmocked(host.unmocked)]
     mismatches += find_mismatches(case, result.as_json(), find_made(facts), find_refused(facts))
-    return result, [*mismatches, *_explain_unasked(unasked)]
+    mismatches += model.explain_left() if isinstance(model, RepliesByNode) else ()
+    return result, [*mismatches, *_explain_unasked(unasked), *_explain_unsent(host.unsent)]
 
 
 def _choose_model(tests: FlowTests, case: FlowCase, providers: Providers) -> ModelClient | None:
@@ -140,3 +149,9 @@ def _explain_unasked(decisions: list[str]) -> Iterator[str]:
     """Yield that nobody was asked: an approval may have gone from the workflow unseen."""
     if decisions:
         yield f"expected a call to wait for each of the `decisions`, and none waited for {', '.join(decisions)}"
+
+
+def _explain_unsent(signals: Counter[str]) -> Iterator[str]:
+    """Yield that nobody waited: a node that does may have gone from the workflow unseen."""
+    if left := [name for name, times in signals.items() for _ in range(times)]:
+        yield f"expected a node to wait for each of the `signals`, and none waited for {', '.join(left)}"

@@ -71,6 +71,13 @@ def test_sound_draft_has_its_graph_with_levels_and_loops(host: Served) -> None:
     assert edges[3]["on"] == "error"
 
 
+def test_variables_are_listed_two_keys_deep(host: Served) -> None:
+    deep: Any = {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"type": "integer"}}}}}
+    flow = {"id": "w", "inputs": {"properties": {"a": deep}}, "nodes": [{"tool": "echo", "config": {"text": "x"}}]}
+    paths = [each["path"] for each in check(host, json.dumps(flow), "json")["variables"]]
+    assert [each for each in paths if each.startswith("external")] == ["external.a", "external.a.b"]
+
+
 def test_variables_are_what_the_nodes_really_give(host: Served) -> None:
     text = json.dumps(WORKFLOWS["desk-2.json"])
     found = {each["path"]: each for each in check(host, text, "json")["variables"]}

@@ -1,5 +1,6 @@
 """Runs over HTTP: handed in, waited for, listed, decided, stopped, forked, verified."""
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -494,3 +495,16 @@ def test_caller_gets_the_declared_outputs_alone_and_those_of_the_nodes_when_aske
     posted = host.client.post("/workflows/declares/runs?nodes=true", json={"external": {}}).json()
     assert posted["nodes"] == {"page": "the whole page"}
     assert host.client.get(f"/runs/{run['run_id']}").json() == run
+
+
+async def test_server_that_ends_waits_for_no_run_that_another_process_drives(host: Served) -> None:
+    run, runs = host.submit("count", sum="1")["run_id"], host.service.tenants[None].runs
+    assert host.store.leases.acquire(run, "another:1:process") is None
+    try:
+        waiting = asyncio.create_task(runs.wait(run, 600))
+        await asyncio.sleep(0)
+        runs.let_go()
+        await asyncio.wait_for(waiting, 20)
+    finally:
+        host.store.leases.release(run, "another:1:process")
+        runs.driven.open()

@@ -252,6 +252,7 @@ async def test_object_with_fields_offers_what_its_call_takes() -> None:
         "to": "string",
     }
     assert await run(pay, amount=3, to="Li") == "3 to Li by k"
+    assert get_type_hints(pay) == {"amount": int, "to": str, "return": str}
     named = Pay("all")
     named.__name__ = "pay_out"  # type: ignore[attr-defined]
     assert tool(named).code == "pay_out"

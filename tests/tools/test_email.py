@@ -23,6 +23,7 @@ class Mailbox:
 
     def __init__(self) -> None:
         self.mails: list[Envelope] = []
+        self.quits = 0
 
     async def handle_RCPT(self, server: Any, session: Session, envelope: Envelope, address: str, _: Any) -> str:
         if address.startswith("nobody@"):
@@ -38,6 +39,10 @@ class Mailbox:
             return "554 that is spam"
         self.mails.append(envelope)
         return "250 taken"
+
+    async def handle_QUIT(self, server: Any, session: Session, envelope: Envelope) -> str:
+        self.quits += 1
+        return "500 not now" if self.mails and b"NO QUIT" in (self.mails[-1].content or b"") else "221 Bye"
 
 
 def _password(server: Any, session: Any, envelope: Any, mechanism: str, told: Any) -> AuthResult:
@@ -100,6 +105,12 @@ async def test_a_message_arrives_as_it_was_written(mailbox: Box, tmp_path: Path)
     assert message.get_body(("plain",)).get_content().split() == ["Hello,", ".", "Bob"]
     (attachment,) = message.iter_attachments()
     assert (attachment.get_filename(), attachment.get_content().strip()) == ("a.csv", "x;y")
+
+
+async def test_the_server_is_told_goodbye_and_what_it_replies_changes_nothing(mailbox: Box) -> None:
+    for number, text in enumerate(("Hello", "NO QUIT"), 1):
+        result = await sent(mailbox[1], text=text)
+        assert (result.success, mailbox[0].quits) == (True, number), result.error
 
 
 async def test_a_message_has_its_date_and_types_that_its_reader_can_open(mailbox: Box, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from support.by_hand import action, final
 from support.mcp_servers import FAULTY
 from support.mcp_servers.faulty import LETTER
 from support.optional import needs
-from utools import ToolRegistry, default_registry
+from utools import ToolError, ToolRegistry, default_registry
 from utools.sources.mcp.servers import McpServer, McpServers
 
 pytestmark = needs("mcp")
@@ -64,6 +65,20 @@ async def test_a_resource_and_a_prompt_are_data_in_the_system_message_and_on_rec
     assert "text" not in started["config"]["documents"][0]
     assert verify(journal, run_id="r").ok
     assert replay(journal, run_id="r").identical
+
+
+async def test_a_read_is_under_way_until_it_has_ended(tmp_path: Path) -> None:
+    own = McpServer(command=[sys.executable, FAULTY, str(tmp_path)], timeout=5)
+    servers = McpServers({"own": own}, lock=tmp_path / "lock.json", base=tmp_path)
+    try:
+        for document in (RESOURCE, {"server": "own", "uri": "doc:none"}):
+            with suppress(ToolError):
+                await servers.readers()["own"](document)
+            session = servers._connection("own")._session
+            assert session is not None
+            assert session.calls == 0
+    finally:
+        servers.close()
 
 
 async def test_a_run_that_goes_on_does_not_read_again(registry: ToolRegistry, tmp_path: Path) -> None:

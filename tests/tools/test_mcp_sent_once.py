@@ -231,3 +231,31 @@ async def test_what_becomes_of_one_call_is_not_told_of_another(connected: Any) -
     assert server.done == ["first", "second"]
     assert "answered with the HTTP status 404" in str(second.error)
     assert "refused: half of it is done" in error
+
+
+async def test_request_is_unsent_only_where_the_first_of_its_posts_found_no_connection() -> None:
+    import httpx2
+
+    from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
+    from utools.sources.mcp.http import _MonitoredTransport
+    from utools.sources.mcp.http_exchange import record_exchange
+
+    class Refused(httpx2.AsyncBaseTransport):
+        def __init__(self, answered: int) -> None:
+            self.left = answered
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            self.left -= 1
+            if self.left < 0:
+                raise httpx2.ConnectError("refused")
+            return httpx2.Response(200)
+
+    for answered, unsent in ((0, True), (1, False)):
+        monitor = ConnectionMonitor()
+        transport = _MonitoredTransport(Refused(answered), monitor)
+        with record_exchange() as exchange:
+            for _ in range(answered):
+                await transport.handle_async_request(httpx2.Request("POST", "http://127.0.0.1/"))
+            with pytest.raises(httpx2.ConnectError):
+                await transport.handle_async_request(httpx2.Request("POST", "http://127.0.0.1/"))
+        assert (exchange.unsent, monitor.state) == (unsent, State.ENDED)

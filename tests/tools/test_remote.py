@@ -12,7 +12,7 @@ import pytest
 
 from support.loopback import hang_up, http, serving, silence
 from utools import DefinitionError, ToolContext, ToolRegistry, ToolResult, tool
-from utools.sources.remote import RemoteHost, RemoteHosts
+from utools.sources.remote import RemoteHost, RemoteHosts, _ServedTool
 
 TOKEN = "token-of-the-operator-1234"
 
@@ -217,3 +217,8 @@ async def test_a_private_host_needs_leave(tmp_path: Path) -> None:
         with pytest.raises(DefinitionError, match="no public address"):
             await tools_of(hosts(tmp_path, there.url, allow_cidrs=[]))
     assert there.asked == []
+
+
+def test_served_tool_without_a_description_is_described_by_its_code() -> None:
+    served = {"code": "stock", "executable": True, "config_schema": {"type": "object"}}
+    assert _ServedTool.model_validate(served).definition().description == "stock"

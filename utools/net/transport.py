@@ -39,7 +39,7 @@ class Fetched:
     headers: Mapping[str, str]
     body: bytes
     url: str
-    truncated: bool = False
+    truncated: bool
 
 
 async def fetch(

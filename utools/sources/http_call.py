@@ -3,13 +3,14 @@
 import asyncio
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationInfo, field_validator
 
 from utools.builtin.http_request import LIMIT, READS, read_body, refuse_status
 from utools.errors import DefinitionError, NetworkError
 from utools.net.address import ORIGIN
 from utools.net.guard import NetworkGuard, read_url
 from utools.net.outgoing_secrets import secret_headers
+from utools.schema.host_keys import HostKeys
 from utools.schema.json_value import as_json
 from utools.sources.headers import Headers
 from utools.sources.request import Request
@@ -43,10 +44,8 @@ Url = Annotated[str, AfterValidator(_check_url)]
 """A URL whose scheme, host and port are fixed."""
 
 
-class HttpPolicy(BaseModel):
+class HttpPolicy(HostKeys, BaseModel):
     """Where calls may go, which secrets they carry, how long they may take. Secrets are names, read at call time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     token_env: str | None = None
     """The secret that is sent as a bearer token."""

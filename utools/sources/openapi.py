@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -40,6 +40,8 @@ AUTHOR_PROPERTIES: dict[str, Any] = {
 
 class OpenApi(HttpPolicy):
     """A document: its `file`; the `server`, if not the document's first; globs of the `operations` that are taken."""
+
+    bounds: ClassVar = ("operations",)
 
     file: str
     server: Url | None = None

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
@@ -134,6 +134,8 @@ class RemoteHost(HttpPolicy):
 
     `trust_effects` believes it when it says that a tool only reads, or can be called twice.
     """
+
+    bounds: ClassVar = ("tools",)
 
     url: Url
     tools: list[str] = Field(default=["*"])

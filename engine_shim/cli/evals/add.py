@@ -12,7 +12,7 @@ from agent_core.outputs import Json
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from engine_shim.definition.model import ROOT
-from engine_shim.evals.append import append_case
+from engine_shim.evals.append import adding, append_case
 from engine_shim.evals.fillings import find_fillings
 from engine_shim.evals.from_run import KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import OpenedCases, open_cases
@@ -31,22 +31,29 @@ def add_case(
     """Make a case of a run, append it to the file, and say what it expects."""
     run_id, tape = find_recorded(run, store).load()
     check_chains(run_id, tape)
+    with adding(file):
+        case = _add(run_id, tape, file, name, strand)
+    if as_json:
+        output.document({"file": str(file), "run_id": run_id, "case": case})
+    else:
+        _write_summary(case, file)
+    return output.OK
+
+
+def _add(run: str, tape: Tape, file: Path, name: str | None, strand: str | None) -> Json:
+    """Append a case of a run to the file, and return it."""
     opened = open_cases(file) if file.exists() else OpenedCases(Suite([]), [], [], [])
     suite = opened.suite
     known = _known_tools(suite)
     path = find_agent(tape, strand)
     case = case_of_run(tape, path, name=name, known=known, with_agent=suite.agent is None)
     if suite.agent is not None:
-        case |= find_fillings(tape, path, suite.agent.measured_keys, _outputs_of_nodes(run_id, tape))
+        case |= find_fillings(tape, path, suite.agent.measured_keys, _outputs_of_nodes(run, tape))
     if case["name"] in [each.name for each in opened.labels]:
         message = "this file has a case of this name; give another by --name"
         raise DefinitionError(message, where=str(file), value=case["name"])
     append_case(file, case)
-    if as_json:
-        output.document({"file": str(file), "run_id": run_id, "case": case})
-    else:
-        _write_summary(case, file)
-    return output.OK
+    return case
 
 
 def _outputs_of_nodes(run: str, tape: Tape) -> Mapping[str, Any]:

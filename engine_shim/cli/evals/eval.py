@@ -19,6 +19,7 @@ from engine_shim.cli.evals.report import Measured, as_data, comparison_as_data, 
 from engine_shim.cli.settings import read_settings
 from engine_shim.evals.load import find_case_file, load_cases
 from engine_shim.evals.measure import measure
+from engine_shim.evals.score import Scored
 from engine_shim.evals.suite import FIXED, Suite
 from engine_shim.host.providers import open_providers
 from engine_shim.store.open import check_encryption, open_store
@@ -53,10 +54,13 @@ def evaluate_model(file: Path, options: Evaluation, *, as_json: bool) -> int:
     for variant in options.variants:
         probe = {"max_steps": 1, **variant.settings, "model": variant.model, "allowed_tools": [], "prompt": "?"}
         read_config(probe, where="--set")
+    ended: list[list[Scored]] = [[] for _ in options.variants]
     try:
-        measured = asyncio.run(_measure_all(suite, options))
+        measured = asyncio.run(_measure_all(suite, options, ended))
     except KeyboardInterrupt:
-        output.error("interrupted", kind="interrupted", where=str(file), as_json=as_json)
+        variants = zip(options.variants, ended, strict=True)
+        partly = [Measured(each.model, each.settings, found, options.store) for each, found in variants]
+        _write_interrupted(partly, len(suite.cases) * options.repeat, str(file), as_json=as_json)
         terminal.flush()
         os._exit(output.INTERRUPTED)  # a local model that is being loaded cannot be stopped, only left
     _write(measured, as_json=as_json)
@@ -71,6 +75,21 @@ def _write(measured: Sequence[Measured], *, as_json: bool) -> None:
             output.document(comparison_as_data(a, b)) if as_json else write_comparison(a, b)
         case _:
             pass
+
+
+def _write_interrupted(measured: Sequence[Measured], runs: int, where: str, *, as_json: bool) -> None:
+    """Write what was measured before Ctrl-C, each variant by itself, and how much of it that is."""
+    begun = [each for each in measured if each.found]
+    done, of = sum(len(each.found) for each in begun), output.count(runs * len(measured), "run")
+    message = f"interrupted after {done} of {of}"
+    if as_json:
+        known = {} if not begun else comparison_as_data(*measured) if len(measured) > 1 else as_data(measured[0])
+        output.document({**known, "error": {"kind": "interrupted", "message": message, "where": where}})
+        return
+    for each in begun:
+        write_report(each)
+        output.line()
+    output.error(message, kind="interrupted", where=where, as_json=False)
 
 
 def _judge(measured: Sequence[Measured], min_right: float) -> int:
@@ -88,8 +107,8 @@ def _judge(measured: Sequence[Measured], min_right: float) -> int:
     return output.OK
 
 
-async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
-    """Return each variant on the same cases, one after the other."""
+async def _measure_all(suite: Suite, options: Evaluation, ended: Sequence[list[Scored]]) -> list[Measured]:
+    """Return each variant on the same cases, one after the other; `ended` gets the runs of each as they end."""
     providers = open_providers(suite.host, Path())
     store = open_store(options.store) if options.store else None
     if store is not None:
@@ -98,8 +117,8 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
     try:
         models = [providers(each.model, each.settings) for each in options.variants]
         return [
-            await _measure(suite, variant, model, options, store, side)
-            for variant, model, side in zip(options.variants, models, sides, strict=True)
+            await _measure(suite, variant, model, options, store, side, runs)
+            for variant, model, side, runs in zip(options.variants, models, sides, ended, strict=True)
         ]
     finally:
         await providers.close()
@@ -108,10 +127,21 @@ async def _measure_all(suite: Suite, options: Evaluation) -> list[Measured]:
 
 
 async def _measure(
-    suite: Suite, variant: Variant, model: ModelClient, options: Evaluation, store: DatabaseRunStore | None, side: str
+    suite: Suite,
+    variant: Variant,
+    model: ModelClient,
+    options: Evaluation,
+    store: DatabaseRunStore | None,
+    side: str,
+    ended: list[Scored],
 ) -> Measured:
     """Return one variant; a local model is loaded before the clock of its first run starts."""
     progress = Progress(len(suite.cases) * options.repeat, side)
+
+    def end_case(scored: Scored) -> None:
+        ended.append(scored)
+        progress.end_case(scored)
+
     if isinstance(model, LocalModel):
         progress.start_loading(variant.model)
         await model.load()
@@ -126,7 +156,7 @@ async def _measure(
             journal=store.journal if store else None,
             secrets=suite.host.secrets(),
             on_started=progress.start_case,
-            on_scored=progress.end_case,
+            on_scored=end_case,
         )
     finally:
         progress.close()

@@ -88,7 +88,7 @@ def write_report(measured: Measured) -> None:
         table.add_row(Text(visible(category)), Text(visible(language)), *_cells(group, shown))
     table.add_section()
     table.add_row("total", "", *_cells(scores, shown))
-    output.line(f"{measured.model}: {output.count(len(found), 'run')}")
+    output.line(f"{measured.title}: {output.count(len(found), 'run')}")
     _write_silent(found)
     output.line()
     _print(table)

@@ -1,6 +1,7 @@
 """The command key: the private key that signs runs, and the file of public keys beside it."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from engine_shim.cli import output
 from engine_shim.cli.timespec import read_since
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
+from utools.files.atomic import locked
 
 OVERLAP: Final = timedelta(days=1)
 """How long a key that was rotated away may still sign: a process that has begun to sign with it comes to its end."""
@@ -61,16 +63,18 @@ def show(file: Path | None, *, as_json: bool) -> int:
 def rotate(file: Path, days: int | None, *, as_json: bool) -> int:
     """Put a new private key into a file. Its public file has both keys first, so that a death in between loses nothing
     that was signed."""
-    old, known, pem = _signer_of(file), _files_of(file).public_keys(), make_key()
+    pem = make_key()
     signer = KeyFiles(pem).signer()
     assert signer is not None
-    now = datetime.now(UTC)
-    before = known.keys[old.kid]
-    ends = min(filter(None, (before.until, write_time(now + OVERLAP))))
-    new = _valid_from_now(PublicKey(signer.public), days, now)
-    kept = {**known.keys, old.kid: replace(before, until=ends), new.kid: new}
-    replace_text(public_file(file), PublicKeys(kept).write())
-    replace_text(file, pem, 0o600)
+    with _changing(file):
+        old, known = _signer_of(file), _files_of(file).public_keys()
+        now = datetime.now(UTC)
+        before = known.keys[old.kid]
+        ends = min(filter(None, (before.until, write_time(now + OVERLAP))))
+        new = _valid_from_now(PublicKey(signer.public), days, now)
+        kept = {**known.keys, old.kid: replace(before, until=ends), new.kid: new}
+        replace_text(public_file(file), PublicKeys(kept).write())
+        replace_text(file, pem, 0o600)
     _tell([kept[old.kid], new], file, as_json=as_json)
     if not as_json:
         output.line(f"{file} signs with {new.kid}; give {public_file(file)} to whoever checks runs")
@@ -79,19 +83,26 @@ def rotate(file: Path, days: int | None, *, as_json: bool) -> int:
 
 def revoke(file: Path, identity: str, since: str | None, reason: str | None, *, as_json: bool) -> int:
     """Note in the public file that a key is revoked. BadParameter for a key that is not in it."""
-    known = _files_of(file).public_keys()
-    if identity not in known.keys:
-        raise typer.BadParameter(f"{public_file(file)} has no key {identity!r}, only {', '.join(known.keys)}")
-    if reason is not None and (not reason.strip() or len(reason.splitlines()) != 1):
-        raise typer.BadParameter("--reason is one line")
-    at = read_since(since) or datetime.now(UTC)
-    key = replace(known.keys[identity], revoked=write_time(at), reason=None if reason is None else reason.strip())
     target = file if file.suffix == ".pub" else public_file(file)
-    replace_text(target, PublicKeys({**known.keys, identity: key}).write())
+    with _changing(file):
+        known = _files_of(file).public_keys()
+        if identity not in known.keys:
+            raise typer.BadParameter(f"{target} has no key {identity!r}, only {', '.join(known.keys)}")
+        if reason is not None and (not reason.strip() or len(reason.splitlines()) != 1):
+            raise typer.BadParameter("--reason is one line")
+        at = read_since(since) or datetime.now(UTC)
+        key = replace(known.keys[identity], revoked=write_time(at), reason=None if reason is None else reason.strip())
+        replace_text(target, PublicKeys({**known.keys, identity: key}).write())
     _tell([key], file, as_json=as_json)
     if not as_json:
         output.line(f"give {target} to whoever checks runs; what this key signed is proven no more")
     return output.OK
+
+
+def _changing(file: Path) -> AbstractContextManager[None]:
+    """Keep others that change the keys of a file waiting. A directory that is missing is told by who reads the file."""
+    folder = file.resolve().parent
+    return locked(folder) if folder.is_dir() else nullcontext()
 
 
 def _files_of(file: Path) -> KeyFiles:

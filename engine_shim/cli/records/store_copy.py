@@ -59,13 +59,14 @@ def copy_store(
             "driven": copied.driven,
             "other": copied.other,
             "damaged": copied.damaged,
+            "unread": [{"run": run, "why": why} for run, why in copied.unread.items()],
         }
         more = {"waiting": copied.waiting, "ledger": copied.ledger, "conversations": conversations._asdict()}
         more["left_behind"] = left_behind
         output.document({**told, **more})
     else:
         _tell(copied, source, target, conversations, head if runs is None else None)
-    return output.AUDIT if copied.other or copied.damaged else output.OK
+    return output.AUDIT if copied.other or copied.damaged or copied.unread else output.OK
 
 
 def _choose(store: DatabaseRunStore, names: Sequence[str], wanted: RunFilter) -> list[str] | None:
@@ -108,6 +109,8 @@ def _tell(
         output.line(f"left out: {run}, which has continued in the store to copy to; both keep what they have")
     for run in copied.damaged:
         output.line(f"left out: {run}, which is damaged there: `agent-core verify {run} --store {name}` says where")
+    for run, why in copied.unread.items():
+        output.line(f"left out: {run}, which cannot be copied: {why}")
     if copied.waiting:
         waiting = ", ".join(copied.waiting)
         output.line(f"waiting in both stores: {waiting}; go on with each in one of them, or its calls are made twice")

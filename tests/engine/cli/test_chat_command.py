@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from engine_shim.cli.output import user
+from engine_shim.store.conversations import find_waiting_turn
+from engine_shim.store.open import open_store
 from support.by_hand import action, final
 from support.command import Cli, Ran, Write
 from support.terminal import COMMAND, Terminal
@@ -438,3 +440,13 @@ def test_a_turn_is_listed_counted_and_checked_as_its_agents(say: Say, cli: Cli) 
     checked = cli("agents", "check", "desk")
     assert checked.code == 0, checked.err
     assert "1 " in checked.out
+
+
+def test_turn_that_waits_is_the_newest_of_its_conversation_that_does(say: Say, cli: Cli) -> None:
+    store = open_store(Path("chat.db"))
+    for agent, conversation in (("desk", "done"), ("payer", "waits")):
+        say("Go.\n", "--agent", agent, "--conversation", conversation, "--store", "chat.db")
+    (run,) = [each.run for each in store.entries() if each.status == "waiting"]
+    assert (find_waiting_turn(store, "done"), find_waiting_turn(store, "waits")) == (None, run)
+    assert cli("cancel", run, "--store", "chat.db").code == 0
+    assert find_waiting_turn(store, "waits") is None

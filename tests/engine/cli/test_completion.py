@@ -89,6 +89,14 @@ def test_flows_are_files_that_may_be_definitions(write: Write) -> None:
     assert offered("schema", "a") == []
 
 
+def test_no_file_is_offered_whose_name_is_refused(write: Write) -> None:
+    for name in ("flow.yaml", "流程一.yaml"):
+        write(name, "")
+    for name in (b"bad\xff.yaml", b"bad\xfe", b"two\nlines.yaml"):
+        os.makedirs(name)
+    assert offered("run", "") == ["flow.yaml", "流程一.yaml"]
+
+
 def test_tools_are_offered_without_being_loaded(write: Write) -> None:
     write("loud.py", "raise SystemExit('loaded')")
     write("agent-core.yaml", "tools: ['loud.py:calls']")

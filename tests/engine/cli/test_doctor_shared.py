@@ -55,7 +55,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(folder: Path, tenant: Any = None, **keys: Any) -> None:
     host = json.loads(json.dumps({**HOST, **keys}))
     host["tenants"]["acme"] |= tenant or {}
-    (folder / "agent-core.yaml").write_text(json.dumps({key: each for key, each in host.items() if each is not None}))
+    for keys in (host, host["tenants"]["acme"]):
+        for name in [name for name, each in keys.items() if each is None]:
+            del keys[name]
+    (folder / "agent-core.yaml").write_text(json.dumps(host))
     (folder / "agent-core.yaml").chmod(0o600)
 
 

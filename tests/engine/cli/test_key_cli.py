@@ -1,6 +1,8 @@
 """The command key, and verify with a public key alone."""
 
+import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from agent_core.evidence.public_keys import PublicKeys
 from agent_core.evidence.variables import KEY_VARIABLE
 from support.command import Cli, Write
 from support.optional import needs
+from support.terminal import COMMAND
 
 pytestmark = needs("cryptography")
 FLOW = str(Path(__file__).parents[3] / "fixtures/workflows/parallel.yaml")
@@ -82,6 +85,28 @@ def test_a_rotated_key_still_proves_and_a_revoked_one_does_not(cli: Cli, kid: st
     assert cli("verify", second, "--key", PUBLIC).code == 0
     shown = cli("key", "show", KEY)
     assert PublicKeys.read(shown.out, "") == PublicKeys.read(Path(PUBLIC).read_text(), PUBLIC)
+
+
+def test_keys_that_are_revoked_at_once_are_all_revoked(cli: Cli, kid: str) -> None:
+    ids = [kid, *(cli("key", "rotate", KEY, "--json").json["keys"][1]["id"] for _ in range(3))]
+    revoking = [subprocess.Popen([COMMAND, "key", "revoke", KEY, "--key", each]) for each in ids]
+    assert [each.wait(timeout=60) for each in revoking] == [0] * 4
+    assert all(key.revoked for key in PublicKeys.read(Path(PUBLIC).read_text(), PUBLIC).keys.values())
+
+
+@pytest.mark.usefixtures("kid")
+def test_a_key_that_a_link_names_is_rotated_where_it_is_and_stays_its_owners(cli: Cli) -> None:
+    for name in (KEY, PUBLIC):
+        os.makedirs("vault", exist_ok=True)
+        os.rename(name, f"vault/{name}")
+        os.symlink(f"vault/{name}", name)
+    before, user = Path(KEY).read_text(), 4321 if os.getuid() == 0 else os.getuid()
+    os.chown(f"vault/{KEY}", user, -1)
+    assert cli("key", "rotate", KEY).code == 0
+    assert (Path(KEY).is_symlink(), Path(PUBLIC).is_symlink()) == (True, True)
+    assert Path(f"vault/{KEY}").read_text() != before
+    assert len(PublicKeys.read(Path(f"vault/{PUBLIC}").read_text(), PUBLIC).keys) == 2
+    assert (Path(KEY).stat().st_uid, Path(KEY).stat().st_mode & 0o777) == (user, 0o600)
 
 
 def test_show_prints_what_a_host_of_a_command_or_a_variable_has(

@@ -139,3 +139,10 @@ def test_no_null_is_advised_where_a_list_may_be_missing(cli: Cli, write: Write) 
     out = cli("validate", "w.json").out
     assert "'b' may not have run when 'c' starts; foreach needs a list, so let every path lead through it" in out
     assert "{{nodes.b?}}" not in out
+
+
+def test_schema_of_inputs_that_is_none_hides_no_other_fault_and_judges_no_default(cli: Cli, write: Write) -> None:
+    inputs = {"properties": {"a": {"type": "strin", "default": 1}, "b": {"type": "integer", "default": "x"}}}
+    nodes = [{"tool": "echo", "config": {"text": "{{nodes.q}}"}}]
+    told = cli("validate", str(write("flow.json", {"id": "w", "inputs": inputs, "nodes": nodes})), "--json").json
+    assert [each["where"] for each in told["problems"]] == ["inputs/properties/a/type", "nodes/0/config/text"]

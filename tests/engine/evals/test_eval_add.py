@@ -2,6 +2,7 @@
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine_shim.evals.load import load_cases
 from support.by_hand import action, final
 from support.command import Cli, Write
 from support.examples import examples
+from support.terminal import COMMAND
 from utools.document import read_document
 
 pytestmark = pytest.mark.exhaustive
@@ -64,6 +66,15 @@ def rights(cli: Cli, write: Write, case: Any, *replies: Any) -> int:
     write("again.json", {case["name"]: list(replies)})
     told = cli("eval", "cases.yaml", "--model", "scripted:again.json", "--json").json
     return int(told["total"]["right"]["right"])
+
+
+@pytest.mark.usefixtures("desk")
+def test_cases_that_are_added_at_once_are_all_there(cli: Cli, write: Write) -> None:
+    record(cli, write, FIND, ANSWER)
+    names = ["one", "two", "three", "four"]
+    adding = [subprocess.Popen([COMMAND, "eval", "add", "last", "--name", name]) for name in names]
+    assert [each.wait(timeout=60) for each in adding] == [0] * 4
+    assert sorted(case.name for case in load_cases(Path("cases.yaml")).cases) == sorted(names)
 
 
 @pytest.mark.usefixtures("desk")

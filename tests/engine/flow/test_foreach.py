@@ -219,6 +219,13 @@ def test_calls_that_need_a_person_wait_together_and_are_decided_one_by_one() -> 
     world.check()
 
 
+def test_refused_item_fails_its_node_and_keeps_no_approved_one_from_being_called() -> None:
+    world = World(each("pay", approval="always"))
+    done = world.decide(world.run((1, 2)), lambda args: Deny("No.") if args["q"] == 1 else Approve())
+    assert (done.status, world.made) == ("failed", [2])
+    world.check()
+
+
 def test_calls_that_wait_are_withdrawn_with_the_run() -> None:
     world = World(each("pay", approval="always"))
     world.run((1, 2))

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from agent_core.models.named_endpoint import NamedEndpoint
 from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.host.config import HostConfig, TenantConfig, read_host_config
+from engine_shim.host.notifications import CallbackConfig, WebhookConfig
 from support.command import Cli, Ran, Write
 from support.mcp_servers import FAULTY
 from support.optional import needs
+from utools.schema.host_keys import NO_VALUE, HostKeys
+from utools.sources.mcp.config import McpServer
+from utools.sources.openapi import OpenApi
+from utools.sources.remote import RemoteHost
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "fixtures" / "manifests"
@@ -204,8 +210,57 @@ def test_what_a_key_takes_is_told_in_its_own_words(tmp_path: Path) -> None:
     ]
 
 
+PLACES: dict[str, tuple[type[HostKeys], dict[str, Any]]] = {
+    "": (HostConfig, {}),
+    "tenants/acme": (TenantConfig, {}),
+    "mcp_servers/desk": (McpServer, {"command": ["desk"]}),
+    "openapi/desk": (OpenApi, {"file": "desk.yaml"}),
+    "remote/desk": (RemoteHost, {"url": "https://desk.example"}),
+    "endpoints/desk": (NamedEndpoint, {"url": "https://desk.example"}),
+    "webhooks/0": (WebhookConfig, {"url": "https://desk.example", "secret_env": "X"}),
+    "callbacks": (CallbackConfig, {"allowed_domains": ["desk.example"], "secret_env": "X"}),
+}
+"""The objects of the configuration that have lists or objects, each with what it needs."""
+
+
+def _lists_of(model: type[HostKeys]) -> list[str]:
+    """The keys that are lists or objects, and may be left out."""
+    return [
+        name
+        for name, field in model.model_fields.items()
+        if not field.is_required() and re.search(r"\b(list|dict)\[|Config\b", str(field.annotation))
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_list_or_object_without_a_value_is_left_out_or_refused_where_all_is_allowed_without_it(
+    tmp_path: Path, place: str
+) -> None:
+    file, (model, needed) = tmp_path / "agent-core.yaml", PLACES[place]
+
+    def write(**keys: Any) -> None:
+        value: Any = {**needed, **keys}
+        for part in reversed(place.split("/") if place else ()):
+            value = [value] if part == "0" else {part: value}
+        file.write_text(json.dumps(value))
+
+    write()
+    without = read_host_config(file).model_dump()
+    keys = {*_lists_of(model)} - needed.keys()
+    assert keys >= {*model.bounds}
+    for key in keys:
+        write(**{key: None})
+        if key not in model.bounds:
+            assert read_host_config(file).model_dump() == without, key
+            continue
+        with pytest.raises(DefinitionErrors) as raised:
+            read_host_config(file)
+        (problem,) = raised.value.problems
+        assert str(problem) == f"{file}:1: {'/'.join(filter(None, [place, key]))}: {NO_VALUE}"
+
+
 def test_a_key_of_a_tenant_without_a_value_is_as_if_it_was_not_there(tmp_path: Path) -> None:
-    empty = [key for key, field in TenantConfig.model_fields.items() if field.default is None]
+    empty = [key for key in TenantConfig.model_fields if key not in TenantConfig.bounds]
     tenants = {"left_out": {}, "empty": dict.fromkeys(empty)}
     file = tmp_path / "agent-core.yaml"
     host = {"secret_env": ["DESK_TOKEN"], "model_endpoints": {"https://llm.example/v1": None}}

@@ -11,6 +11,7 @@ from agent_core import Approve, DecisionError, Deny, Edit, Retry, replay, run_ag
 from agent_core.journal.memory import MemoryJournal
 from agent_core.models import ScriptedModel
 from engine_shim import Engine, MemoryRunStore, RunResult
+from engine_shim.definition.errors import DefinitionErrors
 from engine_shim.runs.loops import LOOPS
 from support.by_hand import action, final
 from utools import Tool, ToolRegistry
@@ -135,6 +136,25 @@ def test_plan_whose_steps_call_a_changed_tool_is_not_approved(host: Host) -> Non
         host.decide(NEW, Approve())
     assert host.decide(OLD, Approve(), replies).status == "completed"
     assert host.paid == [CALL]
+
+
+def test_run_whose_recorded_tool_is_gone_does_not_go_on_when_it_is_submitted_again(host: Host) -> None:
+    flow = {"id": "w", "nodes": [{"tool": "agent_core", "config": {**AGENT, "allowed_tools": ["look", "p*"]}}]}
+    tools = host.tools(OLD)
+    tools.register(Tool("peek", "Peeks.", {"type": "object"}, lambda args, context: "seen", effect="read"))
+    kept = [tools.get("look"), tools.get("peek")]
+
+    def engine(tools: Any) -> Engine:
+        return Engine(ToolRegistry(tools), store=host.store, model=ScriptedModel([{"content": None}, *REPLIES]))
+
+    async def begin() -> None:
+        first = engine(tools.all())
+        await first.run(flow, run_id="r", on_event=lambda event: first.release())
+
+    asyncio.run(begin())
+    assert host.store.entry("r").status == "pending"  # type: ignore[union-attr]
+    with pytest.raises(DefinitionErrors, match="this host has no tool 'pay', which the run needs"):
+        asyncio.run(engine(kept).run(flow, run_id="r"))
 
 
 async def test_bare_agent_refuses_it_in_the_same_words(host: Host) -> None:

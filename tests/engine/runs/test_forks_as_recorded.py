@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_core import Approve, replay, verify
-from agent_core.models import ScriptedModel
+from agent_core.audit.fork import fork_rows
+from agent_core.models import ModelError, ScriptedModel
 from engine_shim import Engine, RunResult, SqliteRunStore
 from engine_shim.runs.loops import LOOPS
 from support.by_hand import action, final
@@ -206,3 +208,28 @@ def test_turn_that_was_stored_is_not_stored_again(world: World) -> None:
     stored = [each["content"] for each in again.outputs["read"]]
     assert stored == ["Go.", "answer 1"]
     assert again.outputs["store"]["turn_id"].startswith("r")
+
+
+def test_fork_before_a_further_attempt_leaves_out_that_attempt_and_what_came_of_it(tmp_path: Path) -> None:
+    store, asked = SqliteRunStore(tmp_path / "runs.db"), list[int]()
+
+    def answer(messages: Any) -> str:
+        asked.append(1)
+        if len(asked) == 1:
+            raise ModelError("away")
+        return final("ok")
+
+    engine = Engine(default_registry(tmp_path), store=store, model=ScriptedModel(answer))
+    tried = {"id": "a", "tool": "agent_core", "config": AGENT, "retry": {"max_attempts": 2, "delay": 0}}
+    nodes = [tried, {"id": "b", "tool": "echo", "config": {"text": "{{nodes.a.final_answer}}"}}]
+    flow = {"id": "w", "nodes": nodes, "edges": [{"from": "a", "to": "b"}]}
+    assert engine.run_sync(flow, run_id="r").status == "completed"
+    tape = store.journal.load("r")
+    first, second = len(tape["flow/a.1"]), len(tape["flow/a.1~1"])
+    for place, left in (
+        (("flow/a.1", first - 1), {"flow": 1, "flow/a.1": first}),
+        (("flow/a.1~1", 1), {"flow": 1, "flow/a.1": first, "flow/a.1~1": 1}),
+        (("flow/b.1", 1), {"flow": 1, "flow/a.1": first, "flow/a.1~1": second}),
+    ):
+        rows = fork_rows("r", tape, [place], "new", loops=LOOPS, at="2026-01-01T00:00:00Z")
+        assert Counter(row.path for row in rows) == left, place

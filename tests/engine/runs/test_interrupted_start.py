@@ -1,9 +1,27 @@
 """Ctrl-C while the command line still loads: an exit code, and no traceback."""
 
+import json
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from support.terminal import COMMAND
+
+SLOW = """
+import asyncio
+from utools import tool
+
+
+@tool(effect="read")
+async def slow() -> str:
+    'Wait longer than the test.'
+    print("called", flush=True)
+    await asyncio.sleep(600)
+    return "over"
+"""
 
 PROGRAM = """
 import sys
@@ -36,3 +54,25 @@ def test_ctrl_c_while_modules_load_is_no_traceback(module: str) -> None:
     command = [sys.executable, "-c", PROGRAM, module, "validate", __file__]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
+
+
+def _hear_ctrl_c() -> None:
+    """Whatever the tests' own process ignores."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_ctrl_c_is_one_json_document_where_that_was_asked_for(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "agent-core.yaml").write_text("{tools: [slow.py]}")
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "flow.yaml").write_text("{id: w, nodes: [{tool: slow}]}")
+    (tmp_path / "flow.test.yaml").write_text("{cases: [{}]}")
+    command = [COMMAND, "test", "flow.yaml", *words]
+    out, err = subprocess.PIPE, subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, stderr=err, text=True, cwd=tmp_path, preexec_fn=_hear_ctrl_c) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "called\n"
+        process.send_signal(signal.SIGINT)
+        shown, said = process.communicate(timeout=60)
+    told = [{"error": {"kind": "interrupted", "message": "interrupted", "where": ""}}] if words else []
+    assert (process.returncode, [json.loads(shown)] if shown else [], said) == (130, told, "")

@@ -120,6 +120,12 @@ def test_proc_of_another_namespace_or_none_tells_no_process(tmp_path: Path) -> N
         assert new_driver(proc).rsplit(":", 1)[0].endswith(f":{os.getpid()}")
 
 
+def test_boot_that_is_no_text_tells_no_place(tmp_path: Path) -> None:
+    proc = make_proc(tmp_path, seen_as=os.getpid())
+    (proc / "sys/kernel/random/boot_id").write_bytes(b"\xff\n")
+    assert read_place(proc) is None
+
+
 def test_process_without_a_start_in_proc_is_hidden_if_it_lives(tmp_path: Path) -> None:
     assert read_start(os.getpid(), tmp_path) == HIDDEN
     assert read_start(NOBODY) is None

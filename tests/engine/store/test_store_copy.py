@@ -3,10 +3,12 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core.audit.verify import verify
+from agent_core.journal.record import FORMAT, chain_row, genesis
 from engine_shim import RunNotFound
 from engine_shim.store.copy import copy_runs
 from engine_shim.store.entries import RunEntry
@@ -35,7 +37,7 @@ def runs(cli: Cli, write: Write) -> list[str]:
 
 def test_runs_arrive_with_their_heads_and_go_on_there(cli: Cli, home: Path, runs: list[str]) -> None:
     copied = cli("store", "copy", "runs.db", "other.db", "--json")
-    left_out: dict[str, list[str]] = {"known": [], "driven": [], "other": [], "damaged": []}
+    left_out: dict[str, list[Any]] = {"known": [], "driven": [], "other": [], "damaged": [], "unread": []}
     told = {
         "copied": runs,
         **left_out,
@@ -270,6 +272,26 @@ def test_run_that_is_damaged_in_the_target_is_told_as_damaged(cli: Cli, home: Pa
     assert (told.code, left_out in told.out) == (5, True)
     compared = cli("doctor", "--store", "other.db", "--copied-from", "runs.db")
     assert (compared.code, f"run {runs[0]} is not as it was written" in compared.out) == (1, True)
+
+
+def test_runs_that_cannot_be_read_are_left_out_and_the_others_copied(cli: Cli, home: Path, runs: list[str]) -> None:
+    with closing(sqlite3.connect(home / "runs.db", isolation_level=None)) as db:
+        db.execute("UPDATE rows SET data = CAST(replace(data, '1 + 1', '1 + 2') AS BLOB) WHERE run = ?", (runs[0],))
+    source, other = open_store(home / "runs.db"), open_store(home / "other.db")
+    began = {"kind": "run_started", "loop": "flow", "format": FORMAT + 1}
+    source.journal.append("newer", [chain_row("flow", 0, genesis("newer", "flow"), began)])
+    copied = cli("store", "copy", "runs.db", "other.db", "--json")
+    assert (copied.code, copied.json["copied"]) == (5, runs[1:])
+    assert [each["run"] for each in copied.json["unread"]] == [runs[0], "newer"]
+    told = cli("store", "copy", "runs.db", "other.db")
+    assert [line for line in told.out.splitlines() if line.startswith("left out: ")] == [
+        f"left out: {each['run']}, which cannot be copied: {each['why']}" for each in copied.json["unread"]
+    ]
+    assert "is damaged: " in told.out
+    assert f"newer, which cannot be copied: it has format {FORMAT + 1}, this agent_core knows {FORMAT}" in told.out
+    assert sorted(other.journal.runs()) == sorted(each.run for each in other.entries()) == sorted(runs[1:])
+    named = cli("store", "copy", "runs.db", "other.db", "--run", runs[0], "--json")
+    assert (named.code, [each["run"] for each in named.json["unread"]]) == (5, [runs[0]])
 
 
 def test_a_head_that_is_not_the_newest_is_told_as_proven(cli: Cli, runs: list[str]) -> None:

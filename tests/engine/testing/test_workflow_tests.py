@@ -112,6 +112,18 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "expected the run to be completed, and it is failed: "
         "desk asks again after the last of its 1 `replies`; add one to this case (desk)",
     ),
+    "replies that are left": (
+        {"replies": [LOOK, FINAL, FINAL]},
+        "expected a question for each of the `replies`, and the models asked for 2 of the 3",
+    ),
+    "replies of a node that are left": (
+        {"replies": {"desk": [FINAL, LOOK]}},
+        "expected a question for each of the `replies`, and desk asked for 1 of its 2",
+    ),
+    "signals": (
+        {"signals": ["paid", "paid"]},
+        "expected a node to wait for each of the `signals`, and none waited for paid, paid",
+    ),
 }
 
 
@@ -236,6 +248,17 @@ def test_decision_that_nothing_waits_for_fails_its_case_alone(cli: Cli, write: W
         ["flow/order.1:0 waits for approve, deny or edit, not retry"],
         [],
         ["expected a call to wait for each of the `decisions`, and none waited for deny"],
+    ]
+
+
+@pytest.mark.usefixtures("desk")
+def test_signal_that_no_node_waits_for_fails_its_case(cli: Cli, write: Write) -> None:
+    write("flow.json", {"id": "w", "nodes": [node("wait", "paid", signal="paid", seconds=60)]})
+    sent = [{"name": "-".join(each) or "none", "signals": each} for each in ([], ["paid"], ["paid", "paid", "sent"])]
+    assert [each["mismatches"] for each in run(cli, write, *sent).json["cases"]] == [
+        [],
+        [],
+        ["expected a node to wait for each of the `signals`, and none waited for paid, sent"],
     ]
 
 

@@ -1,15 +1,18 @@
 """The configuration of an MCP server: how to reach it, what it may know, how far it is trusted."""
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from typing import ClassVar
+
+from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from utools.schema.host_keys import HostKeys
 from utools.sources.headers import Headers
 from utools.sources.http_call import Url
 
 ONLY_WITH = {"command": {"env", "cwd"}, "url": {"headers", "token_env", "secret_headers"}}
 
 
-class McpServer(BaseModel):
+class McpServer(HostKeys, BaseModel):
     """Either a `command`, which is started and speaks over its standard streams, or the `url` of a running server.
 
     `env` names the variables that a started server gets, besides PATH, HOME, USER, LOGNAME, SHELL and TERM; the values
@@ -19,7 +22,7 @@ class McpServer(BaseModel):
     `trust_annotations` believes the server when it says that a tool only reads, or can be called twice.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bounds: ClassVar = ("tools",)
 
     command: list[str] | None = Field(None, min_length=1)
     env: list[str] = []
