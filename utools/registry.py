@@ -92,15 +92,13 @@ class ToolRegistry(ToolLookup):
             self.register(each, known_good=known_good)
 
     @classmethod
-    def from_tools(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
-        """Return the registry itself, or a new one with these tools.
-
-        Args:
-            tools: A registry, or tools.
-            calls: What the calls of a new registry share.
+    def from_tools(
+        cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None, where: str = "registry"
+    ) -> "ToolRegistry":
+        """Return the registry itself, or a new one with these tools, whose calls share `calls`.
 
         Raises:
-            DefinitionError: What is neither.
+            DefinitionError: What is neither; it names the parameter `where`.
         """
         if isinstance(tools, ToolRegistry):
             return tools
@@ -108,7 +106,7 @@ class ToolRegistry(ToolLookup):
             return cls(tools, calls=calls)
         hint = f": write [{tools.code}]" if isinstance(tools, Tool) else ""
         given = {} if hint else {"value": tools}
-        raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)
+        raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where=where, **given)
 
     def _stricter(self, policy: HostPolicy) -> "ToolRegistry":
         """Return the same tools as a stricter policy binds them, also those that are registered later. What their calls

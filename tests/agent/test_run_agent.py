@@ -308,7 +308,7 @@ async def test_a_decision_must_fit_what_waits() -> None:
         await again(decisions={("agent", 99): Approve()})
     await again(decisions={place: Approve()})
     with pytest.raises(DecisionError, match="this run has ended"):
-        await again(decisions={place: Approve()})
+        await again(decisions={place: Deny()})
 
 
 # ── writes in doubt ──────────────────────────────────────────────────────────────────────────────
