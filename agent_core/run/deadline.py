@@ -68,13 +68,12 @@ def _release(ended: "asyncio.Future[None]") -> None:
 
 async def _cancel(task: "asyncio.Task[Any]", work: Coroutine[Any, Any, Any]) -> None:
     """Cancel work, and wait until it has closed what it opened. What it returns or raises says nothing any more."""
-    task.add_done_callback(_retrieve_exception)
+
+    def forget(done: "asyncio.Future[Any]") -> None:
+        if not done.cancelled():
+            done.exception()
+        work.close()  # which has not begun, if the cancellation came at once; this waiting may be cancelled, too
+
+    task.add_done_callback(forget)
     task.cancel()
     await asyncio.wait((task,), timeout=GRACE_S)
-    if task.done():
-        work.close()  # which has not begun, if the cancellation came at once
-
-
-def _retrieve_exception(done: "asyncio.Future[Any]") -> None:
-    if not done.cancelled():
-        done.exception()
