@@ -42,8 +42,11 @@ async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     if not task.done():
         await _cancel(task, work)
         raise TooLate
+    if not task.cancelled() and isinstance(task.exception(), KeyboardInterrupt):
+        await asyncio.sleep(GRACE_S)  # the loop has raised it: who runs the loop cancels this, too, unless it goes on
+        raise CancelledItself("it was interrupted")
     if task.cancelled():
-        raise CancelledItself
+        raise CancelledItself("it cancelled itself")
     return task.result()
 
 
