@@ -34,6 +34,7 @@ def made(**changes: Any) -> Tool:
         pytest.param({"code": "x" * 129}, id="long code"),
         pytest.param({"description": None}, id="description that is no text"),
         pytest.param({"config_schema": []}, id="schema is no object"),
+        pytest.param({"config_schema": {"type": "array"}}, id="schema of no object"),
         pytest.param({"execute": None}, id="nothing to execute"),
         pytest.param({"effect": "delete"}, id="unknown effect"),
         pytest.param({"effect": {"argument": "op"}}, id="half a mapping"),
