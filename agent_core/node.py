@@ -23,7 +23,7 @@ from agent_core.journal.store import Journal
 from agent_core.models.client import ModelClient
 from agent_core.run.agent_drive import drive_agent
 from agent_core.run.agent_output import AgentOutput
-from agent_core.run.arguments import model_of, open_journal
+from agent_core.run.arguments import model_of, open_lasting
 from agent_core.run.blocking import run_blocking
 from agent_core.run.cancellation import in_own_task
 from agent_core.run.control import Stopping, StopSignal
@@ -36,7 +36,7 @@ from agent_core.run.decide import (
     list_waiting,
     list_waiting_sync,
 )
-from agent_core.run.event_listener import EventListener
+from agent_core.run.event_listener import EventListener, check_callback
 from agent_core.run.events import Event
 from agent_core.run.run_id import check_run_id
 from agent_core.run.secrets import Secrets
@@ -143,10 +143,11 @@ async def execute(config: Mapping[str, Any] | AgentConfig, context: NodeContext)
     mends; DecisionError for a decision that fits nothing that waits; JournalError where the journal cannot be used,
     which a retry may mend. A caller who is cancelled cancels the run.
     """
+    _check_context(context)
     run, seconds = check_run_id(context.run_id), _seconds_until(context.deadline)
-    registry, model = ToolRegistry.from_tools(context.tools), model_of(context.model)
+    registry, model = ToolRegistry.from_tools(context.tools, where="tools"), model_of(context.model)
     request = _StopRequest(context.stop)
-    with open_journal(context.journal) as journal, context.stop.heard_by(request.pass_on):
+    with open_lasting(context.journal) as journal, context.stop.heard_by(request.pass_on):
         await _look_for_earlier(run, context.attempt, journal)
         timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, context.stop.let_go)
         if seconds == 0:  # nothing begins in a time that is over
@@ -210,6 +211,20 @@ async def _look_for_earlier(run: str, attempt: int, journal: Journal) -> None:
     """Warn where an attempt after the first has no record to go on from: what it did would be done again."""
     if attempt > 1 and not await run_blocking(journal, lambda: journal.load(run)):
         log.warning("run %s: attempt %d finds no record of an earlier one; is its journal in this place?", run, attempt)
+
+
+def _check_context(context: Any) -> None:
+    """DefinitionError for a value of another kind than the engine is asked for: it may come from an environment."""
+    if not isinstance(context.attempt, int) or context.attempt < 1:
+        raise DefinitionError("must be a number from 1", where="attempt", value=context.attempt)
+    if not isinstance(context.deadline, datetime | None):
+        raise DefinitionError("must be a datetime with a time zone", where="deadline", value=context.deadline)
+    if not isinstance(context.by, str):
+        raise DefinitionError("must be a name, as text", where="by", value=context.by)
+    if not isinstance(context.stop, AttemptStop):
+        raise DefinitionError("must be an AttemptStop of agent_core.node", where="stop", value=context.stop)
+    if context.on_event is not None:
+        check_callback(context.on_event)
 
 
 def _seconds_until(deadline: datetime | None) -> float | None:

@@ -68,12 +68,13 @@ HOMES = {
 __all__ = sorted(" ".join(HOMES.values()).split())
 
 
-def __getattr__(name: str) -> "Any":
-    return _open_menu()[0](name)
+if not TYPE_CHECKING:  # a checker would take any name
 
+    def __getattr__(name: str) -> "Any":
+        return _open_menu()[0](name)
 
-def __dir__() -> "list[str]":
-    return _open_menu()[1]()
+    def __dir__() -> "list[str]":
+        return _open_menu()[1]()
 
 
 def _open_menu() -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":

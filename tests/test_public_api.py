@@ -1,8 +1,10 @@
 """The public names: adding one is a decision, losing one breaks users."""
 
+import ast
 import pickle
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -70,6 +72,14 @@ NOT_IN_A_MENU = {
     "utools.words.en": "the texts of a language, which each call has by default",
 }
 """Where the classes are that a signature names and no menu has, and why."""
+ROOT = Path(__file__).parents[1]
+MENUS = [
+    menu
+    for package in ("utools", "agent_core", "engine_shim")
+    for menu in (ROOT / package).rglob("__init__.py")
+    if "HOMES" in menu.read_text()
+]
+"""The packages whose names are imported when they are first used."""
 MAIN = {
     agent_core.AgentConfig: """after_untrusted agent allowed_tools answer_schema api api_key_env approval base_url
         cost_budget deny_tools developer_prompt documents examples extra fallback_models language max_history_messages
@@ -115,6 +125,14 @@ def test_the_public_names_are_these_and_sorted() -> None:
         assert sorted(module.__all__) == sorted(names.split()), module.__name__
         assert list(module.__all__) == sorted(module.__all__), module.__name__
     assert [name for name, value in public_values() if value is None] == []
+
+
+@pytest.mark.parametrize("menu", MENUS, ids=lambda menu: menu.parent.name)
+def test_type_checker_sees_no_function_that_gives_any_name(menu: Path) -> None:
+    """Where it sees a `__getattr__`, a name that is not there is of type Any, and fails when the program runs."""
+    parts = [ast.unparse(statement) for statement in ast.parse(menu.read_text()).body]
+    hidden = [part for part in parts if part.startswith("if not TYPE_CHECKING:")]
+    assert [part for part in parts if "__getattr__" in part] == hidden
 
 
 def test_class_that_a_public_signature_names_is_in_a_menu() -> None:

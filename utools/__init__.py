@@ -66,4 +66,5 @@ HOMES = {
 }
 """The public names by their modules; each is imported when it is first used."""
 __all__ = sorted(["tool", *" ".join(HOMES.values()).split()])
-__getattr__, __dir__ = lazy_menu(__name__, HOMES)
+if not TYPE_CHECKING:  # a checker would take any name
+    __getattr__, __dir__ = lazy_menu(__name__, HOMES)

@@ -1,10 +1,8 @@
 """A Tool from a typed Python function: its signature becomes the schema, its docstring the description."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from textwrap import dedent
 from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, Optional, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
@@ -15,8 +13,8 @@ from typing_extensions import TypedDict
 
 from utools.annotations import find_annotated, read_annotations, read_signature
 from utools.callable_tool import ClassTool, FunctionTool, MethodTool
+from utools.docstring import read_docstring
 from utools.errors import DefinitionError, ToolError
-from utools.lazy_pattern import lazy_compile
 from utools.schema.faults import shown
 from utools.schema.pointer import pointer_of
 from utools.schema.shape import walk
@@ -26,8 +24,6 @@ from utools.words.text import error_words
 
 P = ParamSpec("P")
 R = TypeVar("R")
-ARGS_SECTION = lazy_compile(r"\n?^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+.*(?:\n|$)|[ \t]*\n)*)", re.MULTILINE)
-PARAMETER = lazy_compile(r"^(?:[-*•]\s+)?`?\*{0,2}(\w+)`?\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*:\s*(.*)$")
 WITH_JSON = (
     "a str, int, float, bool, list, dict, TypedDict, dataclass or pydantic model, or give the value "
     "to a function that makes the tool"
@@ -123,27 +119,6 @@ def _read_doc(function: Any) -> str:
     return inspect.getdoc(type(named).__call__) or inspect.getdoc(type(named)) or ""
 
 
-def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the text of a Google-style docstring without `Args:`, and the descriptions of the parameters in it. What
-    stands there before the first parameter stays in the text."""
-    section = ARGS_SECTION.search(docstring)
-    if section is None:
-        return docstring.strip(), {}
-    about: dict[str, str] = {}
-    unread, name = list[str](), ""
-    for line in dedent(section[1]).splitlines():
-        found = PARAMETER.match(line)
-        if found:
-            name = found[1]
-            about[name] = found[2].strip()
-        elif not name:
-            unread.append(line)
-        elif line.strip():
-            about[name] = f"{about[name]} {line.strip()}".strip()
-    parts = [docstring[: section.start()].rstrip(), "\n".join(unread).strip(), docstring[section.end() :].strip("\n")]
-    return "\n\n".join(each for each in parts if each).strip(), about
-
-
 def _read_parameters(
     function: Callable[..., Any], where: str, scope: Mapping[str, Any], *, is_method: bool
 ) -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
@@ -207,7 +182,9 @@ def _explain_unnamed(parameter: inspect.Parameter) -> str:
         case inspect.Parameter.VAR_POSITIONAL:
             return f"'*{name}' stands for any number of arguments; write {name}: list[{kind}]"
         case inspect.Parameter.VAR_KEYWORD:
-            return f"'**{name}' stands for any number of arguments; write {name}: dict[str, {kind}]"
+            of_each = kind[1:].removeprefix("ForwardRef('").removesuffix("')")  # **kw: Unpack[Named]
+            written = of_each if kind.startswith("*") else f"dict[str, {kind}]"
+            return f"'**{name}' stands for any number of arguments; write {name}: {written}"
         case _:
             return f"{name!r} is positional-only, and calls give arguments by name; remove the / after it"
 

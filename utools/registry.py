@@ -90,23 +90,23 @@ class ToolRegistry(ToolLookup):
             self.register(each, known_good=known_good)
 
     @classmethod
-    def from_tools(cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None) -> "ToolRegistry":
+    def from_tools(
+        cls, tools: "ToolRegistry | Iterable[Tool]", *, calls: SharedCalls | None = None, where: str = "registry"
+    ) -> "ToolRegistry":
         """Return the registry itself, or a new one with these tools.
 
         Args:
             tools: A registry, or tools.
             calls: What the calls of a new registry share.
+            where: The parameter that an error names.
 
         Raises:
             DefinitionError: What is neither.
         """
-        if isinstance(tools, ToolRegistry):
-            return tools
-        if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
-            return cls(tools, calls=calls)
-        hint = f": write [{tools.code}]" if isinstance(tools, Tool) else ""
-        given = {} if hint else {"value": tools}
-        raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where="registry", **given)
+        if isinstance(tools, ToolRegistry | Iterable) and not isinstance(tools, str | bytes):
+            return tools if isinstance(tools, ToolRegistry) else cls(tools, calls=calls)
+        hint, given = (f": write [{tools.code}]", {}) if isinstance(tools, Tool) else ("", {"value": tools})
+        raise DefinitionError(f"must be a ToolRegistry, or a list of tools{hint}", where=where, **given)
 
     def _stricter(self, policy: HostPolicy) -> "ToolRegistry":
         """Return the same tools as a stricter policy binds them, also those that are registered later. What their calls

@@ -233,6 +233,10 @@ class Tool:
             raise DefinitionError(
                 "must be a JSON Schema object", where=f"{where}.config_schema", value=self.config_schema
             )
+        types = self.config_schema.get("type", "object")
+        if types != "object" and not (isinstance(types, list) and "object" in types):
+            message = "must be object: calls give arguments by name"
+            raise DefinitionError(message, where=f"{where}.config_schema/type", value=types)
         if not callable(self.execute):
             raise DefinitionError("must be a function (args, context)", where=f"{where}.execute", value=self.execute)
         _check_effect(self.effect, where=f"{where}.effect")

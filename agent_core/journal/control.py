@@ -3,7 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from agent_core.decisions import NAMES, Approve, Decision, Deny, Done, Edit, Fail, Retry, Skip, encode_decision
+from agent_core.decisions import (
+    DECISIONS,
+    NAMES,
+    Approve,
+    Decision,
+    Deny,
+    Done,
+    Edit,
+    Fail,
+    Retry,
+    Skip,
+    encode_decision,
+)
 from agent_core.effects import ReadMessage, Signalled
 from agent_core.encryption.record_cipher import Encrypt
 from agent_core.errors import DecisionError, DecisionTaken
@@ -16,6 +28,7 @@ from agent_core.journal.record import Record, Row, Tape, chain_row, genesis
 from agent_core.journal.started import read_started, run_strand
 from agent_core.outputs import WaitingCall
 from agent_core.records import AddedMessage, Started
+from utools.json_text import digest_json
 from utools.schema.json_value import NotJson, as_json
 from utools.secrets.redaction import Redactor
 
@@ -24,6 +37,12 @@ Role = Literal["user", "assistant"]
 """Who speaks in a message that somebody adds to a run."""
 Decisions = Mapping[tuple[str, int], Decision]
 """Decisions by (strand, n) of the `waiting_calls` record that each answers."""
+
+
+def check_mapping(decisions: Any) -> None:
+    """DecisionError for decisions that are not by the place of their call."""
+    if not isinstance(decisions, Mapping):
+        raise DecisionError(f"decisions are a mapping such as {{(strand, n): Approve()}} (got {decisions!r})")
 
 
 def decision_rows(
@@ -45,6 +64,23 @@ def decision_rows(
             case _:
                 raise DecisionError(f"a decision belongs under (strand, n), not under {key!r}")
     return rows
+
+
+def unrecorded_decisions(tape: Tape, decisions: Decisions, *, by: str, redactor: Redactor | None) -> Decisions:
+    """Return those that the journal does not hold yet: an attempt that is made again brings what it brought before."""
+    return {key: each for key, each in decisions.items() if not _is_recorded(tape, key, each, by, redactor)}
+
+
+def _is_recorded(tape: Tape, key: Any, decision: Any, by: str, redactor: Redactor | None) -> bool:
+    match key:
+        case (str(strand), int(n)) if 0 <= n < len(rows := tape.get(strand, [])) - 1 and read_waiting(rows[n]):
+            record = rows[n + 1].record()
+        case _:
+            return False
+    if record.get("by") != by or record.get("decision") not in DECISIONS:
+        return False
+    told = encode_decision(_to_journal(decision, redactor))
+    return digest_json(told) == digest_json({name: record.get(name) for name in told})
 
 
 def _to_journal(decision: Any, redactor: Redactor | None) -> Decision:

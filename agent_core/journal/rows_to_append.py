@@ -17,9 +17,9 @@ def rows_to_append(
 ) -> list[Row]:
     """Return the rows that still have to be written, without those that are there already.
 
-    `last` gives the end of a strand, None when it has no row; `holds` whether this very row is there. Raises `Lost`
-    when another row is in a row's position, when a row would leave a gap or break its strand's chain, or when it closes
-    a strand at another end than that has.
+    `last` gives the end of a strand, the number of its rows and the hash of the last one, None when it has no row;
+    `holds` says whether this very row is there. Raises `Lost` when another row is in a row's position, when a row would
+    leave a gap or break its strand's chain, or when it closes a strand at another end than that has.
     """
     new: list[Row] = []
     ends: dict[str, End] = {}

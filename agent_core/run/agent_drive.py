@@ -88,9 +88,8 @@ async def drive_agent(
     executor = Executor(run, registry, models, {CODE: prepare}, allowed, redactor, listener, observer, deps=deps)
     stop, cancellation = stop or StopSignal(), None
     if decisions:
-        decide = partial(
-            append_decisions, journal, run, decisions, registry=registry, by=by, redactor=redactor, keys=keys
-        )
+        record = partial(append_decisions, journal, run, decisions, registry=registry, may_repeat=True)
+        decide = partial(record, by=by, redactor=redactor, keys=keys)
         _, cancellation = await finish_blocking(journal, decide)
         if cancellation is not None:
             stop.request("cancel")

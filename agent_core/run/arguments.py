@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,15 @@ def open_journal(journal: Journal | str | os.PathLike[str] | None) -> Iterator[J
     else:
         with closing(journal_at(journal)) as opened:
             yield opened
+
+
+def open_lasting(journal: Journal | str | os.PathLike[str]) -> AbstractContextManager[Journal]:
+    """`open_journal` for what other processes go on with. DefinitionError for None: nothing would be kept."""
+    if journal is None:
+        raise DefinitionError(
+            "must be a place that outlives this process; nothing would be kept (got None)", where="journal"
+        )
+    return open_journal(journal)
 
 
 def journal_at(address: str | os.PathLike[str]) -> Journal:

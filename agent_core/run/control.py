@@ -12,12 +12,14 @@ from agent_core.journal.control import (
     Control,
     Decisions,
     cancel_rows,
+    check_mapping,
     control_row,
     decision_rows,
     message_row,
     read_waiting,
     signal_row,
     start_of,
+    unrecorded_decisions,
 )
 from agent_core.journal.facts import Waiting
 from agent_core.journal.path import SEAL
@@ -101,14 +103,21 @@ def append_decisions(
     by: str,
     redactor: Redactor,
     keys: Keys | None,
+    may_repeat: bool = False,
 ) -> None:
     """Append a person's decisions. `registry` has the tools of this host, if this host makes the calls.
 
-    All are appended or none. DecisionError for a decision on nothing that waits; for edited arguments that the call's
-    policy refuses; for a result that the tool cannot give; for a tool that is now another one than was shown; and if
-    somebody else decided first.
+    All are appended or none; with `may_repeat`, those that the same person has recorded already are left out.
+    DecisionError for a decision on nothing that waits; for edited arguments that the call's policy refuses; for a
+    result that the tool cannot give; for a tool that is now another one than was shown; and if somebody else decided
+    first.
     """
+    check_mapping(decisions)
     tape = journal.load(run)
+    if may_repeat:
+        decisions = unrecorded_decisions(tape, decisions, by=by, redactor=redactor)
+        if not decisions:
+            return
     if registry is not None:
         decisions = compare_with_shown(tape, decisions, registry)
     encrypt = find_encrypter(journal, run)
@@ -119,6 +128,8 @@ def append_decisions(
     try:
         append_signed(journal, run, rows, keys)
     except Lost as lost:
+        if may_repeat and not unrecorded_decisions(journal.load(run), decisions, by=by, redactor=redactor):
+            return
         raise DecisionTaken(f"{lost.path}:{lost.n - 1} was decided by somebody else just now", where="at") from None
 
 

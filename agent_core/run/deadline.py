@@ -42,8 +42,11 @@ async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     if not task.done():
         await _cancel(task, work)
         raise TooLate
+    if not task.cancelled() and isinstance(task.exception(), KeyboardInterrupt):
+        await asyncio.sleep(GRACE_S)  # the loop has raised it: who runs the loop cancels this, too, unless it goes on
+        raise CancelledItself("it was interrupted")
     if task.cancelled():
-        raise CancelledItself
+        raise CancelledItself("it cancelled itself")
     return task.result()
 
 
@@ -68,13 +71,12 @@ def _release(ended: "asyncio.Future[None]") -> None:
 
 async def _cancel(task: "asyncio.Task[Any]", work: Coroutine[Any, Any, Any]) -> None:
     """Cancel work, and wait until it has closed what it opened. What it returns or raises says nothing any more."""
-    task.add_done_callback(_retrieve_exception)
+
+    def forget(done: "asyncio.Future[Any]") -> None:
+        if not done.cancelled():
+            done.exception()
+        work.close()  # which has not begun, if the cancellation came at once; this waiting may be cancelled, too
+
+    task.add_done_callback(forget)
     task.cancel()
     await asyncio.wait((task,), timeout=GRACE_S)
-    if task.done():
-        work.close()  # which has not begun, if the cancellation came at once
-
-
-def _retrieve_exception(done: "asyncio.Future[Any]") -> None:
-    if not done.cancelled():
-        done.exception()

@@ -12,7 +12,7 @@ from agent_core.journal.control import Decisions, waiting_calls
 from agent_core.journal.store import Journal
 from agent_core.outputs import Json, WaitingCall
 from agent_core.run.agent_drive import ROOT
-from agent_core.run.arguments import open_journal
+from agent_core.run.arguments import open_lasting
 from agent_core.run.blocking import finish_blocking, run_blocking
 from agent_core.run.control import append_decisions
 from agent_core.run.prepare import config_record, to_journal
@@ -39,9 +39,9 @@ async def decide(
     attempt refuses it in any case. DecisionError, with nothing recorded, for a decision that fits nothing that waits;
     DecisionTaken where it is decided already; JournalError where the journal cannot be used.
     """
-    run, registry = check_run_id(run_id), None if tools is None else ToolRegistry.from_tools(tools)
+    run, registry = check_run_id(run_id), None if tools is None else ToolRegistry.from_tools(tools, where="tools")
     redactor = (secrets or Secrets()).redactor()
-    with open_journal(journal) as opened:
+    with open_lasting(journal) as opened:
         step = partial(append_decisions, opened, run, decisions, registry=registry, by=by, redactor=redactor)
         _, cancellation = await finish_blocking(opened, partial(step, keys=signing_keys()))
     if cancellation is not None:
@@ -51,7 +51,7 @@ async def decide(
 async def list_waiting(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> list[WaitingCall]:
     """Return what waits in a run by its journal, in order of strands: nothing once all of it is decided, or the run has
     ended. JournalError where the journal cannot be used."""
-    with open_journal(journal) as opened:
+    with open_lasting(journal) as opened:
         return waiting_calls(await run_blocking(opened, opened.load, check_run_id(run_id)))
 
 
@@ -73,7 +73,7 @@ class BegunRun:
 async def find_run(run_id: str, *, journal: Journal | str | os.PathLike[str]) -> BegunRun | None:
     """Return where an agent's run stands; None where no attempt at it has begun. JournalError where the journal cannot
     be used."""
-    with open_journal(journal) as opened:
+    with open_lasting(journal) as opened:
         tape = await run_blocking(opened, opened.load, check_run_id(run_id))
     if ROOT not in tape:
         return None

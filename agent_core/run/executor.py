@@ -1,6 +1,7 @@
 """The executor: the one door to the outside world. Deadlines, retries and redaction are here, then model or tool."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
@@ -15,7 +16,7 @@ from agent_core.effects import CallModel, Cancelled, Classify, Failed, InDoubt, 
 from agent_core.errors import DefinitionError
 from agent_core.journal.operations import Act, Begin, Slot
 from agent_core.journal.path import nesting_depth
-from agent_core.models.client import ClientOf, Completion, ModelClient, ModelError, Question
+from agent_core.models.client import ClientOf, Completion, Delta, ModelClient, ModelError, Question
 from agent_core.models.finish_reasons import is_known, settle_finish_reason
 from agent_core.models.usage import count_usage, read_usage
 from agent_core.protocol.tokens import estimate_question
@@ -28,7 +29,7 @@ from agent_core.run.prepare import Prepare
 from agent_core.run.row_listener import ActListener, AnswerListener
 from agent_core.run.secrets import Secrets, fill_secrets
 from agent_core.words.catalogue import ENGLISH, words_in
-from utools.error_text import describe
+from utools.error_text import describe, failed_at
 from utools.errors import ToolError, UnknownTool
 from utools.registry import ToolRegistry
 from utools.secrets.redaction import Redactor
@@ -44,6 +45,7 @@ ALLOW_MORE = "single_call_timeout in the node's config gives a reply more of the
 MAX_NESTING = 8
 """How many runs may be nested in one another."""
 
+log = logging.getLogger("agent_core")
 ActReply = ModelReply | ToolReply | Failed | Cancelled | InDoubt
 
 
@@ -127,6 +129,7 @@ class Executor:
             seconds = perf_counter() - start
             return Failed(error.kind, message, now(), seconds, error.requests, overflow=error.overflow)
         except Exception as error:  # the edge to foreign code: no mistake in a client may end the run
+            log.warning("the client of the model %s failed: %s", effect.model, failed_at(error))
             message = self.redactor.redact_truncated_text(scrub(describe(error), os.environ))
             return Failed("model_error", message, now(), perf_counter() - start, requests=requests.count)
 
@@ -142,6 +145,10 @@ class Executor:
                 if isinstance(piece, Completion):
                     show(None if native and piece.calls else answer.finish(self._clean_text(piece.content)))
                     return piece
+                if not isinstance(piece, Delta):
+                    raise ModelError(
+                        f"the model's client streamed a {type(piece).__name__}, neither a Delta nor a Completion"
+                    )
                 if piece.anew:
                     answer = AnswerStream(self.redactor, native=native, tolerant=tolerant)
                     show(None)
@@ -153,6 +160,8 @@ class Executor:
 
     def _model_reply(self, effect: CallModel, completion: Completion, start: float) -> ModelReply:
         """Return the reply as a journal can hold it: without secrets, a lone surrogate as its JSON escape."""
+        if not isinstance(completion, Completion):
+            raise ModelError(f"the model's client gave a {type(completion).__name__}, not a Completion")
         content = self._clean_text(completion.content)
         asked = estimate_question(effect.messages, effect.options)
         usage, seconds = count_usage(completion, asked), perf_counter() - start

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.decisions import Approve, Decision, Edit, Retry, decode_decision
 from agent_core.errors import DecisionError, DefinitionError
-from agent_core.journal.control import Decisions, read_waiting, start_of
+from agent_core.journal.control import Decisions, check_mapping, read_waiting, start_of
 from agent_core.journal.facts import Waiting
 from agent_core.journal.record import Tape
 from agent_core.loop.plan_check import PLAN
@@ -50,8 +50,7 @@ def codes_let_go(tape: Tape, decisions: Decisions) -> set[str]:
 
     DecisionError for decisions that are not by the place of their call.
     """
-    if not isinstance(decisions, Mapping):
-        raise DecisionError(f"decisions are a mapping such as {{(strand, n): Approve()}} (got {decisions!r})")
+    check_mapping(decisions)
     refused = [key for key, decision in decisions.items() if not isinstance(decision, Approve | Edit | Retry)]
     return {str(waiting.tool) for key in refused if (waiting := _waiting_at(tape, key)) is not None}
 

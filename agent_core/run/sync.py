@@ -86,7 +86,16 @@ def _run_to_end(loop: asyncio.AbstractEventLoop, main: "asyncio.Task[Result]") -
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop, tasks: "set[asyncio.Task[Any]]") -> None:
+    """Cancel tasks and wait for their ends. An interruption leaves the loop once more for each task that it passes
+    through on its way."""
     for task in tasks:
         task.cancel()
-    if tasks:
-        loop.run_until_complete(asyncio.wait(tasks, timeout=GRACE))
+    if not tasks:
+        return
+    ending = loop.create_task(asyncio.wait(tasks, timeout=GRACE))
+    while not ending.done():
+        with suppress(KeyboardInterrupt):
+            loop.run_until_complete(ending)
+    for task in ending.result()[0]:
+        if not task.cancelled():
+            task.exception()

@@ -9,10 +9,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse, RedirectResponse
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
+from agent_core.run.events import Event
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat import chat_routes
@@ -23,7 +25,6 @@ from engine_shim.api.ledger import ledger_routes
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import open_router, refusal_of, responses
-from engine_shim.api.refusal import Problem
 from engine_shim.api.reports import report_routes
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
@@ -150,13 +151,12 @@ def _allowed_methods(scope: Scope) -> list[str]:
 
 
 def _describe(app: FastAPI) -> dict[str, object]:
-    """Return the OpenAPI document, with the form of problems in it."""
+    """Return the OpenAPI document, with a model for each kind of event."""
     if app.openapi_schema is None:
         app.openapi_schema = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
-        schemas = app.openapi_schema.setdefault("components", {}).setdefault("schemas", {})
-        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas.update(problem.pop("$defs", {}))
-        schemas["Problem"] = problem
+        events = TypeAdapter(Event).json_schema(ref_template="#/components/schemas/Event{model}")
+        models = {f"Event{name}": {**each, "title": f"Event{name}"} for name, each in events.pop("$defs").items()}
+        app.openapi_schema["components"]["schemas"] |= {"Event": {**events, "title": "Event"}, **models}
     return app.openapi_schema

@@ -10,7 +10,7 @@ from engine_shim.api.access import Access, Caller, TraceParent
 from engine_shim.api.answers import write_json
 from engine_shim.api.chat_models import AgentList, ChatAnswer, ChatBegun, ChatRequest, Conversation, ConversationList
 from engine_shim.api.links import CHAT_LINKS, CONVERSATION_LINKS
-from engine_shim.api.problems import open_router, responses
+from engine_shim.api.problems import NoContent, define_problem, open_router, responses
 from engine_shim.api.run_answers import Key, Wait
 from engine_shim.service.conversations import ConversationService, ConversationSpent
 
@@ -76,7 +76,10 @@ def chat_routes(access: Access) -> APIRouter:
         return write_json({"conversation_id": conversation_id, "messages": messages})
 
     @router.delete(
-        "/agent/conversations/{conversation_id}", status_code=204, response_class=Response, responses=responses(404)
+        "/agent/conversations/{conversation_id}",
+        status_code=204,
+        response_class=NoContent,
+        responses=define_problem(404),
     )
     async def delete_conversation(conversation_id: str, caller: Caller = run) -> Response:
         """Delete a conversation. The records of its runs stay."""

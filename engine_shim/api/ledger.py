@@ -17,7 +17,10 @@ TEXT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "A signed note", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 BYTES: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "A tile", "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+    200: {
+        "description": "A tile",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
 }
 NO_KEY: Final = "this server signs no checkpoints: set AGENT_CORE_SIGNING_KEY where it is started"
 NO_RUNS: Final = "no run has ended here yet, so that there is no log"

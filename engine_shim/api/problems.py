@@ -19,7 +19,7 @@ from agent_core.errors import (
     Newer,
     Unreadable,
 )
-from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
+from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Problem, Refusal, Refused
 from engine_shim.api.request_faults import RequestFields
 from engine_shim.api.served_route import ServedRoute
 from engine_shim.errors import EngineAway, RunBusy, RunNotFound, WritesRepeated
@@ -92,6 +92,18 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the problems of a route for its documentation, those of every route included."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": TITLES[status], "content": content} for status in sorted({*COMMON, *statuses})}
+
+
+class NoContent(Response):
+    """What a route answers that has no content but a problem."""
+
+    media_type = MEDIA_TYPE
+
+
+def define_problem(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return `responses` for a route of the class NoContent. One such route brings the model, to which those of all
+    others refer, into the document of whatever program has the routes."""
+    return {status: {**each, "model": Problem} for status, each in responses(*statuses).items()}
 
 
 def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:

@@ -45,9 +45,8 @@ from engine_shim.store.search import RunQuery, read_cursor, write_cursor
 from utools.lazy_pattern import lazy_compile
 from utools.signal_name import SIGNAL_NAME
 
-EVENT_SCHEMA = {"$id": "urn:agent-core:event", **TypeAdapter(Event).json_schema()}
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events", "content": describe_events(EVENT_SCHEMA)},
+    200: {"description": "Server-sent events", "content": describe_events(TypeAdapter(Event).json_schema())},
     204: {"description": "The run has ended, and there are no later events"},
 }
 WithLinks = Annotated[bool, Query(description="With a link for each waiting call; needs the scope `decide`.")]

@@ -1,6 +1,7 @@
 """serve_stdio(): the server over standard streams, until its client closes them or the process is told to end."""
 
 import asyncio
+import json
 import os
 import signal
 import threading
@@ -49,7 +50,8 @@ class Lines:
     def _read(self) -> None:
         with suppress(OSError, RuntimeError):  # the loop is closed
             for line in self._stream:
-                self._put(replace_halves(line.decode("utf-8", "replace")))
+                for message in split_batch(replace_halves(line.decode("utf-8", "replace"))):
+                    self._put(message)
             self._put(None)
 
     def _put(self, line: str | None) -> None:
@@ -60,6 +62,17 @@ def replace_halves(line: str) -> str:
     """Return a line of JSON with a mark in place of each half of a character, as bytes that are none have it: clients
     cut texts within one, and the library passes a message with it over, so that its call would wait for ever."""
     return HALF.sub(lambda found: found[0] if found[1] is None else r"\ufffd", line) if r"\u" in line else line
+
+
+def split_batch(line: str) -> list[str]:
+    """Return the messages of a line, each as a line: clients of 2025-03-26 may send several as one list, which the
+    library would pass over as well."""
+    if not line.lstrip().startswith("["):
+        return [line]
+    try:
+        return [json.dumps(message) + "\n" for message in json.loads(line)]
+    except (ValueError, RecursionError):
+        return [line]
 
 
 async def serve_stdio(service: Service, stdin: BinaryIO, stdout: BinaryIO) -> None:

@@ -1,7 +1,9 @@
 """Report: the auditor's report of a store, as JSON. Each table has the command that shows the same."""
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import ConfigDict
 
 from agent_core.audit.report.incidents import Incident, IncidentTimes
 from agent_core.audit.report.listing import Listing
@@ -15,11 +17,17 @@ Row = TypeVar("Row")
 Verdict = Literal["complete", "whole so far", "erased", "encrypted", "newer", "not ok"]
 
 
+def _untitled(schema: dict[str, Any]) -> None:
+    del schema["title"]
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
     """Rows of facts; `left_out` says how many more there are. `command` shows the same; or `each` shows that of one
     row, with the row's run in the place of RUN."""
 
+    __pydantic_config__: ClassVar = ConfigDict(json_schema_extra=lambda schema, _: _untitled(schema))
+    """Its title would be the same for rows of each kind, and clients would be made with one class for all."""
     rows: list[Row]
     left_out: int
     command: str | None = None

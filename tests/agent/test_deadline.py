@@ -1,6 +1,7 @@
 """What work may do to its task, to its cancellation and with its time: only its own call hears of it."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from itertools import repeat
 
@@ -264,3 +265,18 @@ async def test_work_that_waits_for_nothing_gives_others_their_turn() -> None:
     heard: list[bool] = []
     asyncio.get_running_loop().call_soon(heard.append, True)
     assert (await run_within(answer(), 1.0), heard) == ("at once", [True])
+
+
+@pytest.mark.parametrize("turns", range(1, 6))
+async def test_work_that_never_began_is_closed_however_often_its_caller_is_cancelled(turns: int) -> None:
+    """A loop over events is left, and `asyncio.run` cancels what then is still under way."""
+    loop, work, others = asyncio.get_running_loop(), let_pass(), asyncio.all_tasks()
+    loop.set_task_factory(lambda loop, coro, **options: asyncio.Task(coro, loop=loop, **options))  # none begins at once
+    caller = asyncio.create_task(run_within(work, None))
+    loop.call_soon(lambda: [task.cancel() for task in asyncio.all_tasks() - others])
+    await let_pass(turns)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await let_pass()
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED

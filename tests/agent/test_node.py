@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agent_core import Approve, DecisionError, DefinitionError, Deny, Edit, SqliteJournal, verify
 from agent_core.errors import DecisionTaken
 from agent_core.models import ScriptedModel
-from agent_core.node import AttemptStop, NodeContext, decide, execute, execute_sync, list_waiting, make_run_id
+from agent_core.node import AttemptStop, NodeContext, decide, execute, execute_sync, find_run, list_waiting, make_run_id
 from agent_core.outputs import FinishReason
 from agent_core.run.agent_output import AgentOutput
 from agent_core.run.run_id import check_run_id
@@ -76,6 +76,43 @@ async def test_call_that_waits_is_an_outcome_and_a_decision_lets_the_next_attemp
     at = (first.waiting[0]["strand"], first.waiting[0]["n"])
     second = await execute(config, place.context(attempt=3, decisions={at: Approve()}, by="ana"))
     assert (second.status, second.final_answer, place.calls) == ("completed", "done", 1)
+
+
+def soon(context: Any) -> None:
+    """Hear nothing."""
+
+
+async def hear(event: Any) -> None:
+    """Hear an event, once somebody waits for it."""
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"journal": None}, "journal: must be a place that outlives this process"),
+        ({"attempt": "2"}, r"attempt: must be a number from 1 \(got '2'\)"),
+        ({"attempt": 0}, r"attempt: must be a number from 1 \(got 0\)"),
+        ({"deadline": 1796030000.0}, "deadline: must be a datetime with a time zone"),
+        ({"by": None}, "by: must be a name, as text"),
+        ({"stop": None}, "stop: must be an AttemptStop of agent_core.node"),
+        ({"on_event": hear}, "on_event: .*the stream functions give events to async code"),
+        ({"tools": Tool("look", "Looks.", Q, soon)}, r"tools: .*write \[look\]"),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+async def test_context_of_another_kind_is_refused_by_its_name(given: dict[str, Any], told: str, file: Path) -> None:
+    context = NodeContext(**{"run_id": RUN, "journal": file, "model": ScriptedModel([final("done")])} | given)
+    with pytest.raises(DefinitionError, match=f"^{told}"):
+        await execute({**CONFIG, "allowed_tools": []}, context)
+    assert not file.exists()
+
+
+async def test_look_and_a_decision_need_a_journal_and_decisions_too(file: Path) -> None:
+    for look in (find_run, list_waiting):
+        with pytest.raises(DefinitionError, match=r"^journal: must be a place that outlives this process"):
+            await look(RUN, journal=None)  # type: ignore[arg-type]
+    with pytest.raises(DecisionError, match="decisions are a mapping"):
+        await decide(RUN, None, journal=file, by="ana")  # type: ignore[arg-type]
 
 
 # ── ends of an attempt ───────────────────────────────────────────────────────────────────────────
@@ -290,6 +327,42 @@ async def test_decision_is_recorded_without_tools_and_the_next_attempt_goes_on_w
     assert (output.status, output.final_answer, place.calls) == ("completed", "done", 1)
     told = verify(SqliteJournal(file), run_id=RUN)
     assert told.ok
+
+
+DECIDED = [Approve(), Edit({"q": "b"}), Deny("no")]
+
+
+@pytest.mark.parametrize("decision", DECIDED, ids=lambda each: type(each).__name__)
+async def test_attempt_that_is_made_again_brings_its_decision_again(decision: Any, file: Path) -> None:
+    """The worker dies after the decision was recorded; the engine repeats the task with all that it was given."""
+    place = Place(file, action(), final("done"), effect="write")
+    [call] = (await execute(ASKING, place.context())).waiting
+    given = {"decisions": {(call["strand"], call["n"]): decision}, "by": "ana"}
+    await decide(RUN, given["decisions"], journal=file, by="ana")
+    ended = await execute(ASKING, place.context(attempt=2, **given))
+    assert (ended.status, place.calls) == ("completed", 0 if decision == Deny("no") else 1)
+    assert await execute(ASKING, place.context(attempt=3, **given)) == ended
+
+
+async def test_other_decision_and_that_of_another_person_are_not_the_recorded_one(file: Path) -> None:
+    place = Place(file, action(), final("done"))
+    [call] = (await execute(ASKING, place.context())).waiting
+    key = (call["strand"], call["n"])
+    await decide(RUN, {key: Edit({"q": "b"})}, journal=file, by="ana")
+    for decision, by in [(Edit({"q": "c"}), "ana"), (Approve(), "ana"), (Edit({"q": "b"}), "bob")]:
+        with pytest.raises(DecisionTaken):
+            await execute(ASKING, place.context(attempt=2, decisions={key: decision}, by=by))
+    with pytest.raises(DecisionTaken):
+        await decide(RUN, {key: Edit({"q": "b"})}, journal=file, by="ana")
+
+
+async def test_two_attempts_at_once_with_the_same_decision_both_go_on(file: Path) -> None:
+    place = Place(file, action(), final("done"), effect="write")
+    [call] = (await execute(ASKING, place.context())).waiting
+    given = place.context(attempt=2, decisions={(call["strand"], call["n"]): Approve()})
+    ends = await asyncio.gather(execute(ASKING, given), execute(ASKING, given))
+    assert {end.status for end in ends} <= {"completed", "waiting"}, "one of them may find the write under way"
+    assert ((await execute(ASKING, given)).status, place.calls) == ("completed", 1)
 
 
 async def test_decision_that_fits_nothing_or_breaks_the_policy_is_refused_without_tools_too(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -308,7 +309,7 @@ async def test_a_decision_must_fit_what_waits() -> None:
         await again(decisions={("agent", 99): Approve()})
     await again(decisions={place: Approve()})
     with pytest.raises(DecisionError, match="this run has ended"):
-        await again(decisions={place: Approve()})
+        await again(decisions={place: Deny()})
 
 
 # ── writes in doubt ──────────────────────────────────────────────────────────────────────────────
@@ -502,6 +503,18 @@ def _raises(error: Exception) -> Callable[[Question], Any]:
         raise error
 
     return answer
+
+
+@pytest.mark.parametrize("hear", [None, lambda event: None], ids=["whole", "streamed"])
+async def test_mistake_in_a_client_says_what_it_is_and_the_log_where(
+    hear: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry, told = Calls().registry, "streamed a str, neither a Delta nor" if hear else "gave a str, not"
+    output = await run_agent(CONFIG, registry=registry, model=Client(lambda question: "Hi."), on_event=hear)
+    assert output.error == {"kind": "model_error", "message": f"the model's client {told} a Completion"}
+    output = await run_agent(CONFIG, registry=registry, model=Client(_raises(KeyError("id"))), on_event=hear)
+    assert output.finish_reason == "model_error"
+    assert re.search(r"the client of the model \S+ failed: KeyError at \S+test_run_agent.py:\d+ in answer", caplog.text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The sync twin inside a running loop, as in a notebook: tools see the caller's context, and Ctrl-C ends the run."""
 
 import asyncio
+import gc
 import pickle
 import signal
 import sys
@@ -61,6 +62,27 @@ async def test_an_interrupt_cancels_the_run(interrupts: None) -> None:
     assert verify(journal, run_id="r").ok
     last = journal.load("r")["agent"][-1].record()
     assert (last["kind"], last["finish_reason"]) == ("run_finished", "cancelled")
+
+
+def test_an_interrupt_in_the_code_of_a_tool_or_a_model_cancels_the_run_too(capfd: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C is raised where the program is: in an async tool that blocks, so that its task ends by it."""
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Block the event loop."""
+        raise KeyboardInterrupt
+
+    def answer(messages: object) -> str:
+        raise KeyboardInterrupt
+
+    for model in (ScriptedModel(REPLIES), ScriptedModel(answer)):
+        journal = MemoryJournal()
+        with pytest.raises(KeyboardInterrupt):
+            run_agent_sync(config(), registry=[look], model=model, journal=journal, run_id="r")
+        gc.collect()
+        last = journal.load("r")["agent"][-1].record()
+        assert (last["kind"], last["finish_reason"]) == ("run_finished", "cancelled")
+    assert capfd.readouterr().err == "", "no task is left behind"
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,20 @@ async def test_half_of_a_character_is_replaced_so_that_its_call_is_answered() ->
     assert [line.rstrip("\n") async for line in lines] == list(sent.values())
 
 
+def test_messages_of_a_batch_are_answered_one_by_one(host: McpHost) -> None:
+    server = start(host)
+    send(server, "initialize", {**INITIALIZE, "protocolVersion": "2025-03-26"}, 1)
+    send(server, "notifications/initialized", {})
+    pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (2, 3)]
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(pings) + "\n[no json\n")
+    server.stdin.flush()
+    answers = [json.loads(server.stdout.readline()) for _ in range(3)]
+    server.communicate(timeout=PATIENCE_S)
+    assert sorted(answer["id"] for answer in answers if "result" in answer) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("word", [signal.SIGTERM, signal.SIGINT], ids=lambda word: word.name)
 def test_signal_ends_a_server_whose_client_still_holds_its_streams(host: McpHost, word: signal.Signals) -> None:
     server = begin_hold(host)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from pathlib import Path
 from types import MethodType
-from typing import Any, get_type_hints
+from typing import Any, Unpack, get_type_hints
 
 import pytest
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from support.optional import needs
 from utools import DefinitionError, Tool, ToolContext, ToolRegistry, tool
@@ -278,11 +279,18 @@ async def test_decorators_below_are_seen_through() -> None:
 # ── what cannot be a tool ────────────────────────────────────────────────────────────────────────
 
 
+class Order(TypedDict):
+    article: str
+
+
 class Odd:
     """Methods that no model could call."""
 
     def unlisted(self, *articles: str) -> None:
         """Takes any number."""
+
+    def unpacked(self, **order: Unpack["Order"]) -> None:
+        """Takes the keys of a TypedDict."""
 
     def unreadable(self, order: "Missing") -> None:  # type: ignore[name-defined]  # noqa: F821
         """Has a type that is not there."""
@@ -300,6 +308,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "any number": (
         Odd.unlisted,
         "tools.unlisted.articles: the parameter '*articles' stands for any number of arguments",
+    ),
+    "unpacked": (
+        Odd.unpacked,
+        "tools.unpacked.order: the parameter '**order' stands for any number of arguments; write order: Order",
     ),
     "unreadable": (
         Odd.unreadable,

@@ -12,7 +12,7 @@ from typing_extensions import Doc
 
 from support.signatures import read_section
 from utools import DefinitionError, Tool, ToolContext, ToolError, ToolRegistry, ToolResult, tool
-from utools.function_tool import read_docstring
+from utools.docstring import read_docstring
 
 
 async def nothing(args: dict[str, Any], context: ToolContext) -> None:
@@ -34,6 +34,7 @@ def made(**changes: Any) -> Tool:
         pytest.param({"code": "x" * 129}, id="long code"),
         pytest.param({"description": None}, id="description that is no text"),
         pytest.param({"config_schema": []}, id="schema is no object"),
+        pytest.param({"config_schema": {"type": "array"}}, id="schema of no object"),
         pytest.param({"execute": None}, id="nothing to execute"),
         pytest.param({"effect": "delete"}, id="unknown effect"),
         pytest.param({"effect": {"argument": "op"}}, id="half a mapping"),
@@ -168,6 +169,71 @@ def test_nothing_that_a_docstring_says_of_arguments_is_lost(section: str, about:
     docstring = "Forecast.\n\nArgs:\n    " + section.replace("\n", "\n    ") + "\n\nReturns:\n    The sky."
     kept = f"Forecast.\n\n{left}\n\nReturns" if left else "Forecast.\n\nReturns"
     assert read_docstring(docstring) == (f"{kept}:\n    The sky.", about)
+
+
+STYLES = {
+    "numpy": """Forecast.
+
+    Look it up first.
+
+    Parameters
+    ----------
+    city : str, optional
+        The city: one
+        of ours.
+
+    days, hours : int
+        How long.
+
+    Other Parameters
+    ----------------
+    unit
+        Of the temperature.
+
+    Returns
+    -------
+    str
+        The sky.
+    """,
+    "sphinx": """Forecast.
+
+    Look it up first.
+
+    :param str city: The city: one
+        of ours.
+    :type city: str
+    :param days: How long.
+    :param int hours: How long.
+    :param unit: Of the temperature.
+    :returns: The sky.
+    """,
+    "epytext": """Forecast.
+
+    Look it up first.
+    @param city: The city: one
+        of ours.
+    @param days: How long.
+    @param hours: How long.
+    @param unit: Of the temperature.
+    @type unit: str
+    @return: The sky.
+    """,
+}
+
+
+@pytest.mark.parametrize(("style", "docstring"), STYLES.items(), ids=STYLES)
+def test_docstring_of_another_style_describes_each_argument_too(style: str, docstring: str) -> None:
+    text, about = read_docstring(inspect.cleandoc(docstring))
+    told = {"city": "The city: one of ours.", "days": "How long.", "hours": "How long.", "unit": "Of the temperature."}
+    assert about == told
+    ends = {"numpy": "Returns\n-------\nstr\n    The sky.", "sphinx": ":returns: The sky."}
+    left = [line for line in text.splitlines() if line]
+    assert left == ["Forecast.", "Look it up first.", *ends.get(style, "@return: The sky.").splitlines()]
+
+
+def test_docstring_that_only_looks_like_a_style_stays_whole() -> None:
+    for text in ("Use :param in SQL.", "Parameters\nof a city: none.", "A table.\n\nName\n----\nParameters", "a: b"):
+        assert read_docstring(text) == (text, {})
 
 
 async def test_a_field_in_place_of_a_default_is_that_of_the_parameter() -> None:

@@ -44,7 +44,7 @@ def make_agent_task(
     `decide` goes on with it. One that failed or was cancelled raises AgentRunFailed. A journal that is away is tried
     again, up to `max_retries` times.
     """
-    registry = ToolRegistry.from_tools(tools)
+    registry = ToolRegistry.from_tools(tools, where="tools")
 
     def attempt(
         self: Any, prompt: str, run_id: str | None = None, decisions: Sequence[Json] = (), by: str = "caller"

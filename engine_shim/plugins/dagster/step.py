@@ -56,7 +56,7 @@ def make_agent_op(
     a re-execution from failure, goes on once it is decided. What no retry mends is not retried. Terminating the
     Dagster run cancels the run; a process that goes away lets go of it.
     """
-    attempt = _attempt(name, config, ToolRegistry.from_tools(tools), model, secrets)
+    attempt = _attempt(name, config, ToolRegistry.from_tools(tools, where="tools"), model, secrets)
 
     @op(name=name, ins={"prompt": In(str)}, **{"retry_policy": RETRIES, **options})
     def compute(context: OpExecutionContext, agents: AgentResource, prompt: str) -> Output[dict[str, Any]]:
@@ -78,7 +78,7 @@ def make_agent_asset(
     """Return an asset whose value is the output of the node: what `make_agent_op` returns, with a prompt that is made
     of other assets. `prompt` is a function of their values, by their names, and of `context`, if it wants that: such as
     for its partition. `options` are those of an asset."""
-    attempt = _attempt(name, config, ToolRegistry.from_tools(tools), model, secrets)
+    attempt = _attempt(name, config, ToolRegistry.from_tools(tools, where="tools"), model, secrets)
     wanted = read_signature(prompt).parameters
     ins = {each: AssetIn() for each in wanted if each != CONTEXT}
 

@@ -67,7 +67,7 @@ def make_agent_activity(
     AgentRunFailed) and for what no retry mends. A workflow that cancels the activity cancels the run; a worker that
     shuts down lets go of it.
     """
-    registry = ToolRegistry.from_tools(tools)
+    registry = ToolRegistry.from_tools(tools, where="tools")
 
     @activity.defn(name=name)
     async def attempt(request: AgentRequest) -> Json:
