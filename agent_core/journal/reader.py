@@ -208,7 +208,7 @@ def _shorten(record: Record) -> Record:
     """Return what a brief reader keeps of how a run begins."""
     config = record.get("config", {})
     brief = {key: config[key] for key in BRIEF_CONFIG if key in config}
-    tools = {} if record["loop"] == "agent" else record.get("tools", {})
+    tools: Mapping[str, Json] = {} if record["loop"] == "agent" else record.get("tools", {})
     awaited = {code: {"awaits": True} for code, each in tools.items() if each.get("awaits")}
     return {**record, "config": brief, "messages": (), "texts": {}, "tools": awaited, "external": {}}
 
