@@ -144,8 +144,8 @@ def _check_preset(tool: Tool, preset: Presets) -> None:
 
 
 def _properties(tool: Tool) -> Schema:
-    properties: Schema = tool.config_schema.get("properties", {})
-    return properties
+    properties: Any = tool.config_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _is_host_key(key: Any) -> bool:

@@ -57,6 +57,12 @@ def test_unsound_schema_is_refused_at_registration_with_its_place(name: str) -> 
     assert refused.value.where == f"tools.x.{name}/properties/q/type"
 
 
+@pytest.mark.parametrize("properties", [None, [], [{"q": {}}], "q", 5])
+def test_properties_that_are_no_object_are_refused_at_registration(properties: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"tools\.x\.config_schema/properties: not a valid JSON Schema"):
+        ToolRegistry([Tool("x", "d", {"type": "object", "properties": properties}, print)])
+
+
 EXAMPLE = {"user": "Buy.", "args": {}, "output": "bought", "answer": "Done."}
 
 
