@@ -98,6 +98,20 @@ ROOTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         {"z": {}, **A["properties"]},
         ["z", "kind", "x"],
     ),
+    "parts of parts": (
+        {
+            "properties": {"z": {}},
+            "$ref": "#/$defs/C",
+            "$defs": {"C": {"allOf": [{"$ref": "#/$defs/D"}], "properties": {"c": {}}}, "D": {"allOf": [A]}},
+        },
+        {"z": {}, "c": {}, **A["properties"]},
+        ["kind", "x"],
+    ),
+    "alternatives in a part": (
+        {"allOf": [{"properties": {"z": {}}}, {"anyOf": [{"$ref": "#/$defs/A"}, B]}], "$defs": {"A": {"allOf": [A]}}},
+        {"kind": KIND, "x": {"type": "string"}, "y": {}, "z": {}},
+        ["kind"],
+    ),
     "what each requires": (
         {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "anyOf": [{"required": ["a"]}, True]},
         {"a": {}, "b": {}, "c": {}},
