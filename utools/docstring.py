@@ -40,14 +40,19 @@ def _take_field(field: re.Match[str], about: dict[str, str]) -> str:
 
 
 def _take_underlined(section: str, about: dict[str, str]) -> str:
+    """Return the lines that are of no parameter."""
     names: list[str] = []
+    unread: list[str] = []
     for line in dedent(section).splitlines():
         if found := NAMES.match(line):
             names = found[1].replace(" ", "").split(",")
             about.update(dict.fromkeys(names, ""))
+        elif line.strip() and not line[0].isspace():
+            names = []
+            unread.append(line)
         for name in names if not found and line.strip() else ():
             about[name] = f"{about[name]} {line.strip()}".strip()
-    return "\n"
+    return "\n".join(["", *unread, *([""] if unread else []), ""])
 
 
 def _take_parameters(section: str, about: dict[str, str]) -> Iterator[str]:

@@ -18,8 +18,12 @@ from agent_core.words.catalogue import ENGLISH, Words
 from utools.lazy_pattern import lazy_compile
 from utools.schema.pointer import unescape
 
+ALTERNATIVES = frozenset({"anyOf", "oneOf"})
+PARTS = frozenset({"$ref", "allOf"})
 DEEPEST = 4
 """Levels of a type that are told."""
+WIDEST = 500
+"""Arguments of a tool, inner ones among them, whose types are told at all levels; those behind them are told flat."""
 FLAT = frozenset({"string", "integer", "number", "boolean", "null"})
 """Types that are told at any level, since they have none below."""
 LONGEST, LONGEST_ARGUMENT = 1000, 300
@@ -73,11 +77,13 @@ def first_sentence(text: str) -> str:
     return flat
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Describe:
     """Puts a description on one line: all of it, or its first sentence, and never more than so many characters."""
 
     brief: bool
+    told: int = 0
+    """Arguments so far."""
 
     def __call__(self, text: str, longest: int) -> str:
         flat = first_sentence(text) if self.brief else " ".join(text.split())
@@ -87,17 +93,15 @@ class _Describe:
 def _arguments(schema: Json, describe: _Describe) -> str:
     merged = _merge_parts(schema, schema)
     if merged.get("properties"):
-        return _object(merged, schema, 0, describe)
-    return "{}" if "properties" in merged else _type(schema, schema, 0, describe)
+        return _object(merged, schema, 0, describe) + _beside(merged, schema, 0, describe)
+    return "{}" if "properties" in merged else _type(merged, schema, 0, describe)
 
 
 def _argument(name: str, rule: Any, required: bool, root: Json, depth: int, describe: _Describe) -> str:
+    describe.told += 1
     kind = _type(rule, root, depth, describe)
     signature = f"{name}{'' if required else '?'}" + ("" if kind == "string" else f": {kind}")
-    described = rule if isinstance(rule, dict) else {}
-    if "$ref" in described:
-        target = find_target(described["$ref"], root)
-        described = {**(target if isinstance(target, dict) else {}), **described}
+    described = _merge_parts(rule, root) if isinstance(rule, dict) else {}
     default = f" = {_json(described['default'])}" if described.get("default") is not None else ""
     text = described.get("description")
     about = f" ({describe(text, LONGEST_ARGUMENT).rstrip('.')})" if isinstance(text, str) and text.strip() else ""
@@ -108,20 +112,16 @@ def _type(rule: Any, root: Json, depth: int, describe: _Describe) -> str:
     """Return a type as TypeScript would write it: models have seen much of it, and it is short."""
     if not isinstance(rule, dict):
         return "any"
-    if depth > DEEPEST:
-        return _flat_type(_follow(rule, root))
-    if "$ref" in rule:
-        return _type(find_target(rule["$ref"], root), root, depth + 1, describe)
+    depth += not PARTS.isdisjoint(rule)
     rule = _merge_parts(rule, root)
+    if depth > DEEPEST or describe.told > WIDEST:
+        return _flat_type(rule)
     if "enum" in rule or "const" in rule:
         return _values(rule)
-    for key in ("anyOf", "oneOf"):
-        if key in rule:
-            several = "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in rule[key]))
-            if not rule.get("properties"):
-                return several
-            beside = "" if several == "any" else f" & ({several})"  # any: they say what is required together
-            return f"{_object(rule, root, depth + 1, describe)}{beside}"
+    if not ALTERNATIVES.isdisjoint(rule):
+        if rule.get("properties"):
+            return _object(rule, root, depth + 1, describe) + _beside(rule, root, depth, describe)
+        return _alternatives(rule, root, depth, describe)
     kinds = rule.get("type", "object" if "properties" in rule else "any")
     return "|".join(
         _named(kind, rule, root, depth, describe) for kind in (kinds if isinstance(kinds, list) else [kinds])
@@ -141,6 +141,18 @@ def _values(rule: Json) -> str:
     return "|".join(map(_json, rule["enum"] if "enum" in rule else [rule["const"]]))
 
 
+def _alternatives(rule: Json, root: Json, depth: int, describe: _Describe) -> str:
+    choices = next((rule[key] for key in ("anyOf", "oneOf") if key in rule), ())
+    return "|".join(dict.fromkeys(_type(each, root, depth + 1, describe) for each in choices))
+
+
+def _beside(rule: Json, root: Json, depth: int, describe: _Describe) -> str:
+    """Return what the alternatives of an object add to its properties; nothing where they say what is required
+    together."""
+    several = _alternatives(rule, root, depth, describe)
+    return "" if several in ("", "any", "object") else f" & ({several})"
+
+
 def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -> str:
     match kind:
         case "array":
@@ -152,26 +164,32 @@ def _named(kind: str, rule: Json, root: Json, depth: int, describe: _Describe) -
             return kind
 
 
-def _merge_parts(rule: Json, root: Json, depth: int = 0) -> Json:
-    """Return a rule with what all its parts (`allOf`) say, each property and keyword once: the first of them counts."""
-    if not isinstance(members := rule.get("allOf"), list) or depth > DEEPEST:
+def _merge_parts(rule: Json, root: Json) -> Json:
+    """Return a rule with what its reference and all its parts (`allOf`) say: each keyword once, the first of them
+    counts; what several say of a property is parts of it. Each reference is followed once, so this ends."""
+    if PARTS.isdisjoint(rule):
         return rule
-    merged = {name: value for name, value in rule.items() if name != "allOf"}
-    for each in members:
-        part = _merge_parts(_follow(each, root), root, depth + 1)
-        if "properties" in part:
-            merged["properties"] = {**(own := merged.get("properties", {})), **part["properties"], **own}
-        merged["required"] = [*merged.get("required", ()), *part.get("required", ())]
+    merged: Json = {}
+    properties: Json = {}
+    required: list[str] = []
+    followed, left = set[str](), [rule]
+    while left:
+        part = left.pop()
+        if not isinstance(part, dict):
+            continue
+        inner = list(part.get("allOf", ()))
+        if "$ref" in part and part["$ref"] not in followed:
+            followed.add(part["$ref"])
+            inner.insert(0, find_target(part["$ref"], root))
+        left += reversed(inner)
+        for name, each in part.get("properties", {}).items():
+            known = properties.setdefault(name, each)
+            if known != each:
+                properties[name] = {"allOf": [known, each]}
+        required += part.get("required", ())
         merged = {**part, **merged}
-    return merged
-
-
-def _follow(rule: Any, root: Json) -> Json:
-    for _ in range(DEEPEST):
-        if isinstance(rule, dict) and "$ref" in rule:
-            rest = {name: value for name, value in rule.items() if name != "$ref"}
-            rule = {**found, **rest} if isinstance(found := find_target(rule["$ref"], root), dict) else rest
-    return rule if isinstance(rule, dict) else {}
+    own = {name: value for name, value in merged.items() if name not in PARTS}
+    return {**own, **({"properties": properties} if "properties" in own else {}), "required": required}
 
 
 def _object(rule: Json, root: Json, depth: int, describe: _Describe) -> str:

@@ -5,7 +5,7 @@ the root of their parameters at all, and no array without its items. The tool's 
 whatever a model was shown.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from itertools import chain
 from typing import Any
@@ -55,17 +55,18 @@ def flatten_alternatives(schema: Schema) -> Schema:
     if not any(keyword in schema for keyword in NOT_IN_FUNCTIONS):
         return schema
     follow = resolver(schema)
-    branches = {key: [_resolved(each, follow) for each in schema.get(key, ())] for key in (*ALTERNATIVES, "allOf")}
+    parts = list(_find_parts(schema, follow))
+    choices = [
+        [list(_find_parts(each, follow)) for each in part[key]] for part in parts for key in ALTERNATIVES if key in part
+    ]
     rules: dict[str, list[Any]] = {}
-    for each in (schema, *chain.from_iterable(branches.values())):
+    for each in (schema, *chain.from_iterable(chain.from_iterable(choices)), *parts[1:]):
         for name, rule in each.get("properties", {}).items():
             if rule not in rules.setdefault(name, []):
                 rules[name].append(rule)
-    always = [schema, *branches["allOf"]]
-    required = set(chain.from_iterable(each.get("required", ()) for each in always))
-    for key in ALTERNATIVES:
-        sets = [set[str](each.get("required", ())) for each in branches[key]]
-        required |= set[str].intersection(*sets) if sets else set()
+    required = _find_required(parts)
+    for several in choices:
+        required |= set[str].intersection(*map(_find_required, several)) if several else set()
     flat = {name: value for name, value in schema.items() if name not in NOT_IN_FUNCTIONS}
     flat["properties"] = {name: many[0] if len(many) == 1 else {"anyOf": many} for name, many in rules.items()}
     return {**flat, "required": [name for name in rules if name in required]}
@@ -131,7 +132,20 @@ def _whole_object(schema: Schema, alternative: Schema, forbidden: set[tuple[str,
     return {"type": "object", "properties": properties, "required": named, **closed}
 
 
-def _resolved(schema: JsonValue, follow: Callable[[str], Any]) -> Schema:
-    """Return the schema that a reference stands for; an empty one for what is no object."""
-    target: JsonValue = follow(schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else schema
-    return target if isinstance(target, dict) else {}
+def _find_parts(schema: JsonValue, follow: Callable[[str], Any]) -> Iterator[Schema]:
+    """Yield a schema and all that it says as well, behind references and `allOf`: each reference once, and nothing for
+    what is no object."""
+    followed, left = set[str](), [schema]
+    while left:
+        part: JsonValue = left.pop()
+        if not isinstance(part, dict):
+            continue
+        yield part
+        left += reversed(part.get("allOf", ()))
+        if "$ref" in part and part["$ref"] not in followed:
+            followed.add(part["$ref"])
+            left.append(follow(part["$ref"]))
+
+
+def _find_required(parts: Iterable[Schema]) -> set[str]:
+    return set(chain.from_iterable(each.get("required", ()) for each in parts))

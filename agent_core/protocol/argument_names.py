@@ -43,7 +43,8 @@ def own_names(functions: Sequence[Json], codes: Names, tools: Mapping[str, Mappi
         visible: Json = tools[code]["visible"] if code in tools else {}
         if code in tools and not shown.keys() <= visible.get("properties", {}).keys():
             own = flatten_alternatives(visible).get("properties", {})
-            found[code] = {name: its for name, its in zip(shown, own, strict=False) if name != its}
+            plain = {name: its for its, name in _plain_names(own).items()}  # an older run may have shown fewer of them
+            found[code] = {name: plain[name] for name in shown if name in plain}
     return found
 
 

@@ -748,6 +748,14 @@ def test_a_second_message_after_a_text_was_shown_is_a_stream_that_was_cut() -> N
     assert (shown, isinstance(refusal, Refusal) and refusal.transient) == ("He", True)
 
 
+def test_a_second_message_that_is_cut_is_not_whole_by_the_end_of_the_first() -> None:
+    first = [{"type": "message_start", "message": {}}, start(0, {**CALL, "input": {"a": "x"}}), ended("tool_use")[0]]
+    second = [first[0], start(0, {**CALL, "input": {}}), delta(0, "input_json_delta", partial_json='{"a":"lo')]
+    refusal = read(events(*first, *second), "text/event-stream")[1]
+    assert isinstance(refusal, Refusal)
+    assert refusal.transient
+
+
 def test_a_stream_of_another_api_is_no_empty_reply() -> None:
     chunk = {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}
     refusal = read(events(chunk, b"[DONE]"), "text/event-stream")[1]

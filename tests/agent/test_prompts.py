@@ -14,6 +14,7 @@ from agent_core.prompts.tools import first_sentence, tool_definitions
 from agent_core.protocol.feedback import Feedback
 from agent_core.words.catalogue import words_in
 
+A: dict[str, Any] = {"properties": {"a": {}}, "required": ["a"]}
 SIGNATURES: list[tuple[dict[str, Any], str]] = [
     ({"type": "object", "properties": {}}, "{}"),
     ({"type": "object"}, "object"),
@@ -36,6 +37,30 @@ SIGNATURES: list[tuple[dict[str, Any], str]] = [
         "{pet?: {name, lives?: integer}}",
     ),
     ({"properties": {"n": {"allOf": [{"type": "integer"}], "default": 3}}}, "{n?: integer = 3}"),
+    (
+        {"$ref": "#/$defs/A", "properties": {"b": {}}, "$defs": {"A": {"properties": {"a": {}}, "required": ["a"]}}},
+        "{b?: any, a: any}",
+    ),
+    (
+        {"properties": {"x": {"allOf": [{"$ref": "#/$defs/A", "properties": {"b": {}}}]}}, "$defs": {"A": A}},
+        "{x?: {b?: any, a: any}}",
+    ),
+    (
+        {"allOf": [{"properties": {"pet": {"type": "string"}}}, {"properties": {"pet": {"const": "cat"}}}]},
+        '{pet?: "cat"}',
+    ),
+    ({"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}, {"type": "null"}]}, "{a?: any} & ({b?: any}|null)"),
+    (
+        {
+            "properties": {"r": {"allOf": [{"$ref": "#/$defs/R"}]}},
+            "$defs": {"R": {"type": "object", "properties": {"r": {"allOf": [{"$ref": "#/$defs/R"}]}}}},
+        },
+        "{r?: {r?: {r?: any}}}",
+    ),
+    (
+        {"properties": {"x": {"allOf": [{"description": "The day.", "type": "string"}]}}},
+        "{x? (The day)}",
+    ),
     (
         {"properties": {"x": {"properties": {"a": {}, "b": {}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}},
         "{x?: {a?: any, b?: any}}",
@@ -103,6 +128,17 @@ def test_arguments_are_told_as_a_short_signature(schema: dict[str, Any], signatu
 
 
 PAY = "Pay money, e.g. a refund. Never pay more than 500 EUR."
+
+
+def test_a_schema_whose_parts_are_each_other_many_times_is_told_briefly() -> None:
+    parts: dict[str, Any] = {f"D{n}": {"allOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 30} for n in range(30)}
+    wide = {f"p{n}": {"$ref": "#/$defs/W"} for n in range(30)}
+    parts |= {"D30": {"allOf": [{"$ref": "#/$defs/D0"}, {"properties": wide}]}, "W": {"properties": wide}}
+    visible: dict[str, Any] = {"type": "object", "$ref": "#/$defs/D0", "$defs": parts}
+    told = tool_definitions({"t": {"description": "About.", "visible": visible}})
+    assert told.startswith("- t({p0?: {p0?: {p0?: any, ")
+    assert told.endswith("p28?: any, p29?: any}): About.")
+    assert len(told) < 10_000
 
 
 def test_a_description_is_told_whole_and_its_first_sentence_alone_where_the_author_asks_for_brevity() -> None:

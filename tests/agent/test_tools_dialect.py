@@ -22,6 +22,7 @@ from agent_core import (
 from agent_core.effects import Cancelled, Failed, Suspended
 from agent_core.loop.run_state import RunState
 from agent_core.models import ScriptedModel
+from agent_core.protocol.argument_names import own_names
 from agent_core.protocol.tools_dialect import function_name
 from support.by_hand import AT, Hand, Q, action, broke, calls, did, final, look, said, spoken
 from utools import Tool, ToolContext, ToolRegistry
@@ -97,6 +98,20 @@ ROOTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         {"z": {}, **A["properties"]},
         ["z", "kind", "x"],
     ),
+    "parts of parts": (
+        {
+            "properties": {"z": {}},
+            "$ref": "#/$defs/C",
+            "$defs": {"C": {"allOf": [{"$ref": "#/$defs/D"}], "properties": {"c": {}}}, "D": {"allOf": [A]}},
+        },
+        {"z": {}, "c": {}, **A["properties"]},
+        ["kind", "x"],
+    ),
+    "alternatives in a part": (
+        {"allOf": [{"properties": {"z": {}}}, {"anyOf": [{"$ref": "#/$defs/A"}, B]}], "$defs": {"A": {"allOf": [A]}}},
+        {"kind": KIND, "x": {"type": "string"}, "y": {}, "z": {}},
+        ["kind"],
+    ),
     "what each requires": (
         {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["c"], "anyOf": [{"required": ["a"]}, True]},
         {"a": {}, "b": {}, "c": {}},
@@ -158,6 +173,13 @@ def test_claude_is_shown_names_of_arguments_that_anthropic_takes_and_the_tool_ge
     assert shown["required"] == ["filter_name_2"]
     assert run.output["trace"][0]["action"]["args"] == dict(zip(ODD, sent.values(), strict=True))
     assert run.output["final_answer"] == "done"
+
+
+def test_names_of_a_run_that_was_shown_fewer_arguments_lead_to_the_same_ones() -> None:
+    """As earlier versions did of a schema with a reference at its root."""
+    visible = {"$ref": "#/$defs/A", "allOf": [{"properties": {"$top": {}, "b": {}}}], "$defs": {"A": A}}
+    function = {"function": {"name": "find", "parameters": {"properties": {"top": {}, "b": {}}}}}
+    assert own_names([function], {"find": "find"}, {"find": {"visible": visible}}) == {"find": {"top": "$top"}}
 
 
 def test_other_models_are_shown_the_names_of_the_tool() -> None:

@@ -62,6 +62,9 @@ FOR_PEOPLE = {
     "X is a required property",  # jsonschema's words, which tell what is missing
     "there are X",  # what an author reads of a definition
     "did you mean X?",
+    "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
+    "role tool",
+    "the client of the model %s failed: %s",
 }
 """Sentences of these modules for a person, or for the log."""
 

@@ -231,6 +231,11 @@ def test_docstring_of_another_style_describes_each_argument_too(style: str, docs
     assert left == ["Forecast.", "Look it up first.", *ends.get(style, "@return: The sky.").splitlines()]
 
 
+def test_a_text_among_the_parameters_of_numpy_is_kept() -> None:
+    docstring = "Do.\n\nParameters\n----------\nOne of both.\nx : int\n    A.\n\nIt is slow.\n\nNotes\n-----\nNone."
+    assert read_docstring(docstring) == ("Do.\n\nOne of both.\nIt is slow.\n\nNotes\n-----\nNone.", {"x": "A."})
+
+
 def test_docstring_that_only_looks_like_a_style_stays_whole() -> None:
     for text in ("Use :param in SQL.", "Parameters\nof a city: none.", "A table.\n\nName\n----\nParameters", "a: b"):
         assert read_docstring(text) == (text, {})

@@ -40,8 +40,9 @@ class JoinedMessage:
         match event.get("type"):
             case "message_start" if isinstance(message := event.get("message"), dict):
                 self._is_cut = self._has_text
-                self._blocks, self._by_index = [], {}
-                self._add_fields(message)
+                if not self._is_cut:
+                    self._blocks, self._by_index, self._fields, self.is_whole = [], {}, {}, False
+                    self._add_fields(message)
             case "message_delta":
                 self._add_fields(_mapping(event.get("delta")))
                 self._usage = merge_usage(self._usage, event.get("usage"))
