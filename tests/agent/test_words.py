@@ -62,8 +62,8 @@ FOR_PEOPLE = {
     "the tool %s was called, and its result could not be kept; the record says why",
     "X is a required property",  # jsonschema's words, which tell what is missing
     "there are X",  # what an author reads of a definition
-    "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the role "
-    "tool",
+    "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
+    "role tool",
     "did you mean X?",
 }
 """Sentences of these modules for a person, or for the log."""
