@@ -234,7 +234,8 @@ class Tool:
                 "must be a JSON Schema object", where=f"{where}.config_schema", value=self.config_schema
             )
         types = self.config_schema.get("type", "object")
-        if types != "object" and not (isinstance(types, list) and "object" in types):
+        named = types if isinstance(types, list) else [types]
+        if named and all(each in ("array", "string", "number", "integer", "boolean", "null") for each in named):
             message = "must be object: calls give arguments by name"
             raise DefinitionError(message, where=f"{where}.config_schema/type", value=types)
         if not callable(self.execute):

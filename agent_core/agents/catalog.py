@@ -93,7 +93,7 @@ class AgentCatalog:
         except DefinitionError as error:
             yield from problems_in(error)
             return
-        if path.suffix == ".json" and not _is_agent(document.data):
+        if not is_agent(path, document.data):
             return
         try:
             self.register(document.data)
@@ -145,10 +145,11 @@ def _message(problem: Problem) -> str:
     return problem.message
 
 
-def _is_agent(data: Any) -> bool:
-    """Return whether the content of a JSON file is meant as an agent, and not as replies: an object with one of its
-    keys."""
-    return isinstance(data, Mapping) and bool(data.keys() & AgentDefinition.model_fields.keys())
+def is_agent(path: Path, data: Any) -> bool:
+    """Return whether a file among agents, with this content, is meant as one: any in YAML, and in JSON, as replies are,
+    an object with one of its keys."""
+    is_object = isinstance(data, Mapping)
+    return path.suffix != ".json" or (is_object and bool(data.keys() & AgentDefinition.model_fields.keys()))
 
 
 def _servers_of(codes: Sequence[str]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -12,7 +12,7 @@ import yaml
 from agent_core.errors import DefinitionError
 from engine_shim.evals.load import open_cases
 from utools.document import read_document
-from utools.files.atomic import locked
+from utools.files.atomic import locked_if_possible
 from utools.lazy_pattern import lazy_compile
 
 LIKE_A_NUMBER = lazy_compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
@@ -46,15 +46,9 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _write_text)
 
 
-@contextmanager
-def adding(path: Path) -> Iterator[None]:
-    """Keep others that add to the same file waiting. DefinitionError where its directory cannot be reached."""
-    with ExitStack() as lock:
-        try:
-            lock.enter_context(locked(Path(os.path.realpath(path)).parent))
-        except OSError as error:
-            raise DefinitionError(f"cannot be written: {error.strerror}", where=str(path)) from None
-        yield
+def adding(path: Path) -> AbstractContextManager[None]:
+    """Keep others that add to the same file waiting."""
+    return locked_if_possible(Path(os.path.realpath(path)).parent)
 
 
 def append_case(path: Path, case: Mapping[str, Any]) -> None:

@@ -58,9 +58,12 @@ FOR_PEOPLE = {
     "a person ended the run here: the write is in doubt",
     "cached answers cannot be read: %s",  # the log
     "the answer of %s cannot be cached: %s",
+    "the client of the model %s failed: %s",
     "the tool %s was called, and its result could not be kept; the record says why",
     "X is a required property",  # jsonschema's words, which tell what is missing
     "there are X",  # what an author reads of a definition
+    "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
+    "role tool",
     "did you mean X?",
     "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
     "role tool",

@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 MODE = 0o644
@@ -39,6 +39,16 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked_if_possible(folder: Path) -> Iterator[None]:
+    """Do the same, and go on without a lock where there can be none, as on many file systems of a network. What is
+    wrong with the directory itself is told by who writes there."""
+    with ExitStack() as lock:
+        with suppress(OSError):
+            lock.enter_context(locked(folder))
+        yield
 
 
 def _write_beside(path: Path, data: bytes) -> str:

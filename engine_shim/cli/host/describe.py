@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agent_core.agents.catalog import SUFFIXES, is_agent
 from agent_core.agents.fill import fill_agents
 from agent_core.errors import DefinitionError
 from engine_shim.cli import output
@@ -22,6 +23,7 @@ from engine_shim.runs.definition_faults import find_faults
 from engine_shim.runs.host_check import HostCheck
 from engine_shim.runs.open_grants import open_grants
 from engine_shim.testing.mark import is_test_file
+from utools.document import read_document
 
 if TYPE_CHECKING:
     from engine_shim.cli.host.read_prompt import Prompt
@@ -92,8 +94,14 @@ def validate_definitions(
 def _is_of_host(file: Path, host: HostConfig) -> bool:
     """Return whether a file is the configuration itself, which was read for the workflows beside it, or an agent of the
     host."""
-    is_config = host.file is not None and file.resolve() == host.file.resolve()
-    return is_config or file.resolve().parent == (host.base / host.agents).resolve()
+    if host.file is not None and file.resolve() == host.file.resolve():
+        return True
+    if file.suffix not in SUFFIXES or file.resolve().parent != (host.base / host.agents).resolve():
+        return False
+    try:
+        return is_agent(file, read_document(file, "the agent").data)
+    except DefinitionError:  # which the catalogue tells
+        return True
 
 
 def _masked(problems: Sequence[Problem]) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """The command key, and verify with a public key alone."""
 
+import errno
+import fcntl
 import os
 import sqlite3
 import subprocess
@@ -91,6 +93,26 @@ def test_keys_that_are_revoked_at_once_are_all_revoked(cli: Cli, kid: str) -> No
     ids = [kid, *(cli("key", "rotate", KEY, "--json").json["keys"][1]["id"] for _ in range(3))]
     revoking = [subprocess.Popen([COMMAND, "key", "revoke", KEY, "--key", each]) for each in ids]
     assert [each.wait(timeout=60) for each in revoking] == [0] * 4
+    assert all(key.revoked for key in PublicKeys.read(Path(PUBLIC).read_text(), PUBLIC).keys.values())
+
+
+def test_changes_wait_where_the_public_file_is_and_go_on_where_nothing_can_be_locked(
+    cli: Cli, kid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("vault").mkdir()
+    os.rename(PUBLIC, f"vault/{PUBLIC}")
+    os.symlink(f"vault/{PUBLIC}", PUBLIC)
+    waited_for = list[int]()
+
+    def lock(descriptor: int, how: int) -> None:
+        waited_for.append(os.fstat(descriptor).st_ino)
+        raise OSError(errno.EBADF, "Bad file descriptor")  # as NFS says of a directory
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    new = cli("key", "rotate", KEY, "--json").json["keys"][1]["id"]
+    for file, each in ((KEY, kid), (PUBLIC, new)):
+        assert cli("key", "revoke", file, "--key", each).code == 0
+    assert waited_for == [Path("vault").stat().st_ino] * 3
     assert all(key.revoked for key in PublicKeys.read(Path(PUBLIC).read_text(), PUBLIC).keys.values())
 
 

@@ -174,6 +174,13 @@ def test_an_agent_of_the_host_is_checked_by_its_file(cli: Cli, write: Write) -> 
     assert "agents/desk.yaml:3: skill_policy/allows: unknown key" in cli("validate", "agents/desk.yaml").out
 
 
+def test_what_is_no_agent_among_agents_is_checked_as_a_workflow(cli: Cli, write: Write) -> None:
+    write("agents/flow.json", {"id": "w", "nodes": [{"tool": "nonesuch"}]})
+    write("agents/notes.txt", "hello")
+    assert "no tool is called 'nonesuch'" in cli("validate", "agents/flow.json").out
+    assert cli("validate", "agents/notes.txt").code == 3
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -1,6 +1,7 @@
 """`agent-core eval add`: a recorded run becomes a case that whoever does the same gets right."""
 
 import errno
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_cases_that_are_added_at_once_are_all_there(cli: Cli, write: Write) -> N
     adding = [subprocess.Popen([COMMAND, "eval", "add", "last", "--name", name]) for name in names]
     assert [each.wait(timeout=60) for each in adding] == [0] * 4
     assert sorted(case.name for case in load_cases(Path("cases.yaml")).cases) == sorted(names)
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_case_is_added_where_nothing_can_be_locked(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(cli, write, FIND, ANSWER)
+
+    def refuse(descriptor: int, how: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")  # as NFS says of a directory
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    added(cli)
+    assert len(load_cases(Path("cases.yaml")).cases) == 1
 
 
 @pytest.mark.usefixtures("desk")

@@ -154,9 +154,10 @@ def test_doctor_names_what_is_away_and_looks_at_the_rest(cli: Cli, write: Write)
 
 
 def test_operation_that_is_not_openapi_is_left_out_alone(cli: Cli, write: Write) -> None:
+    in_query = {"name": "x", "in": "query"}
     paths: dict[str, Any] = {
         "/good": {"get": {"operationId": "good", "responses": {}}},
-        "/odd/{x}": {"get": {"operationId": "odd", "responses": {}}},
+        "/odd/{x}": {"get": {"operationId": "odd", "parameters": [in_query], "responses": {}}},
         "evil": {"get": {"operationId": "evil", "responses": {}}},
         "/查询": {"get": {"operationId": "查询", "responses": {}}},
         "/天气": {"get": {"operationId": "天气", "responses": {}}},
