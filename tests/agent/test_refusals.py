@@ -226,6 +226,9 @@ NO_MONEY: dict[str, tuple[int, dict[str, Any]]] = {
     ),
     "xAI": (429, {"message": "Your team has either used all available credits or reached its monthly spending limit."}),
     "402": (402, {"message": "Pay."}),
+    "Volcengine": (429, {"code": "SetLimitExceeded", "message": "The model service has been paused."}),
+    "Cloudflare": (429, {"message": "AiError: you have used up your daily free allocation of 10,000 neurons."}),
+    "a gateway": (429, {"message": "用户额度不足, 剩余额度: 0", "type": "new_api_error"}),
     "Zhipu": (429, {"message": "您的账户已欠费，请充值后重试。", "code": "1113"}),
 }
 
@@ -436,6 +439,7 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
     ("the max input characters is 11200", None, None),
     ("the max length of current question is 4800", None, None),
     ("上下文长度超出模型最大限制", None, None),
+    ("token超过上限。对话历史+问题的字数太多，需要精简输入", None, None),
     ("输入长度超过模型限制", None, None),
     ("Input length 203743 exceeds the maximum length 202752", 202752, 203743),
     ("400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9000 ", 8192, 9000),

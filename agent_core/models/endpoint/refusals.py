@@ -77,12 +77,14 @@ def is_passing(kinds: str) -> bool:
 
 _NO_MONEY_CODES = lazy_compile(
     r"insufficient_(?:user_)?(?:quota|balance|credits?|funds)|billing_(?:hard_limit_reached|not_active)|arrearage"
-    r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
+    r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$"
+    r"|accountoverdue|setlimitexceeded",
     re.I,
 )
 _NO_MONEY = lazy_compile(
     r"insufficient[ _](?:account )?(?:quota|balance|credits?|funds)|credit balance|billing hard limit"
-    r"|out of credits|used all available credits|monthly spending limit|payment required|no credits|余额不足|欠费|充值",
+    r"|out of credits|used all available credits|monthly spending limit|payment required|no credits|used up your daily"
+    r"|余额不足|额度不足|额度已用尽|欠费|充值",
     re.I,
 )
 _QUOTA = lazy_compile(r"exceeded your current quota", re.I)
@@ -170,7 +172,7 @@ _TOO_LONG = lazy_compile(
     r"|messages\[\d{1,6}\]\.content\S{0,40} string too long|prompt 超长|longer than the model"
     r"|max input characters|max length of current question"
     r"|(?:输入|上下文|提示词|对话历史)(?:[的总内容长度文本字窗口数量\s]|tokens?){0,12}(?:超[过出长]|过长)"
-    r"|(?<!_)tokens? ?(?:总数|数量|数|长度) ?超[过出]",
+    r"|(?<!_)tokens? ?(?:总数|数量|数|长度)? ?超[过出]",
     re.I,
 )
 _OF_REPLY = lazy_compile(r"max_(?:completion_|output_)?tokens\W{1,3}must be less than or equal to", re.I)
