@@ -124,6 +124,17 @@ async def test_a_run_is_estimated_where_its_vendor_counts_nothing(given: Any) ->
     assert used["output_tokens"] == pytest.approx(len(TEXT) / 4, abs=2)
 
 
+@pytest.mark.parametrize("vendor", ["Moonshot", "Groq"])
+async def test_a_streams_count_may_stand_beside_its_own_field(vendor: str) -> None:
+    count, last = usage(1000, 12, 1012), piece(finish_reason="stop")
+    if vendor == "Moonshot":
+        last["choices"][0]["usage"] = count
+    else:
+        last["x_groq"] = {"id": "req_1", "usage": count}
+    used = await spent(events(piece(TEXT), last), streamed=True)
+    assert (used["input_tokens"], used["output_tokens"], used["estimated"]) == (1000, 12, False)
+
+
 async def test_a_streams_last_chunk_of_zeros_is_not_its_count() -> None:
     stream = events(
         {**piece(TEXT), "usage": usage(1000, 12, 1012)}, {**piece(finish_reason="stop"), "usage": usage(0, 0, 0)}
