@@ -33,6 +33,7 @@ ADVICE = {
     "expected <block end>, but found '<scalar>'": "; a text with quotes in it must be in quotes of the other kind",
     "expected <block end>": "; its indentation differs from that of the lines that it belongs to",
     "found character '\\t'": "; a tab: write blanks in its place",
+    "but found another document": "; a file holds one document",
     "mapping values are not allowed": "; a text with a colon and a blank must be in quotes",
 }
 """What an author does about faults that the parser tells in words of its own."""
@@ -156,6 +157,11 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         where = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
         fault = f"not valid YAML: {error.problem or error.context}{_advice(error)}{_quoting_hint(text, line)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, line)) from None
+    except yaml.reader.ReaderError as error:
+        found = int(error.character)  # its position is in bytes with one loader, and in characters with the other
+        where = f"{path}:{text[: text.find(chr(found))].count(chr(10)) + 1}"
+        fault = f"not valid YAML: the character U+{found:04X} may only be written as an escape"
+        raise DefinitionError(fault, where=where) from None
     except (yaml.YAMLError, ValueError) as error:  # such as an integer of more digits than Python reads
         raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}", where=str(path)) from None
 

@@ -11,6 +11,17 @@ MAX_TOKENS = 2**40
 COUNTS = ("prompt_tokens", "completion_tokens")
 PARTS: Final = ("cached_tokens", "cache_write_tokens", "reasoning_tokens")
 """Tokens counted apart: two parts of a reply's input, one of its output."""
+_INPUTS: Final = "prompt_tokens_details"
+CACHED: Final = ((_INPUTS, "cached_tokens"), (None, "prompt_cache_hit_tokens"), (None, "cached_tokens"))
+"""Where vendors count the input tokens from their cache: OpenAI and most others, DeepSeek, Moonshot and Together."""
+WRITTEN: Final = (
+    (_INPUTS, "cache_write_tokens"),
+    (_INPUTS, "cache_creation_input_tokens"),
+    (_INPUTS, "cache_creation_tokens"),
+)
+"""Where vendors count the input tokens that they wrote to their cache: OpenRouter, Qwen, LiteLLM."""
+THOUGHTS: Final = (("completion_tokens_details", "reasoning_tokens"), (None, "reasoning_tokens"))
+"""Where vendors count the tokens of thoughts: OpenAI and most others, SGLang and Perplexity."""
 
 
 class Counted(NamedTuple):
@@ -59,9 +70,9 @@ def read_vendor_usage(usage: Any) -> Counted:
     is in the total alone at some vendors, and named beside it at others.
     """
     inputs, outputs = (read_count(usage, name) for name in COUNTS)
-    total, cached, cost = read_count(usage, "total_tokens"), _read_cached_tokens(usage), _read_cost(usage)
-    thought = read_count(_part(usage, "completion_tokens_details"), "reasoning_tokens") or 0
-    written = read_count(_part(usage, "prompt_tokens_details"), "cache_write_tokens") or 0
+    total, cached, cost = read_count(usage, "total_tokens"), _read_first(usage, CACHED), _read_cost(usage)
+    thought = _read_first(usage, THOUGHTS)
+    written = _read_first(usage, WRITTEN)
     doubtful = cached > (inputs or cached)
     if total is not None and total != (inputs or 0) + (outputs or 0):
         doubtful = doubtful or not inputs or outputs is None or total != inputs + outputs + thought
@@ -121,10 +132,10 @@ def read_count(usage: Any, name: str) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
 
 
-def _read_cached_tokens(usage: Any) -> int:
-    """Return the input tokens from the vendor's cache, in OpenAI's fields or DeepSeek's."""
-    cached = read_count(_part(usage, "prompt_tokens_details"), "cached_tokens")
-    return cached or read_count(usage, "prompt_cache_hit_tokens") or 0
+def _read_first(usage: Any, places: tuple[tuple[str | None, str], ...]) -> int:
+    """Return the first count of these places that is more than 0."""
+    counts = (read_count(usage if part is None else _part(usage, part), name) for part, name in places)
+    return next(filter(None, counts), 0)
 
 
 def _read_cost(usage: Any) -> float | None:

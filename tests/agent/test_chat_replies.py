@@ -176,6 +176,11 @@ async def test_an_empty_refusal_is_none(refusal: Any) -> None:
 EMPTY_ERRORS = [None, False, "", {}, {"code": "", "message": "", "type": "", "param": None}]
 
 
+async def test_a_list_without_errors_is_no_error() -> None:
+    reply = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}], "errors": [{"message": "a note"}]}
+    assert (await answered(http(200, reply))).content == "ok"
+
+
 @pytest.mark.parametrize("error", EMPTY_ERRORS, ids=str)
 async def test_an_error_that_says_nothing_is_none(error: Any) -> None:
     assert (await answered(chat("x", error=error, base_resp={"status_code": 0, "status_msg": ""}))).content == "x"
@@ -210,8 +215,17 @@ UNUSABLE = {
     "true with the reason beside it": (http(400, {"error": True, "msg": "no such model"}), "400: no such model"),
     "Vapor's": (http(400, {"error": True, "reason": "no such model"}), "answered 400: no such model"),
     "true with what is no word of it": (http(200, {"error": True, "errorCode": "E17"}), '"errorCode":"E17"'),
-    "a code and a text": (http(200, {"code": 404, "msg": "no such route"}), 'answered 404: {"code":404,"msg":"no such'),
-    "Baidu's": (http(200, {"error_code": 3, "error_msg": "no such method"}), "an error: {"),
+    "a code and a text": (http(200, {"code": 404, "msg": "no such route"}), "answered 404: no such route"),
+    "Baidu's": (http(200, {"error_code": 3, "error_msg": "no such method"}), "an error: no such method"),
+    "AWS's": (http(403, {"Message": "User: x is not authorized"}), "answered 403: User: x is not authorized"),
+    "Cloudflare's": (
+        http(200, {"success": False, "errors": [{"code": 5007, "message": "No such model"}], "result": None}),
+        "answered with an error: No such model",
+    ),
+    "watsonx's": (
+        http(400, {"errors": [{"code": "a", "message": "No such model"}, {"message": "no space"}], "status_code": 400}),
+        "answered 400: No such model; no space",
+    ),
     "MiniMax's": (
         http(200, {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}),
         "answered 402: insufficient balance",

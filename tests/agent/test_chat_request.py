@@ -219,6 +219,8 @@ UNWANTED = {
         "top_p",
     ),
     "gemini": (Refusal('Invalid JSON payload received. Unknown name "seed": Cannot find field.', 400), "seed"),
+    "moonshot": (Refusal("invalid temperature: only 1 is allowed for this model", 400), "temperature"),
+    "bedrock": (Refusal("Malformed input request: extraneous key [seed] is not permitted, please", 400), "seed"),
     "a strict one": (Refusal("seed: Extra inputs are not permitted", 400), "seed"),
 }
 

@@ -226,6 +226,9 @@ NO_MONEY: dict[str, tuple[int, dict[str, Any]]] = {
     ),
     "xAI": (429, {"message": "Your team has either used all available credits or reached its monthly spending limit."}),
     "402": (402, {"message": "Pay."}),
+    "Volcengine": (429, {"code": "SetLimitExceeded", "message": "The model service has been paused."}),
+    "Cloudflare": (429, {"message": "AiError: you have used up your daily free allocation of 10,000 neurons."}),
+    "a gateway": (429, {"message": "用户额度不足, 剩余额度: 0", "type": "new_api_error"}),
     "Zhipu": (429, {"message": "您的账户已欠费，请充值后重试。", "code": "1113"}),
 }
 
@@ -378,6 +381,68 @@ TOO_LONG: list[tuple[str, int | None, int | None]] = [
     ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096, 5000),
     ("The engine prompt length 5000 exceeds the max_model_len 4096. Please reduce prompt.", 4096, 5000),
     ("Request body too large for gpt-4o model. Max size: 8000 tokens.", 8000, None),
+    ("length of prompt_tokens (57535) must be less than max_seq_len (32768).", 32768, 57535),
+    ("max_total_tokens (33802) must be less than or equal to max_seq_len (32768)", 32768, 33802),
+    (
+        "This model's maximum context length is 131072 tokens. However, you requested 16000 output tokens and your "
+        "prompt contains at least 115073 input tokens, for a total of at least 131073 tokens.",
+        115072,
+        115073,
+    ),
+    (
+        "You passed 98305 input tokens and requested 32768 output tokens. However, the model's context length is only "
+        "131072 tokens, resulting in a maximum input length of 98304 tokens. (parameter=input_tokens, value=98305)",
+        98304,
+        98305,
+    ),
+    (
+        "You passed 500001 input characters and requested 100 output tokens. However, the model's context length is "
+        "only 4096 tokens, resulting in a maximum input length of 3996 tokens (at most 63936 characters). "
+        "(parameter=input_text, value=500001)",
+        3996,
+        None,
+    ),
+    (
+        "This endpoint's maximum context length is 131072 tokens. However, you requested about 133000 tokens (120000 "
+        "of text input, 8000 of tool input, 5000 in the output).",
+        126072,
+        128000,
+    ),
+    (
+        "This model's maximum context length is 4097 tokens, however you requested 4569 tokens (3545 in your prompt; "
+        "1024 for the completion). Please reduce your prompt; or completion length.",
+        3073,
+        3545,
+    ),
+    ("max_tokens must be at least 1, got -186.", None, None),
+    ("prompt too long; exceeded max context length by 1234 tokens", None, None),
+    ("The prompt is too long for this model's context window (505759 tokens > 500000 tokens)", 500000, 505759),
+    ("Prompt has 5,958,968 tokens, but the configured context size is 256,000 tokens", 256000, 5958968),
+    (
+        "Unable to submit request because the input token count is 32800 but model only supports up to 32768. Reduce "
+        "the input token count and try again.",
+        32768,
+        32800,
+    ),
+    (
+        "The sum of prompt length (5000), query length (0) and max_tokens (1000) should not exceed max_seq_len (4096)",
+        3096,
+        5000,
+    ),
+    ("Total message token length exceed model limit", None, None),
+    (
+        "Invalid 'messages[1].content': string too long. Expected a string with maximum length 10485760, but got a "
+        "string with length 10890000 instead.",
+        None,
+        None,
+    ),
+    ("the max input characters is 11200", None, None),
+    ("the max length of current question is 4800", None, None),
+    ("上下文长度超出模型最大限制", None, None),
+    ("token超过上限。对话历史+问题的字数太多，需要精简输入", None, None),
+    ("输入长度超过模型限制", None, None),
+    ("Input length 203743 exceeds the maximum length 202752", 202752, 203743),
+    ("400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9000 ", 8192, 9000),
 ]
 
 
@@ -408,6 +473,12 @@ NOT_TOO_LONG = [
     (400, "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` "
      "is less than the `context_window` for this model"),
     (400, "tools: maximum 128 items"),
+    (400, "Exceeding the limiting length: [max_tokens should be less or equal to 131072]"),
+    (400, "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40"),
+    (400, "max_tokens must be at least 1, got 0."),
+    (400, "max_tokens数量超过限制"),
+    (400, "输入图片数量超过限制"),
+    (400, "request count exceeds the limit of 100"),
     (404, "The model `x` does not exist"),
     (400, "max_tokens is too large: 4096. This model's maximum context length is 4096 tokens and your "
      "request has 1234 input "

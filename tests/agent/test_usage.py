@@ -50,6 +50,27 @@ def test_a_vendors_count_is_taken_where_it_can_be_true(given: Any, expected: tup
     assert (counted.inputs, counted.outputs, counted.doubtful) == expected
 
 
+APART: dict[str, tuple[dict[str, Any], tuple[int, int, int]]] = {
+    "OpenAI": (CACHED, (900, 0, 0)),
+    "DeepSeek": ({"prompt_cache_hit_tokens": 900, "prompt_cache_miss_tokens": 100}, (900, 0, 0)),
+    "Moonshot": ({"cached_tokens": 900}, (900, 0, 0)),
+    "a gateway's empty details": ({"prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 900}, (900, 0, 0)),
+    "OpenRouter": ({"prompt_tokens_details": {"cached_tokens": 9, "cache_write_tokens": 800}}, (9, 800, 0)),
+    "Qwen": ({"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 800}}, (0, 800, 0)),
+    "LiteLLM": ({"prompt_tokens_details": {"cache_creation_tokens": 800}}, (0, 800, 0)),
+    "SGLang": ({"reasoning_tokens": 40, "prompt_tokens_details": None}, (0, 0, 40)),
+}
+
+
+@pytest.mark.parametrize(("more", "expected"), APART.values(), ids=APART)
+def test_tokens_are_counted_apart_in_the_places_of_each_vendor(
+    more: dict[str, Any], expected: tuple[int, int, int]
+) -> None:
+    counted = read_vendor_usage(usage(1000, 50, 1050, **more))
+    assert (counted.cached, counted.written, counted.reasoning) == expected
+    assert not counted.doubtful
+
+
 def test_a_cost_of_nothing_counted_is_none() -> None:
     assert read_vendor_usage(usage(0, 0, 0, cost=0)).cost is None
     assert read_vendor_usage(usage(0, 0, 0, cost=0.5)).cost == 0.5
@@ -101,6 +122,17 @@ async def test_a_run_is_estimated_where_its_vendor_counts_nothing(given: Any) ->
     assert used["estimated"] is True
     assert used["input_tokens"] > 10
     assert used["output_tokens"] == pytest.approx(len(TEXT) / 4, abs=2)
+
+
+@pytest.mark.parametrize("vendor", ["Moonshot", "Groq"])
+async def test_a_streams_count_may_stand_beside_its_own_field(vendor: str) -> None:
+    count, last = usage(1000, 12, 1012), piece(finish_reason="stop")
+    if vendor == "Moonshot":
+        last["choices"][0]["usage"] = count
+    else:
+        last["x_groq"] = {"id": "req_1", "usage": count}
+    used = await spent(events(piece(TEXT), last), streamed=True)
+    assert (used["input_tokens"], used["output_tokens"], used["estimated"]) == (1000, 12, False)
 
 
 async def test_a_streams_last_chunk_of_zeros_is_not_its_count() -> None:

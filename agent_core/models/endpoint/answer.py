@@ -22,6 +22,8 @@ MINIMAX: Final = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 5
 """HTTP statuses for the codes that MiniMax gives in a 200."""
 WORDS: Final = ("message", "msg", "detail", "reason", "error_description")
 """Fields in which gateways say what is wrong, beside an error that is only a title."""
+SAID: Final = ("message", "detail", "error_msg", "error_message", "err_msg", "errmsg", "errorMessage", "Message")
+"""Fields in which an error says what is wrong: most vendors', FastAPI's, Baidu's, those of gateways, and AWS's."""
 TOO_DEEP: Final = "answered with what nests too deep"
 MAX_CALLS = 128
 MAX_MESSAGE = 2_000
@@ -124,7 +126,17 @@ def find_error(reply: Any, *holding: str) -> Any:
         return _add_words(error, reply)
     if (error := _find_minimax_error(reply)) is not None:
         return error
-    return reply if reply.keys().isdisjoint(holding) and _is_bare_error(reply) else None
+    if not reply.keys().isdisjoint(holding):
+        return None
+    return _find_listed_error(reply) or (reply if _is_bare_error(reply) else None)
+
+
+def _find_listed_error(reply: Json) -> Json | None:
+    """Return the errors of a list as one, with the fields of the first: Cloudflare and watsonx write them so."""
+    listed = reply.get("errors")
+    errors = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    texts = [text for each in errors if isinstance(text := _read_said(each), str)]
+    return {**errors[0], "message": "; ".join(texts)} if texts else None
 
 
 def _add_words(error: Any, reply: Json) -> Any:
@@ -147,8 +159,12 @@ def _find_minimax_error(reply: Json) -> Json | None:
 def _is_bare_error(reply: Json) -> bool:
     """Return whether an object is an error by itself: OpenAI's older ones, FastAPI's, Baidu's, and those of gateways
     that give a code and a text."""
-    has_words = any(name in reply for name in ("message", "detail", "error_msg"))
+    has_words = any(name in reply for name in SAID)
     return has_words or ("msg" in reply and reply.get("code") not in (None, 0, 200, "0", "200"))
+
+
+def _read_said(error: Json) -> Any:
+    return next((said for name in (*SAID, "msg") if (said := error.get(name))), None)
 
 
 def check_encodable(value: Any) -> None:
@@ -165,12 +181,13 @@ def read_refusal(answer: HttpAnswer, error: Any, now: float) -> Refusal:
     """
     fields = error if isinstance(error, dict) else {}
     status = _read_status(answer, fields)
-    message = fields.get("message") or fields.get("detail") or error or show_body(answer.body)
+    message = _read_said(fields) or error or show_body(answer.body)
     text = (message if isinstance(message, str) else as_json(message) or show_body(answer.body))[:MAX_MESSAGE]
     if isinstance(metadata := fields.get("metadata"), dict) and isinstance(raw := metadata.get("raw"), str):
         text = f"{text}: {raw}"[:MAX_MESSAGE]  # the vendor that OpenRouter asked
     answered = "answered with an error" if status == 200 else f"answered {status}"
     code, kind, param = (_read_word(fields, name) for name in ("code", "type", "param"))
+    code = code or _read_word(fields, "error_code")
     kinds = f"{code} {kind} {_read_detail(fields)}".rstrip()
     overflow = read_overflow(status, kinds, text, fields)
     told = find_wait(text, fields)

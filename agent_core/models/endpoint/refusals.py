@@ -77,12 +77,14 @@ def is_passing(kinds: str) -> bool:
 
 _NO_MONEY_CODES = lazy_compile(
     r"insufficient_(?:user_)?(?:quota|balance|credits?|funds)|billing_(?:hard_limit_reached|not_active)|arrearage"
-    r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$",
+    r"|(?:contract|enforced)_spend_limit_reached|payment_required|exceeded_current_quota_error|credit_?balance|^1113$"
+    r"|accountoverdue|setlimitexceeded",
     re.I,
 )
 _NO_MONEY = lazy_compile(
     r"insufficient[ _](?:account )?(?:quota|balance|credits?|funds)|credit balance|billing hard limit"
-    r"|out of credits|used all available credits|monthly spending limit|payment required|no credits|余额不足|欠费|充值",
+    r"|out of credits|used all available credits|monthly spending limit|payment required|no credits|used up your daily"
+    r"|余额不足|额度不足|额度已用尽|欠费|充值",
     re.I,
 )
 _QUOTA = lazy_compile(r"exceeded your current quota", re.I)
@@ -165,41 +167,54 @@ _TOO_LONG = lazy_compile(
     r"|too large for (?:the |[\w./-]{1,60} )?model|prompt length|maximum model length|max_model_len|max message tokens"
     r"|(?:prompt|input) tokens? (?:length )?too long|prompt exceeds|input text too large"
     r"|request too large|too many (?:input )?tokens|input (?:token count|length)|prompt token count|prompt contains \d"
-    r"|number of input tokens|tokens in request|model token limit|`inputs`"
-    r"|reduce the length of the (?:messages|prompt)|model max length exceeded"
-    r"|prompt 超长|输入.{0,8}(?:超长|过长)|输入.{0,8}超过.{0,8}长度|longer than the model",
+    r"|number of input tokens|tokens in request|model token limit|`inputs`|max_seq_len|message token length"
+    r"|reduce the length of the (?:messages|prompt)|model max length exceeded|^max_tokens must be at least 1, got -"
+    r"|messages\[\d{1,6}\]\.content\S{0,40} string too long|prompt 超长|longer than the model"
+    r"|max input characters|max length of current question"
+    r"|(?:输入|上下文|提示词|对话历史)(?:[的总内容长度文本字窗口数量\s]|tokens?){0,12}(?:超[过出长]|过长)"
+    r"|(?<!_)tokens? ?(?:总数|数量|数|长度)? ?超[过出]",
     re.I,
 )
 _OF_REPLY = lazy_compile(r"max_(?:completion_|output_)?tokens\W{1,3}must be less than or equal to", re.I)
 """Groq's words for a reply that may be longer than its model's replies can be; they speak of the window, too."""
 _SAYS_SO = lazy_compile(
     r"exceed|too (?:long|large|many)|maximum|longer than|larger than|greater than|must (?:have|be) (?:less|<=)|<="
-    r"|limit|range of input"
-    r"|less than|reduce the length|超长|过长|超过|overflow|more than",
+    r"|limit|range of input|only supports up to|at least 1, got -|configured context|max input|max length of"
+    r"|less than|reduce the length|超长|过长|超过|超出|overflow|more than",
     re.I,
 )
 _WHATEVER_STATUS = lazy_compile(r"request too large|context[ _-]?(?:length|size|window)|prompt is too long", re.I)
 _NUMBER = lazy_compile(r"(?<![\w.$-])(\d{1,3}(?:,\d{3}){1,4}|\d{1,9})(?![\w-]|\.\d|,\d)")
 _FOR_REPLY = lazy_compile(
     r"(\d[\d,]{0,14}) (?:tokens )?(?:in|for|of|from) the (?:completion|output)|\+ (\d[\d,]{0,14}) >"
-    r"|and (\d[\d,]{0,14}) `max_new_tokens`|\((\d[\d,]{0,14}) > \d[\d,]{0,14} - \d",
+    r"|and (\d[\d,]{0,14}) `max_new_tokens`|\((\d[\d,]{0,14}) > \d[\d,]{0,14} - \d"
+    r"|requested (\d[\d,]{0,14}) output tokens|max_tokens \((\d[\d,]{0,14})\) should not",
     re.I,
 )
 _FOR_QUESTION = lazy_compile(
-    r"(\d[\d,]{0,14}) (?:tokens )?(?:in|of|from) (?:the )?(?:messages|text input|input)"
+    r"(\d[\d,]{0,14}) (?:tokens )?(?:in|of|from) (?:the |your )?(?:messages|prompt|text input|input)"
     r"|(\d[\d,]{0,14}) input tokens|: (\d[\d,]{0,14}) \+ \d",
     re.I,
 )
-_SENT = lazy_compile(r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})", re.I)
+_PARTS = lazy_compile(r"(\d[\d,]{0,14}) of \w{1,20} input\b", re.I)
+"""The parts of a question, where its vendor counts them apart (OpenRouter)."""
+_SENT = lazy_compile(
+    r"(?:resulted in|given:|requested:?|request has|contains|received) (\d[\d,]{0,14})\b(?! output)", re.I
+)
 _WINDOW = lazy_compile(
-    r"\+ [\d,]{1,15} > (\d[\d,]{0,14})|> (\d[\d,]{0,14}) maximum|<= ?(\d[\d,]{0,14})"
+    r"\+ [\d,]{1,15} > (\d[\d,]{0,14})|> (\d[\d,]{0,14}) (?:maximum|tokens)|<= ?(\d[\d,]{0,14})"
     r"|(?:context (?:length|size|window)|maximum prompt length|token limit|tokens limit|limit|cannot exceed)"
-    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+)|max_model_len (\d[\d,]{0,14})"
+    r"(?:\s+(?:is|of|while|only|to|be)|\s*[:(])*\s*(\d[\d,]{0,14})\b(?! \+| tokens >)|max_model_len (\d[\d,]{0,14})"
     r"|n_ctx: (\d[\d,]{0,14})|model length of (\d[\d,]{0,14})|max size: (\d[\d,]{0,14}) tokens",
     re.I,
 )
-_CODES = lazy_compile(r"<\d{3}>|\(2013\)|\bcode:? \d{3}\b", re.I)
-"""Codes of an error in the midst of its text: DashScope's, MiniMax's, those of the SDKs behind a gateway."""
+_OTHER_NUMBERS = lazy_compile(
+    r"<\d{3}>|\(2013\)|\bcode:? \d{3}\b|\bby \d[\d,]{0,14} tokens|\d[\d,]{0,14} (?:input )?characters"
+    r"|(?:characters|question) is \d{1,15}|\bvalue=\(?\d[\d, ]{0,30}|string with (?:maximum )?length \d{1,15}",
+    re.I,
+)
+"""Numbers that are no windows: codes in the midst of a text (DashScope, MiniMax, the SDKs behind a gateway),
+characters, and by how much a question is too long."""
 TOO_LARGE, PLEASE_WAIT = 413, "please wait"
 _LEAST = 64
 """Smaller numbers in such a message are no windows."""
@@ -213,10 +228,11 @@ def read_overflow(status: int, codes: str, message: str, error: Mapping[str, Any
     is_code = "context_length_exceeded" in codes or "exceed_context_size" in codes
     if not is_code and not _is_too_long(status, message):
         return {"room": None, "counted": None} if status == TOO_LARGE else None
-    message = _CODES.sub("", message)
+    message = _OTHER_NUMBERS.sub("", message)
     window, counted = _read_int(error, "n_ctx"), _read_int(error, "n_prompt_tokens")
     for_reply = _first(_FOR_REPLY, message)
-    for_question = _first(_FOR_QUESTION, message) or _first(_SENT, message)
+    parts = sum(map(_to_int, _PARTS.findall(message)))
+    for_question = parts or _first(_FOR_QUESTION, message) or _first(_SENT, message)
     numbers = sorted({number for number in map(_to_int, _NUMBER.findall(message)) if number >= _LEAST}, reverse=True)
     window = window or _first(_WINDOW, message) or next(iter(numbers[1:] or numbers), None)
     largest = numbers[0] if numbers and window and numbers[0] > window else None

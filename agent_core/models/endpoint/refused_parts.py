@@ -17,9 +17,12 @@ REFUSED_PART = (400, 422)
 # ── options ──────────────────────────────────────────────────────────────────────────────────────
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
-UNSUPPORTED = lazy_compile(r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated", re.I)
-NAMED = lazy_compile(r"""(?:["'`]|: |\b(?:body|request)\.)(temperature|top_p|seed|stop)["'`:]""")
-"""A sampling option as vendors name it: quoted, or before a colon."""
+UNSUPPORTED = lazy_compile(
+    r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated|only \d[\d.]{0,9} is allowed",
+    re.I,
+)
+NAMED = lazy_compile(r"""(?:["'`\[]|: |\b(?:body|request)\.|\binvalid )(temperature|top_p|seed|stop)["'`:\]]""")
+"""A sampling option as vendors name it: quoted, in brackets, or before a colon."""
 ELSEWHERE = lazy_compile(r"properties|schema|response_format|function_declarations|\b(tools|messages)[.\['\"]", re.I)
 """A refusal with these words may name a property of a schema, which is not an option."""
 

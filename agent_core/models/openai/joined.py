@@ -22,7 +22,7 @@ class JoinedCompletion:
         self._has_choice = False
 
     def add(self, event: dict[str, Any]) -> str:
-        usage = merge_usage(self._fields.get("usage"), event.get("usage"))
+        usage = merge_usage(self._fields.get("usage"), _find_usage(event))
         self._fields.update({name: value for name, value in event.items() if name != "choices" and value is not None})
         self._fields["usage"] = usage
         choices = event.get("choices")
@@ -48,3 +48,12 @@ class JoinedCompletion:
             return ""
         self._message.add(delta)
         return read_text(delta.get("content")) or ""
+
+
+def _find_usage(event: dict[str, Any]) -> Any:
+    """Return the usage in an event: Moonshot's stands in its choice, and Groq's in a field of its own."""
+    choices = event.get("choices")
+    inner = [*filter(is_first_choice, choices)] if isinstance(choices, list) else []
+    places = (event, *inner, event.get("x_groq"))
+    found = (place.get("usage") for place in places if isinstance(place, dict))
+    return next((usage for usage in found if isinstance(usage, dict) and usage), None)

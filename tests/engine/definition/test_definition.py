@@ -238,6 +238,21 @@ TEXTS = {
         "id: w\n\tnodes: []",
         "w.yaml:2:1: not valid YAML: found character '\\t' that cannot start any token; a tab: write",
     ),
+    "a character that no text may have": (
+        "w.yaml",
+        "id: w\nname: Größe\ndescription: a\x07b\n",
+        "w.yaml:3: not valid YAML: the character U+0007 may only be written as an escape",
+    ),
+    "one in a long file": (
+        "w.yaml",
+        "# é\n" * 50_000 + "id: a\x00b\n",
+        "w.yaml:50001: not valid YAML: the character U+0000 may only be written as an escape",
+    ),
+    "two documents": (
+        "w.yaml",
+        "id: w\n---\nid: v\n",
+        "w.yaml:2:1: not valid YAML: but found another document; a file holds one document",
+    ),
     "a quote that is open": (
         "w.yaml",
         'id: "w\nnodes: []\n',
@@ -260,7 +275,6 @@ TEXTS = {
     "an endless alias": ("w.yaml", "id: w\nnodes: &a [*a]", "w.yaml: its aliases stand for more than 100000 values"),
     "an endless number": ("w.yaml", f"id: w\nx: {'1' * 5000}", "w.yaml: not valid YAML: Exceeds the limit"),
     "a name of no file": ("w\0.yaml", "", "w\0.yaml: the definition cannot be read: no file has such a name"),
-    "two documents": ("w.yaml", "id: w\n---\nid: v", "w.yaml:2:1: not valid YAML:"),
     "a Python object": ("w.yaml", "id: !!python/object:os.system x", "w.yaml:1:5: not valid YAML:"),
     "nested without end": ("w.yaml", "[" * 5000, "w.yaml: nested too deeply"),
     "nested without end in JSON": ("w.json", "[" * 100_000, "w.json: not valid JSON: it is nested too deeply"),
