@@ -65,9 +65,6 @@ FOR_PEOPLE = {
     "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
     "role tool",
     "did you mean X?",
-    "a part of type X cannot be taken: calls are the tool_calls of an assistant, and each result is a message of the "
-    "role tool",
-    "the client of the model %s failed: %s",
 }
 """Sentences of these modules for a person, or for the log."""
 
