@@ -72,6 +72,7 @@ def test_json_has_what_was_measured_and_the_interruption(interrupted: Interrupt)
     assert ran.json["error"] == {"kind": "interrupted", "message": message, "where": "cases.json"}
 
 
+@pytest.mark.exhaustive
 def test_of_two_only_cases_that_both_ran_are_compared(interrupted: Interrupt) -> None:
     words = ("--model", "scripted:fluent.json", "--compare", "scripted:stuck.json")
     ran = interrupted(*words, after="B 2/4 bad")
