@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.by_hand import action, final
+from support.by_hand import final
 from support.command import Ran, Write
 from support.terminal import COMMAND
 
@@ -23,7 +23,8 @@ async def wait_long() -> str:
     return "over"
 '''
 CASES = [{"name": name, "message": name, "answer": {"contains": ["yes"]}} for name in ("good", "bad", "stuck", "never")]
-REPLIES = {"good": [final("yes")], "bad": [final("no")], "stuck": [action("wait_long")], "never": [final("yes")]}
+STUCK = json.dumps({"type": "action", "tool": "wait_long", "args": {}})
+REPLIES = {"good": [final("yes")], "bad": [final("no")], "stuck": [STUCK], "never": [final("yes")]}
 Interrupt = Callable[..., Ran]
 
 
